@@ -19,7 +19,7 @@ from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import number_text, printable_document
 from aclnn_cts.reports.charts import LEAST, history, ratio_charts, shade, spread_rows, spread_total
 from aclnn_cts.reports.evidence import report_number
-from aclnn_cts.reports.matrix import check_matrix, kill_matrix_view
+from aclnn_cts.reports.matrix import check_matrix
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, PrecisionRow
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, tolerance_markup, tolerance_source
@@ -166,7 +166,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             clause_note=_clause_note,
             anchors=anchors(report),
             number=report_number(report),
-            kill=kill_matrix_view(report.credibility.matrix),
+            kill=report.credibility.power,
             environment_rows=_environment(report),
             method=words("method"),
             life_cycle=[row for row in report.checks if row.check == "memory" or row.check.startswith("life-cycle/")],

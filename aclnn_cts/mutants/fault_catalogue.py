@@ -6,7 +6,7 @@ reports read it: whatever generates, plans or judges must not know what it is go
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -82,12 +82,6 @@ class Catalogue:
     decoys: Mapping[str, Decoy]
     empty: Mapping[tuple[str, str], str]
     """By operator and class that have no fault: the reason why there can be none."""
-
-    def bare_cells(self) -> Iterator[tuple[str, str]]:
-        """Operators and classes with neither a fault nor a reason for having none, among the operators of the file."""
-        filled = {(entry.operator, entry.fault_class) for entry in self.faults.values()} | set(self.empty)
-        for operator in dict.fromkeys(entry.operator for entry in self.faults.values()):
-            yield from ((operator, name) for name in CLASSES if (operator, name) not in filled)
 
     def find(self, identifier: str) -> SeededFault | Decoy:
         """An entry by its id; UsageError for an unknown one."""

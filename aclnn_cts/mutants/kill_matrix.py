@@ -7,20 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from aclnn_cts.mutants.fault_attempt import Attempt
-from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
+from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
 from aclnn_cts.mutants.published import document_of, read_document
-from aclnn_cts.speclang.load import Specs
-from aclnn_cts.store.harness_parts import differing, judging_hash
 from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.provenance import MadeBy
 
 __all__ = ["FORMAT", "MATRIX_FILE", "Accusation", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
-__all__ += ["build_matrix", "figures", "matrix_to_show", "read_matrix", "shipped_matrix"]
+__all__ += ["build_matrix", "figures", "read_matrix", "shipped_matrix"]
 
 FORMAT = "aclnn-cts/kill-matrix/1"
 
@@ -251,39 +248,3 @@ def read_matrix(path: Path | None = None) -> KillMatrix:
     """Read a matrix, that of this release by default; UsageError for a file that is none."""
     expected = "a kill matrix, as `aclnn-cts faults -o` writes one"
     return read_document(path or shipped_matrix(), KillMatrix, form=FORMAT, expected=expected)
-
-
-def matrix_to_show(specs: Specs) -> dict[str, Any] | None:
-    """The matrix of this release as plain JSON values for a report; None where it has none.
-
-    Each sentence that the catalogue still has as it was measured has its Chinese beside it, and `another` names the
-    parts in which the harness that made it is not this one (`harness_parts`), None where it does not say which it was;
-    `judging_sha256` is of all parts together, as runs' manifests have it.
-    """
-    if not shipped_matrix().is_file():
-        return None
-    matrix = read_matrix()
-    made_by = matrix.made_by
-    document = _with_chinese(msgspec.to_builtins(matrix), read_catalogue(specs))
-    if made_by is None:
-        return {**document, "another": None, "judging_sha256": ""}
-    return {
-        **document,
-        "another": list(differing(made_by.parts)),
-        "judging_sha256": judging_hash(made_by.parts),
-    }
-
-
-def _with_chinese(document: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    known: dict[str, SeededFault | Decoy] = {**catalogue.faults, **catalogue.decoys}
-    made = dict(document)
-    for name in ("faults", "decoys"):
-        made[name] = [_translated(item, known.get(item.get("id", ""))) for item in document.get(name, ())]
-    return made
-
-
-def _translated(item: Mapping[str, Any], entry: SeededFault | Decoy | None) -> dict[str, Any]:
-    if entry is None or entry.sentence != item.get("sentence"):
-        return dict(item)
-    chinese = {"sentence_zh": entry.sentence_zh, "equivalent_zh": getattr(entry, "equivalent_zh", "")}
-    return {**item, **{key: text for key, text in chinese.items() if text}}

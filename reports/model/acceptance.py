@@ -23,6 +23,7 @@ from aclnn_cts.reports.model.acceptance_rows import (
     ObservationRow,
     PrecisionRow,
 )
+from aclnn_cts.reports.model.kill_matrix import Power
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.triage.comparison import Comparison
 
@@ -122,7 +123,6 @@ class OperatorPart:
     document_edition: str
     document_sha256: str
     """Of the edition that the spec was made from; empty where it names none."""
-    spec_sha256: str
     outputs: tuple[str, ...]
     ends: Counts
 
@@ -131,7 +131,7 @@ class OperatorPart:
 class Credibility:
     """Why the report can be believed: seeded faults found, correct implementations not accused, oracles compared."""
 
-    matrix: Mapping[str, Any] | None
+    power: Power | None
     """The kill matrix that ships with the package; None where there is none."""
     disputes: int
     dispute_notes: tuple[Note, ...]
@@ -201,8 +201,6 @@ class Acceptance:
     """The most frequent first."""
     precision: tuple[PrecisionRow, ...]
     share_edges: tuple[int, ...]
-    magnitude_step: int
-    """Binades of a class of magnitudes (`PrecisionRow.spread`)."""
     coverage: tuple[CoverageMap, ...]
     determinism: tuple[DeterminismPart, ...]
     laws: tuple[tuple[str, str, str, str], ...]

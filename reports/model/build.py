@@ -15,13 +15,13 @@ from aclnn_cts.core.note import Note
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.findings.fingerprint import findings_of, findings_together
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.judgement.figures import BINADES, SHARE_EDGES
-from aclnn_cts.mutants.kill_matrix import matrix_to_show
+from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
 from aclnn_cts.reports.model.acceptance_findings import FindingCard, WaiverRow
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 from aclnn_cts.reports.model.collect import Collected, OperatorTally
 from aclnn_cts.reports.model.findings import finding_cards, take_findings
+from aclnn_cts.reports.model.kill_matrix import shipped_power
 from aclnn_cts.reports.model.precision import PrecisionTally
 from aclnn_cts.reports.model.rows import (
     ClauseRows,
@@ -146,7 +146,6 @@ def acceptance(
         observations=tuple(observation_rows(summary)),
         precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
         share_edges=SHARE_EDGES,
-        magnitude_step=BINADES,
         coverage=tuple(
             entry
             for name, tally in collected.operators.items()
@@ -164,7 +163,7 @@ def acceptance(
         findings=findings,
         waivers=tuple(_waivers(summary, findings, runs, waiver_files)),
         credibility=Credibility(
-            matrix=matrix_to_show(shipped),
+            power=shipped_power(shipped),
             disputes=collected.disputes,
             dispute_notes=tuple(collected.dispute_notes),
             second_oracle=dict(sorted(collected.second_oracle.items())),

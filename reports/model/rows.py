@@ -48,7 +48,6 @@ def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
         document=spec.document,
         document_edition=spec.edition,
         document_sha256=spec.document_sha256,
-        spec_sha256=spec.sha256,
         outputs=spec.outputs,
         ends=summary.operator(spec.operator).total,
     )

@@ -7,12 +7,9 @@ import pytest
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.mutants import kill_matrix
 from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
-from aclnn_cts.mutants.kill_matrix import KillMatrix, build_matrix, figures, matrix_to_show, read_matrix
-from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.store.harness_parts import harness_parts
+from aclnn_cts.mutants.kill_matrix import KillMatrix, build_matrix, figures, read_matrix
 from aclnn_cts.store.provenance import Beginning
 
 
@@ -132,19 +129,3 @@ def test_what_made_it_has_a_schema(tmp_path: Path) -> None:
     file.write_bytes(matrix().to_json().replace(b'"made_by": null', b'"made_by": {"command": "x"}'))
     with pytest.raises(UsageError, match=r"matrix\.json: .*\$\.made_by"):
         read_matrix(file)
-
-
-def test_a_report_is_told_in_what_the_harness_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "matrix.json"
-    monkeypatch.setattr(kill_matrix, "shipped_matrix", lambda: file)
-    specs = load_specs()
-    assert matrix_to_show(specs) is None
-    file.write_bytes(matrix().to_json())
-    assert (matrix_to_show(specs) or {})["another"] is None
-    made = Beginning(["faults"]).ended()
-    file.write_bytes(msgspec.structs.replace(matrix(), made_by=made).to_json())
-    assert (matrix_to_show(specs) or {})["another"] == []
-    parts = {name: "0" if name in ("judgement", "specs") else sha for name, sha in harness_parts().items()}
-    other = msgspec.structs.replace(made, parts=parts)
-    file.write_bytes(msgspec.structs.replace(matrix(), made_by=other).to_json())
-    assert (matrix_to_show(specs) or {})["another"] == ["judgement", "specs"]

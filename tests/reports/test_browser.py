@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from aclnn_cts.reports.html import SECTIONS, render_html
@@ -24,13 +25,14 @@ def small(faulty: Acceptance) -> Acceptance:
     clauses = [row for row in faulty.clauses if row.in_scope]
     kinds = {(row.verdict, row.reason, row.encoding, row.certainty, bool(row.specific)): row for row in clauses}
     chosen = {id(row) for row in (*kinds.values(), *clauses[::6])}
-    matrix = faulty.credibility.matrix
-    assert matrix is not None
-    few = {**matrix, "faults": matrix["faults"][::10], "decoys": matrix["decoys"][::10]}
+    power = faulty.credibility.power
+    assert power is not None
+    matrix = power.matrix
+    few = msgspec.structs.replace(matrix, faults=matrix.faults[::10], decoys=matrix.decoys[::10])
     return replace(
         faulty,
         clauses=tuple(row for row in clauses if id(row) in chosen or not row.operator),
-        credibility=replace(faulty.credibility, matrix=few),
+        credibility=replace(faulty.credibility, power=replace(power, matrix=few)),
     )
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from aclnn_cts.reports.html import SECTIONS, render_html
-from aclnn_cts.reports.matrix import kill_matrix_view
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from tests.reports.browser import MISSING, open_page
 from tests.reports.everything import RECORDED, everything, the_run_before
 from tests.reports.page_text import SKIPPED, Block, english, half_width, visible_blocks
 
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +39,6 @@ def blocks(
     return found
 
 
-@pytest.mark.slow
 def test_what_is_looked_at_is_everything(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
     assert full.credibility.disputes
     assert len(full.credibility.errors) == 3
@@ -56,17 +54,15 @@ def test_what_is_looked_at_is_everything(full: Acceptance, blocks: dict[str, lis
 
 def names_parts(full: Acceptance, run: str) -> bool:
     """Whether the words are the parts of the harness that differ from those that were measured."""
-    view = kill_matrix_view(full.credibility.matrix)
-    return view is not None and set(run.split(", ")) <= set(view.another or ())
+    power = full.credibility.power
+    return power is not None and set(run.split(", ")) <= set(power.another or ())
 
 
-@pytest.mark.slow
 def test_no_english_sentence_stands_on_the_chinese_page(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
     left = {(block.section, run) for block in blocks["zh"] for run in english(block.text) if not names_parts(full, run)}
     assert left == set()
 
 
-@pytest.mark.slow
 def test_no_english_sentence_hides_as_code(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
     """Expressions of a spec have a few words in a row."""
     left = {(block.section, run) for block in blocks["zh, code too"] for run in english(block.text)}
@@ -78,7 +74,6 @@ def test_chinese_has_its_own_marks(blocks: dict[str, list[Block]]) -> None:
     assert left == set()
 
 
-@pytest.mark.slow
 def test_no_mark_of_code_is_shown_as_it_was_written(blocks: dict[str, list[Block]]) -> None:
     shown = {(block.section, block.text) for name in ("en", "zh") for block in blocks[name] if "`" in block.text}
     assert shown == set()
