@@ -21,7 +21,7 @@ from aclnn_cts.trials.calls import calls_of
 from aclnn_cts.trials.trial_runner import Bench
 from tests.support.laws import bench, specs
 
-SMALL = Profile("small", random=12, breaks=1, memory=6, laws=2, life_cycle=1)
+SMALL = Profile("small", random=4, breaks=1, memory=2, laws=1, life_cycle=1)
 CHECKS = {"values", "boundary", "memory"}
 
 

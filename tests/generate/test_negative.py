@@ -14,7 +14,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.negative import boundary_cases, invalid_cases
-from aclnn_cts.generate.regimes import QUICK, regimes_of
+from aclnn_cts.generate.regimes import QUICK, Regime, regimes_of
 from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate, promised_statuses
@@ -24,6 +24,10 @@ from tests.speclang.small_spec import with_constraint
 from tests.support.spec_text import spec_from_text
 
 A2 = "atlas-a2"
+QUICK_BREAKS = PROFILES["quick"].breaks
+NEVER_EMPTY = {
+    "upsample_bilinear2d_backward_v2": "an empty tensor has a size of 0 in an array, which a listed rule forbids"
+}
 
 
 def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: AbstractSet[str] = frozenset()) -> None:
@@ -52,14 +56,26 @@ def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: Abstr
 
 
 @each
-def test_every_rule_can_be_broken_alone(stem: str, product: str) -> None:
+def test_every_rule_is_broken_alone_in_calls_of_every_size_regime(stem: str, product: str) -> None:
+    """And listed rules in empty calls too, since an implementation that returns early for them has to check first."""
+    met: set[Regime] = set()
+    tried = 0
     for constraint in rules(stem, product):
-        found = list(invalid_cases(sampler(stem, product), constraint, seed=7, count=4))
-        assert len(found) == 4, constraint.id
+        found = list(invalid_cases(sampler(stem, product), constraint, seed=0, count=QUICK_BREAKS))
+        assert len(found) == QUICK_BREAKS, constraint.id
         for derived in found:
             demand_isolated(constraint, derived.case, derived.twin, derived.beside)
             assert constraint.id in derived.broken
             assert derived.case.origin.kind == "invalid"
+            met.update(regimes_of(tensor.shape for _, tensor in derived.case.tensors()))
+        empty = [item for item in found if "in an empty call" in item.change]
+        assert constraint.strength == Strength.LISTED or not empty
+        for item in empty:
+            assert any(0 in tensor.shape for _, tensor in item.case.tensors())
+            assert SUCCESS not in evaluate(SPECS.find(stem), item.case).statuses
+        tried += bool(empty)
+    assert met >= set(QUICK)
+    assert tried == 0 if stem in NEVER_EMPTY else tried >= 4
 
 
 @pytest.mark.slow
@@ -79,18 +95,6 @@ def test_cases_prefer_values_that_no_other_rule_rejects(stem: str, product: str)
         ]
         alone = sum(len(derived.broken) == 1 for derived in found)
         assert not alone or 2 * alone > len(found), constraint.id
-
-
-@each
-def test_rules_are_broken_in_calls_of_every_size_regime(stem: str, product: str) -> None:
-    quick = PROFILES["quick"].breaks
-    met = {
-        regime
-        for constraint in rules(stem, product)
-        for derived in invalid_cases(sampler(stem, product), constraint, seed=0, count=quick)
-        for regime in regimes_of(tensor.shape for _, tensor in derived.case.tensors())
-    }
-    assert met >= set(QUICK)
 
 
 def test_the_dtype_of_a_bias_is_wrong_alone_in_most_cases_that_break_its_rule() -> None:
@@ -113,42 +117,19 @@ def test_first_come_the_values_of_neighbours() -> None:
     assert sorted(ranks) == [2, 4]
 
 
-NEVER_EMPTY = {
-    "upsample_bilinear2d_backward_v2": "an empty tensor has a size of 0 in an array, which a listed rule forbids"
-}
-
-
-@each
-def test_listed_rules_are_broken_in_empty_calls_too(stem: str, product: str) -> None:
-    """An implementation that returns early for an empty tensor has to check the rest first; quick has such a call."""
-    tried = 0
-    for constraint in rules(stem, product):
-        derived = list(invalid_cases(sampler(stem, product), constraint, seed=0, count=PROFILES["quick"].breaks))
-        empty = [item for item in derived if "in an empty call" in item.change]
-        if constraint.strength != Strength.LISTED:
-            assert not empty
-            continue
-        for item in empty:
-            assert any(0 in tensor.shape for _, tensor in item.case.tensors())
-            assert SUCCESS not in evaluate(SPECS.find(stem), item.case).statuses
-            demand_isolated(constraint, item.case, item.twin, item.beside)
-        tried += bool(empty)
-    assert tried == 0 if stem in NEVER_EMPTY else tried >= 4
-
-
 def test_scales_are_no_numbers_and_infinite() -> None:
     stem = "upsample_nearest_exact1d_backward"
     met = {
         str(case.arguments["scalesOptional"])
         for identifier in ("scalesOptional.negative", "scalesOptional.agrees")
-        for case in changes(stem, identifier, count=PROFILES["quick"].breaks)
+        for case in changes(stem, identifier, count=QUICK_BREAKS)
     }
     assert {"nan", "-inf", "inf"} <= met
 
 
 def test_input_size_alone_is_wrong_in_batch_and_channels() -> None:
     for axis, identifier in enumerate(("gradOutput.batch", "gradOutput.channels")):
-        found = changes("upsample_nearest_exact1d_backward", identifier, count=PROFILES["quick"].breaks)
+        found = changes("upsample_nearest_exact1d_backward", identifier, count=QUICK_BREAKS)
         alone = 0
         for case in found:
             sizes = case.arguments["inputSize"]
@@ -159,7 +140,7 @@ def test_input_size_alone_is_wrong_in_batch_and_channels() -> None:
 
 def test_sizes_below_zero_agree_where_they_come_from_an_input() -> None:
     for name, of in (("gradInput", "input"), ("gradWeight", "weight")):
-        found = changes("conv_tbc_backward", f"{name}.negative", count=PROFILES["quick"].breaks)
+        found = changes("conv_tbc_backward", f"{name}.negative", count=QUICK_BREAKS)
         assert any(min(shape(case, name)) < 0 and shape(case, name) == shape(case, of) for case in found)
 
 
