@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import number_text
-from aclnn_cts.core.verdict import ToleranceVerdict
-from aclnn_cts.reports.model.acceptance_findings import FindingCard, WorstElement
+from aclnn_cts.core.verdict import Deviation, ToleranceVerdict
+from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.text import phrase, share_text, words
 
 _VALUES = Fault.of(Family.VALUES, Family.LAW) | {Fault.LIMIT_VALUE}
@@ -66,7 +66,7 @@ def _sentence(card: FindingCard) -> str:
     return _said(known[0], output=card.output, **known[1])
 
 
-def _element(worst: WorstElement, *, of_law: bool) -> str:
+def _element(worst: Deviation, *, of_law: bool) -> str:
     special = isinstance(worst.got, str) or isinstance(worst.expected, str)
     name = "law" if of_law else "special" if special else "value" if worst.bound else "exact"
     return _said(
@@ -93,7 +93,7 @@ def _status(card: FindingCard) -> str:
     return _said("phase_two" if facts.returned in facts.promised else "status", **names)
 
 
-def _worst(card: FindingCard) -> WorstElement | None:
+def _worst(card: FindingCard) -> Deviation | None:
     named = [element for element in card.worst if element.output == card.output]
     return next(iter(named or [element for element in card.worst if element.beyond]), None)
 

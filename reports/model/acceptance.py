@@ -25,6 +25,7 @@ from aclnn_cts.reports.model.acceptance_rows import (
 )
 from aclnn_cts.reports.model.kill_matrix import Power
 from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.run_verdict import Reason
 from aclnn_cts.triage.comparison import Comparison
 
 
@@ -45,18 +46,6 @@ class VerdictRow:
     waived: int
     outside: Mapping[str, int]
     """Trials out of scope, by what the adapter does not offer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnjudgedRow:
-    """Why trials of one operator have no verdict."""
-
-    operator: str
-    number: int
-    text: str
-    example: str
-    """A case on a line; empty where no record tells of any."""
-    trial: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +79,7 @@ class RunFacts:
     verdict: RunVerdict
     causes: tuple[Note, ...]
     """Why it is inconclusive or fails."""
-    reasons: tuple[UnjudgedRow, ...]
+    reasons: tuple[Reason, ...]
     """Of an inconclusive one: why trials have no verdict, the most frequent first."""
     insufficient: tuple[str, ...]
     """Why acceptance cannot rest on it, in codes (`store.run_verdict.Insufficient`); empty where it can."""

@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from aclnn_cts.core.verdict import Deviation
 from aclnn_cts.findings.shared_condition import SharedCondition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstElement:
-    """The worst element of one output of the case that a finding shows."""
-
-    output: str
-    index: tuple[int, ...]
-    place: str
-    """The element in words: `gradInput[1, 2].im`."""
-    got: float | str
-    expected: float | str
-    bound: float
-    share: float | str
-    beyond: int
-    elements: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +181,7 @@ class FindingCard:
     figures_of: str
     """The trial whose figures `worst`, `tolerances`, `fault` and `outcome` are, where it is not the case's own: of a
     case that a campaign shrank no record is kept."""
-    worst: tuple[WorstElement, ...]
+    worst: tuple[Deviation, ...]
     tolerances: tuple[ToleranceLine, ...]
     fault: FaultFacts
     outcome: tuple[OutcomeLine, ...]

@@ -17,7 +17,6 @@ from aclnn_cts.core.faults import Fault, severity
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS, status_name
-from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.dedup_key import gravity
@@ -35,7 +34,6 @@ from aclnn_cts.reports.model.acceptance_findings import (
     NoProgram,
     OutcomeLine,
     ToleranceLine,
-    WorstElement,
 )
 from aclnn_cts.reports.model.collect import Collected
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
@@ -91,6 +89,7 @@ def _card(
     folders = run.manifest.spec_folders
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
     grave = gravity(record.verdict.kind)
+    alone = msgspec.structs.replace(trial, after=())
     return FindingCard(
         id=identifier,
         severity=severity(failures.kind).value,
@@ -120,10 +119,10 @@ def _card(
         shrink=shrink_command(run.path, run.manifest.adapter, spec_folders=folders),
         change=trial.case.origin.change or "",
         trial_id=trial.id,
-        figures_of=record.trial_id if record.trial_id not in (trial.id, _alone(trial).id) else "",
+        figures_of=record.trial_id if record.trial_id not in (trial.id, alone.id) else "",
         after=sum(item.times for item in trial.after),
         trial=document if len(document) <= _TRIAL_BYTES else "",
-        worst=_worst(record),
+        worst=record.verdict.deviations,
         fault=facts,
         tolerances=tuple(
             ToleranceLine(
@@ -254,10 +253,6 @@ def _added(counts: Iterable[Counter[str]]) -> dict[str, int]:
     return dict(sorted(sum(counts, Counter[str]()).items()))
 
 
-def _alone(trial: Trial) -> Trial:
-    return msgspec.structs.replace(trial, after=())
-
-
 def _id_of(file: Path) -> str:
     """The id of the trial in a file of `failures/`; empty where it cannot be read."""
     try:
@@ -265,23 +260,6 @@ def _id_of(file: Path) -> str:
     except (HarnessError, UsageError):
         return ""
     return content.id if isinstance(content, Trial) else ""
-
-
-def _worst(record: Record) -> tuple[WorstElement, ...]:
-    return tuple(
-        WorstElement(
-            output=deviation.output,
-            index=deviation.index,
-            place=deviation.place,
-            got=deviation.got,
-            expected=deviation.expected,
-            bound=deviation.bound,
-            share=spelled(deviation.share),
-            beyond=deviation.beyond,
-            elements=deviation.elements,
-        )
-        for deviation in record.verdict.deviations
-    )
 
 
 def _outcome(outcome: Outcome) -> OutcomeLine:

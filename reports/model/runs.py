@@ -10,7 +10,7 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outside import YAML_BYTES, sha256_of
-from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, UnjudgedRow, VerdictRow
+from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, VerdictRow
 from aclnn_cts.speclang.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Known, is_software, ran_on, ran_on_zh, version_of
@@ -75,12 +75,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         interrupted=interrupted,
         verdict=conclusion.verdict,
         causes=conclusion.causes,
-        reasons=tuple(
-            UnjudgedRow(
-                operator=item.operator, number=item.number, text=item.text, example=item.example, trial=item.trial
-            )
-            for item in conclusion.reasons
-        ),
+        reasons=conclusion.reasons,
         insufficient=insufficient_run(run),
         operators=tuple(
             VerdictRow(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -106,9 +107,11 @@ def test_the_call_at_fault_is_told_of_several(tmp_path: Path) -> None:
 def test_special_values_and_exact_ones_have_words_of_their_own(tmp_path: Path) -> None:
     card = card_of(tmp_path, failed(Fault.SPECIAL))
     [worst] = card.worst
-    nan = replace(card, worst=(replace(worst, got="nan", share="inf"),))
+    nan = replace(card, worst=(msgspec.structs.replace(worst, got="nan", share=math.inf),))
     assert chinese_message(nan).startswith("out[0, 1] 为 nan，期望 1.25；")
-    assert "必须精确" in chinese_message(replace(card, kind=Fault.VALUE, worst=(replace(worst, bound=0.0),)))
+    assert "必须精确" in chinese_message(
+        replace(card, kind=Fault.VALUE, worst=(msgspec.structs.replace(worst, bound=0.0),))
+    )
 
 
 def test_a_tolerance_s_figures_are_told(tmp_path: Path) -> None:

@@ -78,15 +78,13 @@ class CampaignWorker:
             tally.outputs = judged.blobs
             for record in judged.records:
                 waived = self.waivers.apply(record)
-                yield self._with_root_cause(waived) if _failed(waived) else waived
+                failed = waived.verdict.result == Result.FAILED
+                yield with_root_cause(waived, self.specs, self.bench.one) if failed else waived
 
     def _factors_of(self, operator: str) -> Factors:
         if operator not in self._factors:
             self._factors[operator] = Factors(self.bench.sampler(self.specs[operator]))
         return self._factors[operator]
-
-    def _with_root_cause(self, record: Record) -> Record:
-        return with_root_cause(record, self.specs, self.bench.one)
 
 
 @dataclass(slots=True)
@@ -109,10 +107,6 @@ class _Handout:
             if self.notes is not None:
                 self.notes.batch(self.chunk.index, self.judged, self.handed - self.judged, len(self.items))
             yield item.trial
-
-
-def _failed(record: Record) -> bool:
-    return record.verdict.result == Result.FAILED
 
 
 def _deadly(trial: Trial) -> Record:
