@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.printable import number_text
+from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.reports.model.acceptance import RunFacts
-from aclnn_cts.reports.model.acceptance_findings import ToleranceLine
 from aclnn_cts.reports.text import Language, phrase, spans, words
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount
 
@@ -79,20 +79,26 @@ def because_text(cause: CauseCount) -> str:
     return _said("nothing differs" if cause.cause == Cause.CHANCE else "nothing explains", seen=seen)
 
 
-def tolerance_text(line: ToleranceLine) -> str:
+def tolerance_text(result: ToleranceResult) -> str:
     """What a tolerance measured, or why no figure decided; empty where the record has neither in codes."""
-    if line.why:
-        return str(words("tolerances")["why"].get(line.why, ""))
+    if result.why:
+        return str(words("tolerances")["why"].get(result.why, ""))
     return "、".join(
-        _said("figure", name=_figure_name(name), value=number_text(value), relation=relation, limit=number_text(limit))
-        for name, value, relation, limit in line.figures
+        _said(
+            "figure",
+            name=_figure_name(item.name),
+            value=number_text(item.value),
+            relation=item.relation,
+            limit=number_text(item.limit),
+        )
+        for item in result.figures
     )
 
 
-def tolerance_markup(line: ToleranceLine) -> Markup:
+def tolerance_markup(result: ToleranceResult) -> Markup:
     """What a tolerance says in both languages; the recorded text where that is all there is."""
-    said = tolerance_text(line)
-    return spans(line.message, said) if said else spans(line.message, _said("unsaid")) + recorded(line.message)
+    said = tolerance_text(result)
+    return spans(result.message, said or _said("unsaid")) + ("" if said else recorded(result.message))
 
 
 def tolerance_source(name: str, source: str) -> str:

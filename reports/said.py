@@ -38,7 +38,7 @@ def _sentence(card: FindingCard) -> str:
             text += _said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
         return _said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
     if kind == Fault.TOLERANCE:
-        failed = dict.fromkeys(line.tolerance for line in card.tolerances if line.verdict == ToleranceVerdict.FAIL)
+        failed = dict.fromkeys(item.tolerance for _, item in card.tolerances if item.verdict == ToleranceVerdict.FAIL)
         return _said("tolerance", output=card.output, tolerances="、".join(failed)) if failed else _meaning(card)
     if kind in (Fault.STATUS, Fault.REJECTED):
         return _status(card)

@@ -96,8 +96,7 @@ class RunMeter:
         elif isinstance(event, Planned):
             self._counts.cases += event.number
         elif isinstance(event, Skipped):
-            for _ in range(event.number):
-                self._counts.count(event.result, reason=event.reason, waived=False)
+            self._counts.count(event.result, reason=event.reason, waived=False, number=event.number)
         elif isinstance(event, BatchJudged):
             for record in event.records:
                 self._counts.count(record.verdict.result, reason=record.verdict.kind, waived=bool(record.waiver))

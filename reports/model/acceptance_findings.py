@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aclnn_cts.core.verdict import Deviation
+from aclnn_cts.core.verdict import Deviation, ToleranceResult
 from aclnn_cts.findings.shared_condition import SharedCondition
 
 
@@ -47,20 +47,6 @@ class OutcomeLine:
     signal: int | None
     message: str
     """As recorded."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToleranceLine:
-    """What one tolerance says of one output of a finding's case."""
-
-    tolerance: str
-    output: str
-    verdict: str
-    message: str
-    why: str
-    """Why no figure decided (`ToleranceWhy`); empty where one did."""
-    figures: tuple[tuple[str, float | str, str, float], ...]
-    """Name, value, relation, limit."""
 
 
 class NoProgram:
@@ -182,7 +168,8 @@ class FindingCard:
     """The trial whose figures `worst`, `tolerances`, `fault` and `outcome` are, where it is not the case's own: of a
     case that a campaign shrank no record is kept."""
     worst: tuple[Deviation, ...]
-    tolerances: tuple[ToleranceLine, ...]
+    tolerances: tuple[tuple[str, ToleranceResult], ...]
+    """Each with its output."""
     fault: FaultFacts
     outcome: tuple[OutcomeLine, ...]
     """Of the first calls."""

@@ -33,7 +33,6 @@ from aclnn_cts.reports.model.acceptance_findings import (
     FindingMember,
     NoProgram,
     OutcomeLine,
-    ToleranceLine,
 )
 from aclnn_cts.reports.model.collect import Collected
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
@@ -125,16 +124,7 @@ def _card(
         worst=record.verdict.deviations,
         fault=facts,
         tolerances=tuple(
-            ToleranceLine(
-                tolerance=name,
-                output=output,
-                verdict=result.verdict,
-                message=result.message,
-                why=result.why,
-                figures=tuple((item.name, item.value, item.relation, item.limit) for item in result.figures),
-            )
-            for name, outputs in record.verdict.tolerances.items()
-            for output, result in outputs.items()
+            (output, result) for outputs in record.verdict.tolerances.values() for output, result in outputs.items()
         ),
         outcome=tuple(_outcome(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
         programs=made.programs,

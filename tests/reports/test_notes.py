@@ -12,11 +12,18 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.verdict import Result, RunVerdict, Skip, ToleranceVerdict, ToleranceWhy
+from aclnn_cts.core.verdict import (
+    Result,
+    RunVerdict,
+    Skip,
+    ToleranceFigure,
+    ToleranceResult,
+    ToleranceVerdict,
+    ToleranceWhy,
+)
 from aclnn_cts.execution.second_opinion import DISPUTE_FACT
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.reports.markdown import markdown_bytes
-from aclnn_cts.reports.model.acceptance_findings import ToleranceLine
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.notes import (
     because_text,
@@ -146,16 +153,8 @@ def test_every_cause_is_told_in_chinese(seen: str) -> None:
     assert because_text(CauseCount(cause=Cause.UNKNOWN, because="of an earlier version")) == ""
 
 
-def line(**fields: Any) -> ToleranceLine:
-    plain: dict[str, Any] = {
-        "tolerance": "r",
-        "output": "o",
-        "verdict": "fail",
-        "message": "m",
-        "why": "",
-        "figures": (),
-    }
-    return ToleranceLine(**(plain | fields))
+def line(*, verdict: str = ToleranceVerdict.FAIL, **fields: Any) -> ToleranceResult:
+    return ToleranceResult(tolerance="r", verdict=verdict, message="m", **fields)
 
 
 @pytest.mark.parametrize("why", [value for name, value in vars(ToleranceWhy).items() if name.isupper()])
@@ -191,7 +190,9 @@ def test_every_figure_that_a_tolerance_makes_and_every_reason_has_a_chinese_name
                 assert result.why in words("tolerances")["why"], (tolerance.name, result.message)
     assert len(made) > 12
     for name in made:
-        assert CHINESE.search(tolerance_text(line(figures=((name, 0.5, "<=", 0.1),))).partition(" = ")[0]), name
+        assert CHINESE.search(tolerance_text(line(figures=(ToleranceFigure(name, 0.5, 0.1),))).partition(" = ")[0]), (
+            name
+        )
 
 
 def test_sources_that_are_no_titles_have_chinese() -> None:
