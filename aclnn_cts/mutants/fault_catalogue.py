@@ -40,38 +40,58 @@ _INTERFACE = "interface/"
 """Before the address of a clause of `specs/interface.yaml`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeededFault:
+_Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
+_Id = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z]+(\.[a-z0-9-]+){1,2}$")]
+_Clause = Annotated[str, StringConstraints(strict=True, pattern=r"^(interface/)?[A-Za-z0-9_.]+$")]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SeededFault(_Model):
     """One mistake in the software device."""
 
-    id: str
-    operator: str
-    fault_class: str
-    sentence: str
-    checks: tuple[str, ...]
+    id: _Id
+    operator: _Text
+    fault_class: Annotated[FaultClass, Field(alias="class")]
+    sentence: _Text
+    checks: Annotated[tuple[_Text, ...], Field(min_length=1)]
     """Those that are foreseen to notice it."""
-    clauses: tuple[str, ...]
+    clauses: Annotated[tuple[_Clause, ...], Field(min_length=1)]
     """Addresses in the operator's document that it breaks, or `interface/` and one of the interface's."""
-    trigger: str = ""
+    trigger: _Text = ""
     """An expression over a valid call: without it the fault changes nothing. `true` where any call may show it, empty
     where no such expression says it, or the fault is about broken calls or several calls."""
-    equivalent: str = ""
+    equivalent: _Text = ""
     """Where and why it cannot be told from correct behaviour; empty where it can."""
-    sentence_zh: str = ""
+    sentence_zh: _Text = ""
     """The sentence in Chinese, for reports; empty where nobody has written it."""
-    equivalent_zh: str = ""
+    equivalent_zh: _Text = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoy:
+class Decoy(_Model):
     """A correct way of doing something differently."""
 
-    id: str
-    operator: str
-    sentence: str
-    why: str
+    id: Annotated[str, StringConstraints(strict=True, pattern=r"^decoy(\.[a-z0-9-]+){2}$")]
+    operator: _Text
+    sentence: _Text
+    why: _Text
     """Why it is correct."""
-    sentence_zh: str = ""
+    sentence_zh: _Text = ""
+
+
+class _Empty(_Model):
+    operator: _Text
+    fault_class: Annotated[FaultClass, Field(alias="class")]
+    reason: _Text
+
+
+class _File(_Model):
+    format: Literal["aclnn-cts/faults/1"]
+    faults: list[SeededFault]
+    decoys: list[Decoy]
+    empty: list[_Empty]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,49 +115,6 @@ class Catalogue:
         return entry
 
 
-_Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
-_Id = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z]+(\.[a-z0-9-]+){1,2}$")]
-_Clause = Annotated[str, StringConstraints(strict=True, pattern=r"^(interface/)?[A-Za-z0-9_.]+$")]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Fault(_Model):
-    id: _Id
-    operator: _Text
-    fault_class: Annotated[FaultClass, Field(alias="class")]
-    sentence: _Text
-    checks: Annotated[list[_Text], Field(min_length=1)]
-    clauses: Annotated[list[_Clause], Field(min_length=1)]
-    trigger: _Text | None = None
-    equivalent: _Text | None = None
-    sentence_zh: _Text | None = None
-    equivalent_zh: _Text | None = None
-
-
-class _Decoy(_Model):
-    id: Annotated[str, StringConstraints(strict=True, pattern=r"^decoy(\.[a-z0-9-]+){2}$")]
-    operator: _Text
-    sentence: _Text
-    why: _Text
-    sentence_zh: _Text | None = None
-
-
-class _Empty(_Model):
-    operator: _Text
-    fault_class: Annotated[FaultClass, Field(alias="class")]
-    reason: _Text
-
-
-class _File(_Model):
-    format: Literal["aclnn-cts/faults/1"]
-    faults: list[_Fault]
-    decoys: list[_Decoy]
-    empty: list[_Empty]
-
-
 def shipped_path() -> Path:
     """Where our own catalogue lies."""
     return Path(str(resources.files("aclnn_cts.adapters") / "loopback" / "faults.yaml"))
@@ -155,33 +132,9 @@ def read_catalogue(specs: Specs, path: Path | None = None) -> Catalogue:
     if problems.messages:
         raise UsageError("\n".join(problems.sorted()))
     return Catalogue(
-        faults={entry.id: _as_fault(entry) for entry in content.faults},
-        decoys={
-            entry.id: Decoy(
-                id=entry.id,
-                operator=entry.operator,
-                sentence=entry.sentence,
-                why=entry.why,
-                sentence_zh=entry.sentence_zh or "",
-            )
-            for entry in content.decoys
-        },
+        faults={entry.id: entry for entry in content.faults},
+        decoys={entry.id: entry for entry in content.decoys},
         empty={(entry.operator, entry.fault_class): entry.reason for entry in content.empty},
-    )
-
-
-def _as_fault(entry: _Fault) -> SeededFault:
-    return SeededFault(
-        id=entry.id,
-        operator=entry.operator,
-        fault_class=entry.fault_class,
-        sentence=entry.sentence,
-        checks=tuple(entry.checks),
-        clauses=tuple(entry.clauses),
-        trigger=entry.trigger or "",
-        equivalent=entry.equivalent or "",
-        sentence_zh=entry.sentence_zh or "",
-        equivalent_zh=entry.equivalent_zh or "",
     )
 
 
@@ -207,9 +160,9 @@ def _check(content: _File, specs: Specs, problems: Problems) -> None:
                 problems.known(clause, addresses, ("faults", number, "clauses"), f"clause of {entry.operator}")
 
 
-def _check_trigger(entry: _Fault, specs: Specs, problems: Problems, place: tuple[str | int, ...]) -> None:
+def _check_trigger(entry: SeededFault, specs: Specs, problems: Problems, place: tuple[str | int, ...]) -> None:
     try:
-        names = parse(entry.trigger).names() if entry.trigger is not None else frozenset()
+        names = parse(entry.trigger).names() if entry.trigger else frozenset()
     except ExpressionError as error:
         problems.add(place, str(error))
         return

@@ -14,14 +14,16 @@ from aclnn_cts.store.provenance import Beginning
 
 
 def fault(identifier: str, *, equivalent: str = "") -> SeededFault:
-    return SeededFault(
-        id=identifier,
-        operator="aclnnX",
-        fault_class="state",
-        sentence="It is wrong.",
-        checks=("values",),
-        clauses=("function.1",),
-        equivalent=equivalent,
+    return SeededFault.model_validate(
+        {
+            "id": identifier,
+            "operator": "aclnnX",
+            "class": "state",
+            "sentence": "It is wrong.",
+            "checks": ["values"],
+            "clauses": ["function.1"],
+        }
+        | ({"equivalent": equivalent} if equivalent else {})
     )
 
 
