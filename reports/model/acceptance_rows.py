@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.verdict import MagnitudeCounts, Skip
+from aclnn_cts.core.verdict import MagnitudeCounts, Skip, ToleranceResult, ToleranceVerdict
 from aclnn_cts.store.counts import Counts
 
 
@@ -162,17 +163,26 @@ class MagnitudeBin:
     bound: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class ToleranceRow:
     """What one acceptance rule of the ecosystem says of an output, on failures and on a sample of what passed."""
 
     tolerance: str
-    passed: int
-    failed: int
-    not_applicable: int
-    headroom: float | str
+    passed: int = 0
+    failed: int = 0
+    headroom: float = math.inf
     """The least that was left of its limit."""
-    source: str
+    source: str = ""
+
+    def add(self, result: ToleranceResult) -> None:
+        """Count what it says of one trial."""
+        self.source = self.source or result.source
+        if result.verdict == ToleranceVerdict.NOT_APPLICABLE:
+            return
+        self.passed += result.verdict == ToleranceVerdict.PASS
+        self.failed += result.verdict == ToleranceVerdict.FAIL
+        headroom = float(result.headroom)
+        self.headroom = min(self.headroom, -math.inf if math.isnan(headroom) else headroom)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

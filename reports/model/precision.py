@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT, formats_of
 from aclnn_cts.core.strict_json import spelled
-from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result, ToleranceResult, ToleranceVerdict
+from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result
 from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.judgement.finer import FINER_FACT
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
@@ -20,25 +20,6 @@ _BINADES = 4
 """Binades of a bin of magnitudes."""
 
 _BINS = len(SHARE_EDGES) + 1
-
-
-@dataclass(slots=True)
-class _Tolerance:
-    passed: int = 0
-    failed: int = 0
-    not_applicable: int = 0
-    headroom: float = math.inf
-    source: str = ""
-
-    def add(self, result: ToleranceResult) -> None:
-        self.source = self.source or result.source
-        if result.verdict == ToleranceVerdict.NOT_APPLICABLE:
-            self.not_applicable += 1
-            return
-        self.passed += result.verdict == ToleranceVerdict.PASS
-        self.failed += result.verdict == ToleranceVerdict.FAIL
-        headroom = float(result.headroom)
-        self.headroom = min(self.headroom, -math.inf if math.isnan(headroom) else headroom)
 
 
 @dataclass(slots=True)
@@ -58,7 +39,7 @@ class _Output:
     spread_failed: int = 0
     measured: int = 0
     within: int = 0
-    tolerances: dict[str, _Tolerance] = field(default_factory=dict)
+    tolerances: dict[str, ToleranceRow] = field(default_factory=dict)
     formats: set[str] | None = None
     """Formats that every probe leaves possible."""
     told_apart: bool = True
@@ -85,7 +66,7 @@ class _Output:
             self.within += not deviation.beyond
             for name, outputs in verdict.tolerances.items():
                 if (result := outputs.get(deviation.output)) is not None:
-                    self.tolerances.setdefault(name, _Tolerance()).add(result)
+                    self.tolerances.setdefault(name, ToleranceRow(name)).add(result)
 
     def _probe(self, deviation: Deviation, record: Record) -> None:
         """A probe names the formats of each output.
@@ -152,17 +133,7 @@ class _Output:
             spread_trials=(self.spread_passed, self.spread_failed),
             measured=self.measured,
             within_bound=self.within,
-            tolerances=tuple(
-                ToleranceRow(
-                    tolerance=name,
-                    passed=tolerance.passed,
-                    failed=tolerance.failed,
-                    not_applicable=tolerance.not_applicable,
-                    headroom=spelled(tolerance.headroom),
-                    source=tolerance.source,
-                )
-                for name, tolerance in self.tolerances.items()
-            ),
+            tolerances=tuple(self.tolerances.values()),
         )
 
 
