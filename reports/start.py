@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.document.catalogue import family_of
-from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 
 _ORDER = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
@@ -24,17 +24,9 @@ _BADGES = {
 class StartRow:
     """One operator in one run."""
 
-    operator: str
-    run: str
-    product: str
-    verdict: str
+    run: RunFacts
+    ends: VerdictRow
     badge: str
-    judged: int
-    counted: int
-    percent: int
-    failed: int
-    """Without a waiver."""
-    waived: int
     clauses: tuple[int, ...]
     """Met, contradicted, untested, open; of all runs together."""
     findings: int
@@ -47,16 +39,9 @@ def start_rows(report: Acceptance) -> list[StartRow]:
         clauses.setdefault(row.operator, []).append(row.verdict)
     return [
         StartRow(
-            operator=row.operator,
-            run=run.name,
-            product=run.product,
-            verdict=row.verdict.value,
+            run=run,
+            ends=row,
             badge=_BADGES.get(row.verdict, "open"),
-            judged=row.judged,
-            counted=row.counted,
-            percent=row.percent,
-            failed=row.failed,
-            waived=row.waived,
             clauses=tuple(clauses.get(row.operator, []).count(name) for name in _ORDER),
             findings=sum(card.operator == row.operator and run.name in card.runs for card in report.findings),
         )
@@ -69,8 +54,8 @@ def families(rows: Sequence[StartRow]) -> list[tuple[str, list[StartRow]]]:
     """By the family of the operator, those with failures first."""
     found: dict[str, list[StartRow]] = {}
     for row in rows:
-        found.setdefault(family_of(row.operator), []).append(row)
-    return sorted(found.items(), key=lambda item: (-sum(row.failed for row in item[1]), item[0]))
+        found.setdefault(family_of(row.ends.operator), []).append(row)
+    return sorted(found.items(), key=lambda item: (-sum(row.ends.failed for row in item[1]), item[0]))
 
 
 def unremarkable(rows: Sequence[ClauseRow]) -> frozenset[str]:
