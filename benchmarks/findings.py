@@ -50,6 +50,8 @@ NAME = "findings"
 
 IN_RUN, IN_CAMPAIGN, OF_PAIR = "findings in a run", "findings in a campaign", "findings of a pair"
 """Of each fault or pair that was found."""
+MASKED = "fails as one fault"
+"""1 of each pair that fails with the fingerprints of one of its faults, each as often: no grouping tells of both."""
 
 MOST_IN_RUN, MOST_IN_CAMPAIGN, APART = 1.1, 1.5, 0.95
 CHUNKS = 2
@@ -111,6 +113,11 @@ class _Book:
         found = {name: self.known[what, name] for name in names if (what, name) in self.known}
         return {name: len(item.findings) for name, item in found.items() if item.failures}
 
+    def is_masked(self, pair: str) -> bool:
+        """Whether a pair fails just as one of its faults does alone."""
+        failures = dict(self.known[OF_PAIR, pair].failures)
+        return any(failures == dict(self.known[IN_RUN, name].failures) for name in pair.split(","))
+
 
 def _run(book: _Book, what: str, operators: Mapping[str, str], workers: int) -> None:
     tasks = [
@@ -171,6 +178,9 @@ def shown(rounds: Rounds) -> Iterator[Row]:
             f"pairs of faults of one operator, switched on together, that are at least two findings (of {len(values)})"
         )
         yield Row(what=what, figure=f"{share:.1%}", goal=f"at least {APART:.0%}", missed=share < APART)
+    if values := [item.median for item in figures_of(rounds, MASKED).values()]:
+        what = f"pairs that fail just as one of their faults does alone: no grouping tells of both (of {len(values)})"
+        yield Row(what=what, figure=f"{sum(values):.0f}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -207,8 +217,13 @@ def main(arguments: Sequence[str]) -> int:
             f"{what}, {name.replace(',', ' and ')}": (float(number),)
             for name, number in book.numbers(what, names).items()
         }
+    rounds |= {
+        f"{MASKED}, {pair.replace(',', ' and ')}": (float(book.is_masked(pair)),)
+        for pair in pairs
+        if (OF_PAIR, pair) in book.known
+    }
     for row in shown(rounds):
-        print(f"{row.what}: {row.figure} ({row.verdict})")
+        print(f"{row.what}: {row.figure}{f' ({row.verdict})' if row.goal else ''}")
     print(f"on {started.text}")
     if options.store:
         needed = (IN_RUN, OF_PAIR) if options.no_campaign else (IN_RUN, IN_CAMPAIGN, OF_PAIR)

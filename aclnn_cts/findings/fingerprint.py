@@ -24,6 +24,8 @@ from aclnn_cts.store.store_reader import Query, ResultReader
 _OF_VALUES = Fault.of(Family.VALUES, Family.LAW)
 _ROUNDING = 2.0**-6
 """Errors below this share of the value are of arithmetic: BF16, the coarsest format, has 2^-8."""
+_NEAR = 2.0**-2
+"""Errors of a wrong term are of any size; those between this and `_ROUNDING` tell it from arithmetic."""
 _SMALLEST_HALF, _SMALLEST_FLOAT = 2.0**-14, 2.0**-126
 """The smallest normal numbers of FLOAT16, and of FLOAT and BF16: arithmetic that flushes makes 0 of what is below."""
 
@@ -95,10 +97,14 @@ def _of_element(worst: Deviation, dtype: str) -> Looks:
     if not math.isfinite(got):
         return Looks.STRAY
     largest = max(abs(got), abs(expected))
-    flushed = largest < (_SMALLEST_HALF if dtype == "FLOAT16" else _SMALLEST_FLOAT)
-    terms = max(largest, abs(expected) * worst.cancellation)
-    small = flushed or abs(got - expected) < _ROUNDING * terms
-    return Looks.ROUNDING if small else Looks.WRONG
+    if largest < (_SMALLEST_HALF if dtype == "FLOAT16" else _SMALLEST_FLOAT):
+        return Looks.ROUNDING if got else Looks.FLUSHED
+    error = abs(got - expected) / max(largest, abs(expected) * worst.cancellation)
+    if error < _ROUNDING:
+        return Looks.ROUNDING
+    if not got:
+        return Looks.ZERO
+    return Looks.NEAR if error < _NEAR else Looks.WRONG
 
 
 def grouped(failures: Iterable[Record]) -> tuple[GroupedFinding, ...]:

@@ -24,8 +24,10 @@ _FEW = 1 / 6
 """Failures of another sort that a fault may show as, over those of its own."""
 _ROUNDING_OF_WRONG = 0.4
 """A wrong term moves a value now and then by so little that it looks like rounding."""
-_WRONG_OF_ROUNDING = 0.4
-"""Rounding that overflows or is flushed looks like a wrong value more often."""
+_RANGE_OF_ROUNDING = 0.4
+"""Coarse arithmetic overflows to inf and underflows to 0."""
+_FLUSHED_OF_ZERO = 0.25
+"""A term that is missing was now and then as small as what flushing makes 0."""
 _SAME_CALLS = 0.8
 """Outputs that are wrong in the same calls, of those in which either is: from so many on that is one mistake."""
 
@@ -85,6 +87,12 @@ _Into: TypeAlias = dict[_Sort, _Sort]
 
 _ANY = "*"
 _CONTENTS_FAULT = "contents"
+_SELDOM: Mapping[tuple[str, str], float] = {
+    (Looks.WRONG, Looks.ROUNDING): 0.04,
+    (Looks.SPECIAL, Looks.ROUNDING): 0.0,
+    **dict.fromkeys([(Looks.FLUSHED, other) for other in (Looks.ROUNDING, Looks.WRONG, Looks.STRAY)], 0.04),
+}
+"""Looks that the mistake behind others hardly ever has, in place of `_FEW`."""
 _FORM = "form"
 """Looks of an output that is incomplete, or has another shape or dtype."""
 
@@ -234,22 +242,33 @@ def _of_looks(numbers: _Numbers) -> _Into:
 def _looks_into(numbers: dict[str, int]) -> dict[str, str]:
     """The looks that join others, of one output; `numbers` are changed."""
     into: dict[str, str] = {}
+    near = numbers.get(Looks.NEAR, 0)
 
     def join(looks: str, other: str, share: float) -> None:
-        if looks in numbers and other in numbers and numbers[looks] <= share * numbers[other]:
-            into[looks] = other
-            numbers[other] += numbers.pop(looks)
+        if 0 < numbers.get(looks, 0) <= share * numbers.get(other, 0):
+            rename(looks, other)
 
+    def rename(looks: str, other: str) -> None:
+        if looks in numbers:
+            into[looks] = other
+            numbers[other] = numbers.get(other, 0) + numbers.pop(looks)
+
+    join(Looks.FLUSHED, Looks.ZERO, _FLUSHED_OF_ZERO)
+    join(Looks.ZERO, Looks.ROUNDING, _RANGE_OF_ROUNDING)
+    join(Looks.STRAY, Looks.ROUNDING, _RANGE_OF_ROUNDING)
+    rename(Looks.ZERO, Looks.WRONG)
+    rename(Looks.NEAR, Looks.WRONG)
+    if numbers.get(Looks.ROUNDING, 0) <= near:
+        # Errors of any size are those of a wrong term, the small ones among them too.
+        rename(Looks.ROUNDING, Looks.WRONG)
     join(Looks.ROUNDING, Looks.WRONG, _ROUNDING_OF_WRONG)
-    join(Looks.WRONG, Looks.ROUNDING, _WRONG_OF_ROUNDING)
     join(Looks.WRONG, Looks.STRAY, 1.0)
     join(Looks.SPECIAL, Looks.WRONG, 1.0)
     join(Looks.WRONG, Looks.SPECIAL, 1.0)
     for looks in sorted(numbers, key=lambda item: (numbers[item], item)):
-        if most := max(
-            (other for other in numbers if other != looks), key=lambda item: (numbers[item], item), default=""
-        ):
-            join(looks, most, _FEW)
+        others = (other for other in numbers if other != looks)
+        if most := max(others, key=lambda item: (numbers[item], item), default=""):
+            join(looks, most, _SELDOM.get((looks, most), _FEW))
     while any(other in into for other in into.values()):
         into = {looks: into.get(other, other) for looks, other in into.items()}
     return into

@@ -113,6 +113,31 @@ def test_rounding_and_a_wrong_formula_are_two_findings() -> None:
     assert number({wrong: 100, rounding: 5}) == 1
 
 
+def looking(**numbers: int) -> int:
+    """Findings of so many failures of one output with each of these looks."""
+    return number({value(looks=Looks(looks)): many for looks, many in numbers.items()})
+
+
+def test_errors_of_any_size_are_one_wrong_term() -> None:
+    assert looking(rounding=40, near=45, wrong=2) == 1
+    assert looking(rounding=40, near=4, wrong=39) == 2
+    assert looking(zero=60, wrong=40, near=20, special=3) == 1
+
+
+def test_coarse_arithmetic_goes_out_of_range_and_is_seldom_wrong_otherwise() -> None:
+    assert looking(rounding=40, stray=13, zero=6) == 1
+    assert looking(rounding=400, wrong=8, near=3) == 1
+    assert looking(rounding=400, wrong=30) == 2
+    assert looking(rounding=300, special=6) == 2
+
+
+def test_flushing_stays_apart_from_all_but_terms_that_are_missing() -> None:
+    assert looking(flushed=15) == 1
+    assert looking(flushed=15, rounding=300) == 2
+    assert looking(flushed=15, wrong=200) == 2
+    assert looking(flushed=4, zero=36, wrong=209) == 1
+
+
 def test_a_wrong_formula_is_told_apart_by_output_and_rounding_is_not() -> None:
     first, second = value(output="dx"), value(output="dgamma")
     assert number({first: 60, second: 50}) == 2
