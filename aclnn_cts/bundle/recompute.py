@@ -18,10 +18,12 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.measuring import Measuring
+from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs
@@ -85,7 +87,7 @@ class Recomputer:
         performed = [_performed(spec, case, outcome, blob) for case, outcome in zip(asked, outcomes, strict=True)]
         evaluation = evaluate(spec, trial.case)
         verdict = check(trial.check, where="trial").judge(trial, performed, self._judges.of(spec), evaluation)
-        return _difference(record.verdict, verdict)
+        return _difference(record.verdict, verdict) or _other_fingerprint(record, verdict)
 
 
 def _performed(spec: Spec, case: Case, outcome: Outcome, blob: Blob) -> Performed:
@@ -120,6 +122,14 @@ def _difference(recorded: Verdict, found: Verdict) -> str:
                 f"{item.output}: an error of {item.share!r} of its bound is recorded, and judged again it is {share!r}"
             )
     return ""
+
+
+def _other_fingerprint(record: Record, found: Verdict) -> str:
+    """Why the looks of the wrong values are not the recorded ones; empty where they are."""
+    verdict = msgspec.structs.replace(record.verdict, deviations=found.deviations)
+    now = fingerprinted(msgspec.structs.replace(record, verdict=verdict)).fingerprint
+    was = record.fingerprint
+    return "" if was == now else f"its fingerprint is {shown(was.text())}, and judged again it is {shown(now.text())}"
 
 
 def _close(recorded: float, found: float) -> bool:

@@ -30,6 +30,7 @@ from aclnn_cts.core.strict_json import check_size, strict_json
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.measuring import chosen_tolerances
 from aclnn_cts.findings.dedup_key import MERGED_KINDS
+from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.speclang.load import Specs, specs_from_texts
 from aclnn_cts.store.counts import OperatorSummary
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
@@ -241,3 +242,5 @@ class Recount:
         known = kind == fingerprint.fault and kind in (Fault.LAW, key.fault, *MERGED_KINDS.get(key.fault, ()))
         if not known or {key.operator, fingerprint.operator} != {record["trial"]["case"]["operator"]}:
             self.problems.append(Problem(where, "its fingerprint is that of another fault or operator"))
+        elif fingerprinted(record_from_json(record, where=where)).fingerprint != fingerprint:
+            self.problems.append(Problem(where, "its fingerprint does not follow from its verdict and its calls"))

@@ -231,6 +231,7 @@ DECEITS: list[tuple[Callable[[dict[str, bytes], dict[str, Any]], None], str]] = 
     (edited("records/000000.jsonl", b'"result":"failed"', b'"result":"passed"'), "are stated; the records have"),
     (edited("records/000000.jsonl", b'"seed":5', b'"seed":9'), "its trial is not the one that its id names"),
     (edited("records/000000.jsonl", b'"fault":"value"', b'"fault":"crash"'), "that of another fault"),
+    (edited("records/000000.jsonl", b'"looks":"wrong"', b'"looks":"rounding"'), "does not follow from its verdict"),
     (edited("records/000000.jsonl", b'"format":"aclnn-cts/record/2"', b'"format":"x"'), "is no record of the format"),
     (edited("records/000000.jsonl", b"\n", b"\nnonsense\n"), "is no record of the format"),
     (edited("records/000000.jsonl", b'"result":"failed"', b'"result":7'), "7 where a word is expected"),
