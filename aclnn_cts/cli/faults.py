@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,9 +167,9 @@ def _sampled(entries: Iterable[SeededFault | Decoy], number: int, seed: int) -> 
 def _list(catalogue: Catalogue, *, as_json: bool) -> None:
     if as_json:
         for fault in catalogue.faults.values():
-            emit(asdict(fault))
+            emit(fault.model_dump(mode="json"))
         for decoy in catalogue.decoys.values():
-            emit(asdict(decoy))
+            emit(decoy.model_dump(mode="json"))
         return
     screen = console()
     made = table("FAULT", "CLASS", "WHAT IT IS")
