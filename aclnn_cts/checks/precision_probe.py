@@ -23,7 +23,7 @@ from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.law import with_arguments
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, to_dtype
+from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, to_dtype, widen
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Verdict
 from aclnn_cts.execution.executor import Performed
@@ -216,8 +216,7 @@ def _same(value: NDArray[Any], open_: NDArray[np.bool_] | None, performed: Perfo
     tensor = performed.case.tensor(output)
     if tensor is None:
         return False
-    wanted = to_dtype(np.broadcast_to(value, got.shape), tensor.dtype).astype(np.float64)
-    found = got.astype(np.float64)
+    wanted, found = widen(to_dtype(np.broadcast_to(value, got.shape), tensor.dtype)), widen(got)
     same = (wanted == found) | (np.isnan(wanted) & np.isnan(found))
     return bool(same.all() if open_ is None else (same | open_).all())
 

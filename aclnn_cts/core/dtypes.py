@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core import hifloat8
+
 
 class DType(msgspec.Struct, frozen=True):
     """One aclDataType: its name and value in the header, bytes of an element (0 where less than one), and kind."""
@@ -46,7 +48,7 @@ _ROWS = (
     ("INT4", 29, 0, "other"),
     ("UINT1", 30, 0, "other"),
     ("COMPLEX32", 33, 4, "other"),
-    ("HIFLOAT8", 34, 1, "other"),
+    ("HIFLOAT8", 34, 1, "float"),
     ("FLOAT8_E5M2", 35, 1, "float"),
     ("FLOAT8_E4M3FN", 36, 1, "float"),
     ("FLOAT8_E8M0", 37, 1, "float"),
@@ -99,10 +101,12 @@ def itemsize(name: str) -> int:
 
 @functools.cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The NumPy dtype of an aclDataType (`BF16` and the 8-bit floats through ml_dtypes).
+    """The NumPy dtype of an aclDataType (`BF16` and FLOAT8 through ml_dtypes, `HIFLOAT8` as bytes of its own).
 
-    Raises KeyError for a member that no array here can hold (`STRING`, `INT4`, `HIFLOAT8`).
+    Raises KeyError for a member that no array here can hold (`STRING`, `INT4`).
     """
+    if name == "HIFLOAT8":
+        return hifloat8.STORAGE
     if name in _ML_DTYPES:
         import ml_dtypes  # noqa: PLC0415 - 60 ms that only these need
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core import hifloat8
 from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.dtypes import numpy_dtype
 
@@ -34,6 +35,7 @@ class BinaryFormat:
 
     name: str
     significand: int
+    """The least that a number has, where that is not the same for all (`mantissas`)."""
     min_exponent: int
     """Exponent of the smallest normal number."""
     max_exponent: int
@@ -48,6 +50,18 @@ class BinaryFormat:
     is stored, nan or that number, is for the document to say."""
     signed: bool = True
     """Whether it has zeros and negative numbers."""
+    mantissas: tuple[tuple[int, int], ...] = ()
+    """Of a format of tapered precision, up to which magnitude of the exponent a number has how many bits beside the
+    leading one: few where the magnitude is large. Of two neighbours the one farther from 0 never has the finer spacing.
+    """
+    ties_open: bool = False
+    """Whether no document says which neighbour is taken where two are equally near, and whether what lies beyond the
+    largest finite number becomes that or an infinity. Rounding here takes the even one and infinity."""
+
+    @property
+    def longest(self) -> int:
+        """Most bits that a significand has."""
+        return 1 + max(bits for _, bits in self.mantissas) if self.mantissas else self.significand
 
 
 @functools.cache
@@ -92,18 +106,24 @@ BINARY_FORMATS: MappingProxyType[str, BinaryFormat] = MappingProxyType(
         "FLOAT8_E8M0": binary_format(
             "FLOAT8_E8M0", significand=1, min_exponent=-127, max_exponent=127, infinite=False, signed=False
         ),
+        # Its denormal numbers are powers of two: in a table of significands they are normal ones of one bit.
+        "HIFLOAT8": replace(
+            binary_format("HIFLOAT8", significand=1, min_exponent=-22, max_exponent=15, largest=2.0**15),
+            mantissas=hifloat8.MANTISSAS,
+            ties_open=True,
+        ),
         "HFLOAT32": binary_format("HFLOAT32", significand=12, min_exponent=-126, max_exponent=127),
     }
 )
 """By aclDataType name, and HFLOAT32: the format of a matrix unit's operands, which no tensor has. Published programs
 give HFLOAT32 eleven stored significand bits on Ascend 910B and ten on others; `specs/precision.yaml` says which one a
-bound may count on. The 8-bit formats are those of the OCP 8-bit Floating Point and Microscaling specifications."""
+bound may count on. The FLOAT8 formats are those of the OCP 8-bit Floating Point and Microscaling specifications."""
 
 
 def covers(wide: BinaryFormat, narrow: BinaryFormat) -> bool:
     """Whether every number of `narrow` is one of `wide`, so that rounding it there changes nothing."""
-    return (
-        wide.significand >= narrow.significand
+    return wide == narrow or (
+        wide.significand >= narrow.longest
         and wide.max_exponent >= narrow.max_exponent
         and wide.smallest_subnormal <= narrow.smallest_subnormal
     )
@@ -115,6 +135,24 @@ def _binade(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float
     # Positive numbers are in the order of their bits, which NumPy compares several times as fast.
     np.clip(bits, *_normal_range(form), out=bits)
     return bits.view(np.float64)
+
+
+def _last_place(values: NDArray[np.float64], form: BinaryFormat, scale: float) -> NDArray[np.float64]:
+    """The weight of the last bit in the binade of each value, times `scale`; a new array."""
+    weight = _binade(values, form)
+    if form.mantissas:
+        exponents = (weight.view(np.int64) >> 52) - 1023
+        weight *= _shares(form)[exponents - form.min_exponent]
+    weight *= math.ldexp(scale, 1 - form.significand)
+    return weight
+
+
+@functools.cache
+def _shares(form: BinaryFormat) -> NDArray[np.float64]:
+    """What the last bit weighs beside that of the shortest significand, for each exponent from the least on."""
+    exponents = range(form.min_exponent, form.max_exponent + 1)
+    lengths = [next(1 + bits for most, bits in form.mantissas if abs(each) <= most) for each in exponents]
+    return np.array([math.ldexp(1.0, form.significand - length) for length in lengths])
 
 
 @functools.cache
@@ -167,8 +205,7 @@ def _rounded(
         return out
     # Adding a number whose last bit weighs one unit of the format lets the float64 addition do the rounding; half
     # as much again keeps the sum in one binade for either sign, and is even, so that ties fall as they should.
-    lever = _binade(values, form)
-    lever *= math.ldexp(1.5, 53 - form.significand)
+    lever = _last_place(values, form, math.ldexp(1.5, 52))
     result: NDArray[np.float64] = np.asarray(np.add(values, lever, out=out))
     result -= lever
     # What is left of a number is 0 or has its sign.
@@ -197,14 +234,28 @@ def spacing(values: NDArray[np.float64], form: BinaryFormat, *, scale: float = 1
     The subnormal spacing below the smallest normal number, zero included; that of the last binade for anything
     larger than the largest finite number, inf and nan included.
     """
-    values = np.asarray(values, dtype=np.float64)
-    binade = _binade(values, form)
-    binade *= math.ldexp(scale, 1 - form.significand)
-    return binade
+    return _last_place(np.asarray(values, dtype=np.float64), form, scale)
+
+
+def nearest(both: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
+    """The least and the greatest number that rounding to nearest may give, from the least and the greatest value.
+
+    These are the two along the first dimension. Where the format leaves ties open, a tie may go to either neighbour,
+    and what overflows to the largest finite number too. The caller sees to NumPy's warnings.
+    """
+    if not form.ties_open:
+        return rounded(both, form)
+    # The next float64 lies on the other side of a tie. That of another value does not, but on a tie at most.
+    away = np.array([-np.inf, np.inf]).reshape(2, *(1,) * (both.ndim - 1))
+    found = rounded(np.nextafter(both, away), form)
+    finite = np.isfinite(both)
+    np.minimum(found[0], form.largest, out=found[0, ...], where=finite[0, ...])
+    np.maximum(found[1], -form.largest, out=found[1, ...], where=finite[1, ...])
+    return found
 
 
 def to_dtype(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
-    """Round float64 to nearest even into the NumPy dtype of a floating aclDataType (`BF16` through ml_dtypes).
+    """Round float64 to nearest even into the NumPy dtype of a floating aclDataType (`numpy_dtype`).
 
     Of a format without infinities, what lies beyond its largest number becomes nan; of FLOAT8_E8M0, so do negative
     numbers, and what rounds to 0 becomes its smallest number. Raises KeyError where `dtype` is no floating dtype.
@@ -220,6 +271,8 @@ def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
         return np.array(values, dtype=np.float64)
     if form.significand == 24:
         return np.asarray(values, dtype=np.float64).astype(np.float32)
+    if dtype == "HIFLOAT8":
+        return hifloat8.encoded(rounded(values, form))
     if form.infinite and is_large(values.size) and values.flags.c_contiguous and values.dtype == np.float64:
         whole: NDArray[Any] = np.empty(values.shape, numpy_dtype(dtype))
         _round_into(whole, values, form)
@@ -233,7 +286,12 @@ def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
     return result.astype(numpy_dtype(dtype))
 
 
+def numeric(array: NDArray[Any]) -> NDArray[Any]:
+    """An array that NumPy casts to other dtypes: of HIFLOAT8, whose bytes mean nothing to it, the values in float64."""
+    return hifloat8.decoded(array) if array.dtype == hifloat8.STORAGE else array
+
+
 def widen(array: NDArray[Any]) -> NDArray[np.float64]:
     """The same values as float64; exact for every floating dtype. Do no arithmetic on half precision before this."""
     with np.errstate(invalid="ignore"):  # a fill pattern may be a signalling nan
-        return array.astype(np.float64)
+        return numeric(array).astype(np.float64)

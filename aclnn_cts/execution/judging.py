@@ -29,7 +29,7 @@ from aclnn_cts.core.expected import (
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.promotion import promoted_inputs
-from aclnn_cts.core.rounding import BINARY_FORMATS
+from aclnn_cts.core.rounding import BINARY_FORMATS, numeric
 from aclnn_cts.core.statuses import SUCCESS
 from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
@@ -416,7 +416,7 @@ def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
     for name, array in arrays.items():
         if (tensor := case.tensor(name)) is not None:
             wide = np.float64 if tensor.dtype in INEXACT else np.bool_ if tensor.dtype == "BOOL" else np.int64
-            tensors[name] = components(array).astype(wide)
+            tensors[name] = numeric(components(array)).astype(wide)
     return tensors
 
 

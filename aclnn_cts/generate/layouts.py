@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import DTYPES, composed, numpy_dtype
+from aclnn_cts.core.hifloat8 import DENORMAL, INFINITY, NAN
 from aclnn_cts.core.rounding import BINARY_FORMATS, stored
 
 Array: TypeAlias = NDArray[Any]
@@ -26,6 +27,8 @@ class FloatLayout(msgspec.Struct, frozen=True):
     """The unsigned integer of the element's size."""
     infinite: bool = True
     """Whether the topmost exponent is that of infinities and nans; else all its bits set are the only nan."""
+    tapered: bool = False
+    """HIFLOAT8: not the element's own fields, but numbers that have as many bits or more. They are rounded to it."""
 
     @property
     def precision(self) -> int:
@@ -35,7 +38,7 @@ class FloatLayout(msgspec.Struct, frozen=True):
     @property
     def bias(self) -> int:
         """What the exponent field holds above the exponent."""
-        return (1 << (self.exponent - 1)) - 1
+        return (1 << (self.exponent - 1)) - (0 if self.tapered else 1)
 
     @property
     def top(self) -> int:
@@ -45,6 +48,8 @@ class FloatLayout(msgspec.Struct, frozen=True):
     @property
     def most(self) -> int:
         """The bits of the largest finite number."""
+        if self.tapered:
+            return self.top << self.mantissa
         return (self.top << self.mantissa) - 1 if self.infinite else (1 << (self.mantissa + self.exponent)) - 2
 
     @property
@@ -52,6 +57,28 @@ class FloatLayout(msgspec.Struct, frozen=True):
         """The largest finite number."""
         field, mantissa = divmod(self.most, 1 << self.mantissa)
         return (1.0 + mantissa * 2.0**-self.mantissa) * 2.0 ** (field - self.bias)
+
+    @property
+    def specials(self) -> Array:
+        """The elements inf, -inf, nan and -0.0, as words.
+
+        A format without infinities has its only nan for all three, and HIFLOAT8 its only zero for -0.0.
+        """
+        sign = 1 << (8 * self.word.itemsize - 1)
+        if self.tapered:
+            words = [INFINITY, INFINITY | sign, NAN, 0]
+        else:
+            infinity = self.most + 1
+            quiet = 1 << (self.mantissa - 1) if self.infinite else 0
+            words = [infinity, infinity | sign, infinity | quiet, sign]
+        return np.array(words, self.word)
+
+    def numbers(self, sign: Array, field: Array | np.uint64, mantissa: Array) -> NDArray[np.float64]:
+        """The numbers of a tapered format with these fields; where the exponent's is 0, powers of two."""
+        fractions = 1.0 + np.ldexp(mantissa.astype(np.float64), -self.mantissa)
+        normal = np.ldexp(fractions, np.asarray(field, np.int64) - self.bias)
+        denormal = np.ldexp(1.0, mantissa.astype(np.int64) - DENORMAL)
+        return np.where(field, np.minimum(normal, self.largest), denormal) * (1.0 - 2.0 * sign.astype(np.float64))
 
 
 _LAYOUTS = {
@@ -61,6 +88,7 @@ _LAYOUTS = {
     "DOUBLE": FloatLayout(52, 11, np.dtype(np.uint64)),
     "FLOAT8_E5M2": FloatLayout(2, 5, np.dtype(np.uint8)),
     "FLOAT8_E4M3FN": FloatLayout(3, 4, np.dtype(np.uint8), infinite=False),
+    "HIFLOAT8": FloatLayout(3, 5, np.dtype(np.uint8), infinite=False, tapered=True),
 }
 
 
@@ -83,7 +111,7 @@ def carried(array: Array, dtype: str) -> Array:
 def storage_dtype(dtype: str) -> np.dtype[Any]:
     """The NumPy dtype of a tensor's memory: an unsigned integer of the element's size where NumPy has no counterpart.
 
-    Such a dtype (INT4, HIFLOAT8, COMPLEX32) appears in calls that must be refused for it, and those need
+    Such a dtype (INT4, COMPLEX32) appears in calls that must be refused for it, and those need
     memory like any other.
     """
     try:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate.layouts import Array
 from aclnn_cts.generate.recipes_exact import index_bounds, indices
 from aclnn_cts.generate.request import Request, joined, shifted
@@ -46,7 +47,7 @@ def _of_windows(request: Request) -> _Numbers | None:
     windows = _windows(request, -axis)
     if windows is None:
         return None
-    values = source.astype(np.float64)
+    values = widen(source)
     places = np.zeros(source.shape, np.int64)
     step = 1
     # The maximum is taken along the last dimension first: among equal ones the first row has the first element.

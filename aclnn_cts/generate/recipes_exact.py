@@ -169,9 +169,10 @@ def one_hot(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     result = np.zeros(sum(counts), storage_dtype(dtype))
     if DTYPES[dtype].kind == "other":
         return result
+    one = to_storage(np.ones(1), dtype)[0]
     start = 0
     for request, count in zip(requests, counts, strict=True):
-        result[start : start + count][hot_places(request, count, request.data.axis)] = 1
+        result[start : start + count][hot_places(request, count, request.data.axis)] = one
         start += count
     return result
 

@@ -49,7 +49,7 @@ def wide(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
 def _exponents(data: Data, layout: FloatLayout) -> tuple[int, int]:
     """The inclusive bounds of `wide`, within those of normal numbers."""
-    least, most = 1 - layout.bias, layout.bias
+    least, most = 1 - layout.bias, layout.bias - (1 if layout.tapered else 0)
     low = least if data.low is None else min(max(data.low, least), most)
     return low, max(most, low) if data.high is None else min(max(data.high, low), most)
 
@@ -82,11 +82,7 @@ def special(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     layout, dtype = layout_of(requests), requests[0].tensor.dtype
     numbers = taken(requests, counts)
     bits = to_storage(normal_values(numbers, 0.0, 1.0), dtype).view(layout.word)
-    # The only nan of a format without infinities stands for all three.
-    infinity = layout.most + 1
-    sign = 1 << (layout.mantissa + layout.exponent)
-    quiet = 1 << (layout.mantissa - 1) if layout.infinite else 0
-    words = np.array([infinity, infinity | sign, infinity | quiet, sign], dtype=layout.word)
+    words = layout.specials
     kinds = ((numbers * _GOLDEN) >> np.uint64(59)).view(np.int64)
     chosen = kinds < len(words)
     bits[chosen] = words[kinds[chosen]]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.case import Data
+from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate.layouts import Array, storage_dtype, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of
 from aclnn_cts.generate.request import Request, Words, joined, pieces, spread, taken
@@ -240,7 +241,7 @@ def _rows(request: Request, count: int) -> Rows | None:
             return None
         source = np.moveaxis(source, axis, 0)
     rows = source.reshape(count, -1)
-    return (rows.real if rows.dtype.kind == "c" else rows).astype(np.float64)
+    return widen(rows.real if rows.dtype.kind == "c" else rows)
 
 
 def _halving_sum(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -109,6 +109,8 @@ def _whole(total: Words, dtype: str) -> Array:
         return np.zeros(total.shape, storage_dtype(dtype))
     if kind == "unsigned":
         return total.astype(numpy_dtype(dtype), copy=False)
+    if dtype == "HIFLOAT8":
+        return to_storage(total.view(np.int64).astype(np.float64), dtype)
     return total.view(np.int64).astype(numpy_dtype(dtype), copy=False)
 
 
@@ -135,6 +137,8 @@ def whole_numbers(
 def from_bits(requests: Sequence[Request], sign: Words, field: Words | np.uint64, mantissa: Words) -> Array:
     """Elements of a floating dtype from their three fields (`sign` is 0 or 1)."""
     layout = layout_of(requests)
+    if layout.tapered:
+        return to_storage(layout.numbers(sign, field, mantissa), requests[0].tensor.dtype)
     bits = (sign << np.uint64(layout.mantissa + layout.exponent)) | (field << np.uint64(layout.mantissa)) | mantissa
     result: Array = bits.astype(layout.word, copy=False).view(numpy_dtype(requests[0].tensor.dtype))
     return result

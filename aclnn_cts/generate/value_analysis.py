@@ -6,6 +6,7 @@ import numpy as np
 
 from aclnn_cts.core.case import Data, Tensor, real_view
 from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate.layouts import Array, float_layout, to_storage
 from aclnn_cts.generate.recipes import array, check_data, effective
 from aclnn_cts.generate.recipes_exact import integer_bounds
@@ -26,13 +27,13 @@ def _effective(tensor: Tensor) -> Data:
 def _widened(tensor: Tensor) -> Array:
     """Explicit values as float64 (integers as they are), rounded to the dtype."""
     values = array(tensor, arrays={}, name="")
-    return values.astype(np.float64) if DTYPES[tensor.dtype].kind == "float" else values
+    return widen(values) if DTYPES[tensor.dtype].kind == "float" else values
 
 
 def _rounded(values: list[float], dtype: str) -> Array:
     with np.errstate(all="ignore"):
         rounded = to_storage(np.array(values), dtype)
-    return rounded.astype(np.float64) if DTYPES[dtype].kind == "float" else rounded
+    return widen(rounded) if DTYPES[dtype].kind == "float" else rounded
 
 
 def lattice(tensor: Tensor) -> float | None:

@@ -42,8 +42,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.dtypes import FLOAT8
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
-from aclnn_cts.core.rounding import BinaryFormat, covers, rounded, spacing
+from aclnn_cts.core.rounding import BinaryFormat, covers, nearest, rounded, spacing
 from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, OperandSpan
@@ -107,13 +108,13 @@ class Bound:
 def loosest(model: ComputeModel) -> ComputeModel:
     """The coarsest arithmetic that any reading of the promised formats leaves room for.
 
-    It accumulates in the narrowest of the formats that take part, truncates, and flushes. An output beyond the model
-    but within the `likely_margins` of this one is explained by precision.
+    It accumulates in the narrowest of the formats that take part and are computed in, truncates, and flushes. An
+    output beyond the model but within the `likely_margins` of this one is explained by precision.
     """
-    formats = (model.accumulation, model.output, *((model.operand,) if model.operand else ()))
+    formats = (model.accumulation, model.output, model.operand or model.accumulation)
     return dataclasses.replace(
         model,
-        accumulation=min(formats, key=lambda form: form.significand),
+        accumulation=min((form for form in formats if form.name not in FLOAT8), key=lambda form: form.significand),
         truncates=True,
         output_truncates=True,
         flushes_compute=True,
@@ -347,8 +348,11 @@ def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _
     form = model.output
     if below is None or above is None:
         if model.through is None and not model.output_truncates:
-            only = rounded(value, form)
-            return Ends(only, only, 0.0, None)
+            if not form.ties_open:
+                only = rounded(value, form)
+                return Ends(only, only, 0.0, None)
+            lower, upper = nearest(np.stack((value, value)), form)
+            return Ends(lower, upper, np.where(lower == upper, 0.0, spacing(value, form, scale=0.5)), None)
         below = above = 0.0
     error = below if below is above else np.maximum(below, above)
     sides = None if below is above else (below, above)
@@ -370,19 +374,19 @@ def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _
     last = spacing(farthest, form, scale=1.0 if model.output_truncates else 0.5)
     if model.through is not None:
         last = last + spacing(farthest, model.through, scale=0.5)
-        narrowed = rounded(both, model.through)
+        narrowed = nearest(both, model.through)
         np.minimum(both[0], narrowed[0], out=both[0, ...])
         np.maximum(both[1], narrowed[1], out=both[1, ...])
     if model.output_truncates:
         lower, upper = _round_down(both[0, ...], form), -_round_down(-both[1, ...], form)
     else:
-        both = rounded(both, form)
+        both = nearest(both, form)
         lower, upper = both[0, ...], both[1, ...]
     return Ends(lower, upper, error + last, None if sides is None else (sides[0] + last, sides[1] + last))
 
 
 def _round_down(values: Float64, form: BinaryFormat) -> Float64:
     """Round towards minus infinity; nothing becomes inf that is not beyond the largest finite number."""
-    nearest = rounded(values, form)
-    below = np.where(np.isinf(nearest), form.largest, nearest - spacing(values, form))
-    return np.where(nearest > values, below, nearest)
+    near = rounded(values, form)
+    below = np.where(np.isinf(near), form.largest, near - spacing(values, form))
+    return np.where(near > values, below, near)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.rounding import numeric, widen
 from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Deviation
 from aclnn_cts.judgement.bound import Margins, bound, ends, likely_margins, loosest, margins
@@ -292,9 +293,10 @@ def _sizes(part: Sequence[_Open]) -> tuple[list[int], NDArray[np.intp]]:
 
 def _values(part: Sequence[_Open]) -> Float64:
     if len(part) == 1:
-        return part[0].item.got.reshape(-1).astype(np.float64)
+        return widen(part[0].item.got.reshape(-1))
     # Of several storage dtypes, among which NumPy would look for a common one.
-    return np.concatenate([entry.item.got.reshape(-1) for entry in part], dtype=np.float64, casting="unsafe")
+    arrays = [numeric(entry.item.got.reshape(-1)) for entry in part]
+    return np.concatenate(arrays, dtype=np.float64, casting="unsafe")
 
 
 def _exactly(part: Sequence[_Open]) -> None:
@@ -420,7 +422,7 @@ def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray
 
 
 def _carefully(item: Compared, known: Margins) -> Comparison:
-    values, expected, model = item.got.astype(np.float64), item.expected, item.model
+    values, expected, model = widen(item.got), item.expected, item.model
     shape = values.shape
     value = np.broadcast_to(expected.value, shape)
     limits = bound(expected, model, operands=item.operands, known=known)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.rounding import widen
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
@@ -56,7 +57,7 @@ def sorted_elements(
 ) -> Elements:
     """The elements of an output in its storage dtype and logical shape, against the bound of its compute model."""
     with np.errstate(all="ignore"):
-        values = got.astype(np.float64)
+        values = widen(got)
         value = np.broadcast_to(expected.value, values.shape)
         return sort(values, value, expected, model, bound(expected, model, operands=operands))
 

@@ -14,6 +14,7 @@ from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, LawOutput
 from aclnn_cts.core.printable import number_text
+from aclnn_cts.core.rounding import widen
 from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Deviation, Result, Skip, Verdict
 from aclnn_cts.judgement.bound import Bound, bound, likely_margins, loosest
@@ -40,7 +41,7 @@ def law_output(
 
     - `coarse`: in the coarsest arithmetic of the promised formats (`bound.loosest`, `bound.likely_margins`).
     """
-    values = components(got).astype(np.float64)
+    values = widen(components(got))
     shape = values.shape
     with np.errstate(all="ignore"):
         model = loosest(model) if coarse else model

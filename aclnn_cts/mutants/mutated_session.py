@@ -138,7 +138,7 @@ class MutatedSession:
                 # The first call after this one sees the element as it was computed, not as it was left.
                 view[index] = self._before[place % self._before.size]
             return
-        value = float(view[index])
+        value = float(widen(np.asarray(view[index])))
         changed = {Change.ZERO: 0.0, Change.DOUBLE: 2.0 * value, Change.NEGATE: -value}.get(mutant.change)
         if changed is None:
             step = 2.0 * float(spacing(np.array(value), BINARY_FORMATS[dtype]))

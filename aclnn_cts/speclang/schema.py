@@ -259,7 +259,7 @@ class PrecisionModel(_Strict):
     operator: StrictStr | None = None
     outputs: Names | None = None
     products: Names | None = None
-    dtypes: list[ResultFormat | Literal["FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0"]] | None = None
+    dtypes: list[ResultFormat | Literal["FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0", "HIFLOAT8"]] | None = None
     operands: list[_OperandFormat] | None = None
     operand: PrecisionOperandModel | None = None
     accumulation: PrecisionAccumulationModel | None = None

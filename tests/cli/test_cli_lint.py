@@ -11,8 +11,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.dtypes import DTYPES, component, numpy_dtype
+from aclnn_cts.core.dtypes import DTYPES, FLOAT8, component, numpy_dtype
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import widened
 from aclnn_cts.judgement.model import load_precision
@@ -145,7 +146,7 @@ JUDGED = [
     ("product_twice", [("[atlas-training, atlas-a2]", "[atlas-a2, atlas-a2]")], (3,)),
     ("product_none", [("[atlas-training, atlas-a2]", "[]")], (3,)),
     ("input_of_complex_halves", [(X, X.replace("FLOAT16", "COMPLEX32"))], (5, 7)),
-    ("input_of_eight_bits", [(X, X.replace(LISTED, "{atlas-a2: [FLOAT], atlas-training: [HIFLOAT8]}"))], (5, 7)),
+    ("input_of_four_bits", [(X, X.replace(LISTED, "{atlas-a2: [FLOAT], atlas-training: [INT4]}"))], (5, 7)),
     ("output_of_integers", [(X, X.replace("FLOAT16", "INT32"))], (7,)),
     (
         "table_of_complex_halves",
@@ -214,7 +215,7 @@ def computes(dtype: str, role: str) -> bool:
         if role == "output":
             load_precision().model(operator="aclnnTakeColumns", output="out", dtype=component(dtype))
             return True
-        ones = np.ones(3).astype(numpy_dtype(dtype))
+        ones = to_dtype(np.ones(3), dtype) if dtype in FLOAT8 else np.ones(3).astype(numpy_dtype(dtype))
     except KeyError:
         return False
     case = Case("aclnnTakeColumns", {"x": Tensor((3,), dtype)}, Target())

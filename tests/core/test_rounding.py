@@ -183,6 +183,8 @@ def test_figures_of_each_format(name: str) -> None:
     if name in ("FLOAT", "FLOAT16", "DOUBLE"):
         info = np.finfo(numpy_dtype(name))
         assert (form.largest, form.smallest_normal) == (float(info.max), float(info.tiny))
+    if form.mantissas:
+        return  # `test_hifloat8` has the spacing between all of its numbers
     ulps = spacing(np.array([1.0, 1.5, 2.0, 0.0, form.smallest_normal, np.inf]), form)
     unit = 2.0 ** (1 - form.significand)
     assert ulps.tolist() == [

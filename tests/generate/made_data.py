@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, FLOATING
+from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate.recipes import RECIPES, array
 
 FLOATS = sorted(FLOATING)
@@ -36,7 +37,7 @@ def needed(recipe: str) -> dict[str, Any]:
 
 
 def wide(values: NDArray[Any]) -> NDArray[np.float64]:
-    return values.astype(np.float64)
+    return widen(values)
 
 
 def checksum(arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case, Data, Tensor
-from aclnn_cts.core.dtypes import DTYPES
+from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.outcome import BufferState
+from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.generate.buffers import (
     ALIGNMENT,
     FILLS,
@@ -61,7 +62,10 @@ def prepared(case: Case, **options: Any) -> CallBuffers:
 def run(buffers: CallBuffers, value: float = 1) -> None:
     """A correct implementation: it writes every element of every output, and nothing else."""
     for buffer in buffers.outputs.values():
-        buffer.view[...] = np.ones((), buffer.view.dtype) * buffer.view.dtype.type(value)
+        if buffer.view.dtype == numpy_dtype("HIFLOAT8"):
+            buffer.view[...] = to_dtype(np.full((), float(value)), "HIFLOAT8")
+        else:
+            buffer.view[...] = np.ones((), buffer.view.dtype) * buffer.view.dtype.type(value)
 
 
 def clean(states: dict[str, BufferState]) -> bool:

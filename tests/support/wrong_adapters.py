@@ -13,8 +13,10 @@ import numpy as np
 
 from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
+from aclnn_cts.core import hifloat8
 from aclnn_cts.core.observations import EXECUTOR_AFTER_ERROR, WRITTEN
 from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype, toward_zero, widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import FILLS
 from aclnn_cts.speclang.evaluate import evaluate
@@ -36,8 +38,43 @@ def first_input(call: Call) -> Any:
 
 def _value(call: Call, outcome: Outcome) -> Outcome:
     view = first_output(call).view
-    view[...] = view + view.dtype.type(64)
+    if view.dtype == hifloat8.STORAGE:
+        view[...] = to_dtype(widen(view) + 64, "HIFLOAT8")
+    else:
+        view[...] = view + view.dtype.type(64)
     return outcome
+
+
+def _halved(convert: Callable[[Any], Any]) -> Callable[[Call, Outcome], Outcome]:
+    """aclnnHalvedGrad with another conversion to HIFLOAT8, of values in float64 to codes."""
+
+    def converted(call: Call, outcome: Outcome) -> Outcome:
+        assert call.buffers is not None
+        grad, factor = (widen(buffer.view) for buffer in call.buffers.inputs.values())
+        with np.errstate(all="ignore"):
+            first_output(call).view[...] = convert(grad * factor * 0.5)
+        return outcome
+
+    return converted
+
+
+def _away(values: Any) -> Any:
+    """Ties away from zero, and the largest finite number instead of infinities that a finite value becomes."""
+    found = round_to(values * (1.0 + 2.0**-40), _HIFLOAT8)
+    return to_dtype(np.where(np.isfinite(values), np.clip(found, -(2.0**15), 2.0**15), found), "HIFLOAT8")
+
+
+def _truncated(values: Any) -> Any:
+    return to_dtype(toward_zero(values, _HIFLOAT8), "HIFLOAT8")
+
+
+def _without_denormals(values: Any) -> Any:
+    return to_dtype(np.where(np.abs(values) < 2.0**-15, 0.0, values), "HIFLOAT8")
+
+
+def _with_negative_zero(values: Any) -> Any:
+    codes = to_dtype(values, "HIFLOAT8").view(np.uint8)
+    return np.where((values < 0.0) & (codes == 0), np.uint8(0x80), codes).view(hifloat8.STORAGE)
 
 
 def _unwritten(call: Call, outcome: Outcome) -> Outcome:
@@ -112,11 +149,16 @@ def _slow(call: Call, outcome: Outcome) -> Outcome:
     return outcome
 
 
+_HIFLOAT8 = BINARY_FORMATS["HIFLOAT8"]
 _FILL = [FILLS[0]]
 """The fill of the run that is going on: what was there before the reference wrote over it."""
 _FAULTS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {
     "none": lambda _call, outcome: outcome,
     "value": _value,
+    "hifloat8-away": _halved(_away),
+    "hifloat8-truncates": _halved(_truncated),
+    "hifloat8-flushes": _halved(_without_denormals),
+    "hifloat8-negative-zero": _halved(_with_negative_zero),
     "unwritten": _unwritten,
     "first-fill": _first_fill,
     "input": _input,

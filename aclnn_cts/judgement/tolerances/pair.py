@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.rounding import BINARY_FORMATS, round_to
+from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, widen
 
 T = TypeVar("T")
 
@@ -130,8 +130,7 @@ def make_pair(
 
     def flat(array: NDArray[Any]) -> Float64:
         whole = array if array.shape == got.shape else np.broadcast_to(array, got.shape)
-        with np.errstate(invalid="ignore"):
-            wide: Float64 = whole.astype(np.float64).reshape(-1)
+        wide = widen(whole).reshape(-1)
         return wide if keep is None else wide[keep]
 
     return Pair(

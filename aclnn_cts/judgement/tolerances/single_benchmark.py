@@ -289,4 +289,6 @@ def ulp_errors(values: Float64, reference: Float64, form: BinaryFormat) -> Float
 def _ulp(reference: Float64, form: BinaryFormat) -> Float64:
     unit = spacing(reference, form)
     mantissa, _ = np.frexp(np.abs(reference))
-    return np.where((mantissa == 0.5) & (np.abs(reference) > form.smallest_normal), unit * 0.5, unit)
+    # Of a power of two the spacing below it counts: half of that above, or less where precision is tapered.
+    below = spacing(np.nextafter(reference, 0.0), form) if form.mantissas else unit * 0.5
+    return np.where((mantissa == 0.5) & (np.abs(reference) > form.smallest_normal), below, unit)
