@@ -10,9 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList
-from aclnn_cts.core.dtypes import DTYPES, itemsize
+from aclnn_cts.core.dtypes import DTYPES, FLOAT8, itemsize, numpy_dtype
+from aclnn_cts.core.rounding import widen
 from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.repro.facts import Program, Reproduction, TensorFacts
 from aclnn_cts.repro.relations import Relation, Side, Slot
@@ -228,7 +231,16 @@ def _tensor(tensor: TensorFacts) -> dict[str, Any]:
         "itemsize": itemsize(tensor.tensor.dtype),
         "data": _encoded(tensor.storage.tobytes()) if tensor.storage is not None else None,
         "expected": expected,
+        **_numbers(tensor.tensor.dtype),
     }
+
+
+def _numbers(dtype: str) -> dict[str, str]:
+    """What each byte of an 8-bit float stands for: the NumPy that runs the script may have no such dtype."""
+    if dtype not in FLOAT8:
+        return {}
+    every = np.arange(256, dtype=np.uint8).view(numpy_dtype(dtype))
+    return {"numbers": _encoded(widen(every).astype("<f8").tobytes())}
 
 
 def _encoded(data: bytes) -> str:

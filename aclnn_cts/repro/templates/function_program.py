@@ -52,7 +52,7 @@ def named(result):
 def compared(who, name, value, result, told):
     """Whether one output conforms, and its elements; `told`: the function knows the dtype, and must return it."""
     expected = dtype_of(value["dtype"])
-    shape, dtype, got = described(result, expected)
+    shape, dtype, got = described(result, expected, value)
     if shape != value["shape"]:
         print(f"{who}{name} has the shape {shape}, expected {value['shape']}")
         return False, None

@@ -3,6 +3,7 @@
 import base64
 
 from opening import np, unable
+from related import numbers
 
 DTYPES = {
     0: "float32",
@@ -19,7 +20,9 @@ DTYPES = {
     12: "bool",
     16: "complex64",
     17: "complex128",
+    34: "V1",
 }
+HIFLOAT8 = np.dtype("V1")  # its codes, which no library has a dtype for
 ML_DTYPES = {27: "bfloat16", 35: "float8_e5m2", 36: "float8_e4m3fn", 37: "float8_e8m0fnu"}
 
 
@@ -45,9 +48,14 @@ def tensor_of(value):
     return np.lib.stride_tricks.as_strided(storage[value["offset"] :], value["shape"], strides)
 
 
-def described(result, dtype):
+def described(result, dtype, value):
     """Shape and dtype of what the function returned, and its elements in a dtype, as float64; re and im of each."""
     array = np.asarray(result)
+    if dtype == HIFLOAT8:
+        if array.dtype != HIFLOAT8:
+            unable(f"a function has to return HIFLOAT8 as its codes, codes.view('V1'), and returned {array.dtype}")
+        codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return list(array.shape), array.dtype, numbers(value["numbers"])[codes]
     elements = np.ascontiguousarray(array.astype(dtype)).reshape(-1)
     if elements.dtype.kind == "c":
         elements = elements.view(elements.real.dtype)

@@ -61,6 +61,26 @@ double Float8ToDouble(uint8_t bits, int dtype) {
   return bits & 0x80 ? -value : value;
 }
 
+// HiFloat8: a sign, a prefix code that says how many exponent bits follow, and the mantissa; without the code a power
+// of two. There is one nan, at -0.
+double Hifloat8ToDouble(uint8_t bits) {
+  int code = bits & 127;
+  if (code == 0) return bits ? kNan : 0.0;
+  double value;
+  if (code < 8) {
+    value = std::ldexp(1, code - 23);
+  } else {
+    int size = code >= 96 ? 4 : code >= 64 ? 3 : code >= 32 ? 2 : code >= 16 ? 1 : 0;
+    int fraction_bits = size < 2 ? 3 : 5 - size;
+    int field = (code >> fraction_bits) & ((1 << size) - 1);
+    int leading = size ? 1 << (size - 1) : 0;
+    int exponent = field & leading ? -field : field | leading;
+    int fraction = code & ((1 << fraction_bits) - 1);
+    value = code == 0x6F ? kInf : std::ldexp((1 << fraction_bits) + fraction, exponent - fraction_bits);
+  }
+  return bits & 0x80 ? -value : value;
+}
+
 double ReadElement(const uint8_t *address, int dtype) {
   uint16_t half;
   float single;
@@ -69,6 +89,7 @@ double ReadElement(const uint8_t *address, int dtype) {
     case 0: case 16: std::memcpy(&single, address, sizeof single); return single;
     case 1: std::memcpy(&half, address, sizeof half); return HalfToDouble(half);
     case 27: std::memcpy(&half, address, sizeof half); return Bf16ToDouble(half);
+    case 34: return Hifloat8ToDouble(*address);
     case 35: case 36: case 37: return Float8ToDouble(*address, dtype);
     default: std::memcpy(&wide, address, sizeof wide); return wide;
   }

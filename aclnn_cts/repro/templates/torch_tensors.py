@@ -45,7 +45,7 @@ def tensor_of(value):
     return torch.as_strided(storage, value["shape"], value["strides"], value["offset"])
 
 
-def described(result, dtype):
+def described(result, dtype, _value):
     """Shape and dtype of what the function returned, and its elements in a dtype, as float64."""
     if not isinstance(result, torch.Tensor):
         raise TypeError(f"the function returned {type(result).__name__}, expected a torch.Tensor for each output")
