@@ -71,11 +71,14 @@ class _Listed(NoLimits):
         return lambda arguments, target: read(arguments[of]) in table[target.product]
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        """Those that another product lists come first, then those that another tensor has."""
+        """Those that another product lists come first, then those that another tensor has; last, of a wider rule."""
         elsewhere = [name for names in self.table.values() for name in names]
         lists = attrgetter(f"{self.what}s")
         sisters = [name for item in spec.parameters for name in lists(item).get(case.product, ())]
         names = dict.fromkeys(name for name in (*elsewhere, *sisters, *self.others) if name in self.others)
+        for constraint in spec.constraints_for(case.product):
+            if isinstance(constraint.rule, type(self)) and constraint.rule.of == self.of:
+                names.update(dict.fromkeys(constraint.rule.table[case.product]))
         rejected = [name for name in names if name not in self.table[case.product]]
         yield from _other_names(spec, case, self.of, self.what, rejected, self.group)
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.statuses import ANY_ERROR
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.editions import _text, edition_files
 from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.kinds_dtype import DtypeIn
 from aclnn_cts.speclang.load import lint_files, load_specs, specs_from_texts
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import package_folder
@@ -225,3 +227,40 @@ EITHER = (ANY_ERROR, "ACLNN_SUCCESS")
 def test_the_same_case_under_both_editions(case: Case, own: tuple[str, ...], public: tuple[str, ...]) -> None:
     assert evaluate(load_specs()[case.operator], case).statuses == own
     assert evaluate(load_specs(edition="public")[case.operator], case).statuses == public
+
+
+def conv(product: str, **dtypes: str) -> Case:
+    shapes = {"self": (5, 1, 2), "input": (5, 1, 2), "weight": (1, 2, 2), "bias": (2,)}
+    shapes |= {"gradInput": shapes["input"], "gradWeight": shapes["weight"], "gradBias": shapes["bias"]}
+    tensors = {name: tensor(*shape, dtype=dtypes.get(name, "FLOAT")) for name, shape in shapes.items()}
+    arguments: Mapping[str, Any] = {**tensors, "pad": 0, "cubeMathType": 1}
+    return Case(operator="aclnnConvTbcBackward", arguments=arguments, target=Target(product=product))
+
+
+@pytest.mark.parametrize(
+    ("product", "dtypes", "strength"),
+    [
+        ("atlas-a2", {}, "valid"),
+        ("atlas-a2", {"input": "FLOAT16", "gradInput": "FLOAT16"}, "open"),
+        ("ascend-950", {"weight": "BF16", "gradWeight": "BF16"}, "open"),
+        ("atlas-a2", {"bias": "FLOAT16", "gradBias": "FLOAT16"}, "listed"),
+        ("ascend-950", {"gradWeight": "HIFLOAT8"}, "limit"),
+        ("ascend-950", {"gradWeight": "FLOAT8_E4M3FN"}, "limit"),
+        ("ascend-950", {"gradWeight": "FLOAT8_E5M2"}, "listed"),
+        ("ascend-950", {"gradInput": "HIFLOAT8"}, "listed"),
+        ("atlas-a3", {"gradWeight": "HIFLOAT8"}, "listed"),
+    ],
+)
+def test_dtypes_that_the_published_document_contradicts_itself_about(
+    product: str, dtypes: Mapping[str, str], strength: str
+) -> None:
+    spec = load_specs(edition="public")["aclnnConvTbcBackward"]
+    assert evaluate(spec, conv(product, **dtypes)).strength == strength
+
+
+@pytest.mark.parametrize("dtype", ["HIFLOAT8", "FLOAT8_E4M3FN"])
+def test_a_call_is_made_in_what_only_a_wider_list_holds(dtype: str) -> None:
+    spec = load_specs(edition="public")["aclnnConvTbcBackward"]
+    rule = next(item.rule for item in spec.constraints if item.id == "gradWeight.eight_bits")
+    assert isinstance(rule, DtypeIn)
+    assert {"gradWeight": dtype} in [way.dtypes for way in rule.ways(spec, conv("ascend-950"))]
