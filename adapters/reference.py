@@ -108,6 +108,7 @@ class ReferenceSession:
             ),
             arguments=case.arguments,
             target=case.target,
+            updated=spec.updated(case),
         )
         condensed = self._condensed(spec, question)
         question = question if condensed is None else condensed.question

@@ -94,7 +94,7 @@ def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) ->
     found: dict[str, torch.Tensor] = {}
     here = device.type == "cpu"
     descriptors = dict(case.tensors())
-    for name, buffer in (*buffers.inputs.items(), *buffers.outputs.items()):
+    for name, buffer in {**buffers.inputs, **buffers.outputs}.items():
         descriptor = descriptors[name]
         if descriptor.dtype not in TORCH_DTYPES:
             raise Inexpressible(f"torch has no tensor of the dtype of {name}")

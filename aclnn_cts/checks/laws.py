@@ -228,7 +228,7 @@ def orders(spec: Spec, case: Case) -> int:
     """
     oracle = registry.load(spec.stem, folders=_folders(spec))
     tensors = _contents(spec, case)
-    question = OracleInput(tensors=tensors, arguments=case.arguments, target=case.target)
+    question = OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))
     return max(map(_beyond_the_first, oracle(question).values()), default=0)
 
 

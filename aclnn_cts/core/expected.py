@@ -152,6 +152,8 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
     Missing: FLOAT, as `specs/precision.yaml` has it."""
     radii: Mapping[str, Float64] = MappingProxyType({})
     """For each floating input that a mode may round: how far what is used may be from what stands in `tensors`."""
+    updated: frozenset[str] = frozenset()
+    """The inputs that are outputs too: `tensors` has what they hold before the call."""
 
     def integer(self, name: str) -> int:
         """An integer or bool attribute."""

@@ -13,8 +13,8 @@ from aclnn_cts.document.facts import (
     empty_of,
     error_topics,
     formats_of,
-    is_output,
     ranks_of,
+    role_of,
     same_as,
 )
 from aclnn_cts.document.model import Column, Document, Row, Section, Statement
@@ -195,7 +195,7 @@ class _Proposer:
         if parameter is None:
             return
         if column in (Column.ROLE, Column.DESCRIPTION):
-            if column is Column.ROLE and is_output(row, parameter.type) is not (parameter.role == "output"):
+            if column is Column.ROLE and role_of(row, parameter.type) != _role_in_table(parameter):
                 return
             yield from self._in(f"params.{name}", lambda item: item.check is not None and item.when is None)
         elif column is Column.STRIDED:
@@ -250,3 +250,8 @@ _SAME: Mapping[Column, tuple[str, ...]] = {
     Column.FORMAT: ("same_format",),
     Column.RANK: ("shape",),
 }
+
+
+def _role_in_table(parameter: Parameter) -> str:
+    """The role as the parameter table has it, where an attribute is an input."""
+    return "input" if parameter.role == "attribute" else parameter.role

@@ -20,10 +20,10 @@ from aclnn_cts.document.facts import (
     error_topics,
     formats_of,
     is_optional,
-    is_output,
     length_of,
     ranks_of,
     related_dtypes,
+    role_of,
     same_as,
     shape_of,
     strided_of,
@@ -217,7 +217,7 @@ class _Drafter:
     def _role(self, item: CParameter, row: Row) -> str:
         if kind_of_type(item.type) not in ("tensor", None) or "Tensor" not in item.type:
             return "attribute"
-        return "output" if is_output(self._document.rows.get(item.name), item.type) else "input"
+        return role_of(self._document.rows.get(item.name), item.type)
 
     def _null(self, name: str, row: Row, entry: dict[str, Any]) -> None:
         if is_optional(self._document.rows.get(name), name):
@@ -311,7 +311,7 @@ class _Drafter:
         """Leave open where valid calls would take dtypes that cannot be judged yet: a list, a table, or an equality."""
         own = {dtype for words in self._tables_of.get(name, {}).values() for dtype in words}
         self._drawn[name] = self._drawn.get(other, set()) if other is not None else own
-        judged = JUDGED_OUTPUTS if entry.get("role", _role_of_type(entry["type"])) == "output" else JUDGED_INPUTS
+        judged = JUDGED_INPUTS if entry.get("role", _role_of_type(entry["type"])) == "input" else JUDGED_OUTPUTS
         if self._drawn[name] <= judged:
             return
         given = entry.get("dtypes")

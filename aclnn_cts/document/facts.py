@@ -58,12 +58,13 @@ class Ranks:
     has_gaps: bool = False
 
 
-def is_output(row: Row | None, c_type: str) -> bool:
-    """Whether a parameter is an output: by its cell, or where there is none by its C type."""
+def role_of(row: Row | None, c_type: str) -> str:
+    """The role of a tensor: by its cell, or where there is none by its C type."""
     text = row.text(Column.ROLE) if row is not None else ""
-    if "输出" in text or "输入" in text:
-        return "输出" in text
-    return c_type.startswith(("aclTensor *", "aclTensorList *"))
+    if "输出" in text:
+        return "inout" if "输入" in text else "output"
+    written = "输入" not in text and c_type.startswith(("aclTensor *", "aclTensorList *"))
+    return "output" if written else "input"
 
 
 def is_optional(row: Row | None, name: str) -> bool:

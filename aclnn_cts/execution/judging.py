@@ -134,7 +134,13 @@ class Judge:
         for name in tensors:
             if (tensor := case.tensor(name)) is not None and (step := lattice(tensor)) is not None:
                 lattices[name] = step
-        return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, lattices=lattices)
+        return OracleInput(
+            tensors=tensors,
+            arguments=case.arguments,
+            target=case.target,
+            lattices=lattices,
+            updated=self.spec.updated(case),
+        )
 
     def outputs_of_mode(self, performed: Performed) -> tuple[str, ...]:
         """The outputs that come straight from operands in the mode's format (from all inputs where there are no modes).

@@ -196,9 +196,9 @@ def is_complex(call: OracleInput, name: str) -> bool:
 
 
 def output_shapes(call: OracleInput) -> dict[str, tuple[int, ...]]:
-    """The shapes of the outputs of a call, of complex ones in their real view: the tensors that are no inputs."""
+    """The shapes of the outputs of a call, those that are inputs too among them; of complex ones in their real view."""
     named = Case("", call.arguments).tensors()
-    return {name: real_view(tensor).shape for name, tensor in named if name not in call.tensors}
+    return {name: real_view(tensor).shape for name, tensor in named if name not in call.tensors or name in call.updated}
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 """The memory of one call: storages between guard bands in one block, poisoned before the call and read back whole.
 
 Outputs, and the gaps of strided ones, are filled with one of two bytes (`FILLS`): what still holds the first after one
-run and the second after another was never written, whatever the right values are. Guards hold a pattern that follows
+run and the second after another was never written, whatever the right values are. An output that is an input too holds
+its contents, and fills its gaps alone: whether it was written, its values say. Guards hold a pattern that follows
 the position. The gaps of floating inputs hold large numbers or nans, so that a stray read shows; those of other dtypes
 hold 0, so that an index read by mistake cannot send a device's write astray.
 """
@@ -90,7 +91,10 @@ class Buffer(msgspec.Struct, frozen=True):
 
 
 class CallBuffers(msgspec.Struct, frozen=True):
-    """All memory of one call. `kept` is what the bytes outside the outputs were when they were prepared."""
+    """All memory of one call. `kept` is what the bytes outside the outputs were when they were prepared.
+
+    A tensor that is input and output is in both: one buffer.
+    """
 
     layout: Layout
     memory: Bytes
@@ -99,19 +103,28 @@ class CallBuffers(msgspec.Struct, frozen=True):
     fill: int = 0
     kept: tuple[tuple[int, bytes], ...] = ()
     """Stretches between outputs (all inputs and guards): byte offset and contents. Empty where only attached."""
+    held: Mapping[str, Array] = MappingProxyType({})
+    """What the outputs that are inputs too hold before the call."""
 
     def refill(self, fill: int) -> CallBuffers:
         """Make everything as it was before the call, the outputs with fill 0 or 1, for a second run."""
         self._demand_kept()
         for start, contents in self.kept:
             self.memory[start : start + len(contents)] = np.frombuffer(contents, dtype=np.uint8)
-        for buffer in self.outputs.values():
-            buffer.octets[...] = FILLS[fill]
+        _fill_outputs(self.outputs, self.held, fill)
         return msgspec.structs.replace(self, fill=fill)
 
     def unwritten(self) -> dict[str, NDArray[np.bool_]]:
-        """For each output, which elements of its view hold nothing but the fill (in the output's shape)."""
-        return {name: _still_filled(buffer, FILLS[self.fill]) for name, buffer in self.outputs.items()}
+        """For each output, which elements of its view hold nothing but the fill (in the output's shape).
+
+        None of an output that is an input too: it held its contents.
+        """
+        return {
+            name: np.zeros(buffer.view.shape, np.bool_)
+            if buffer.place.filled
+            else _still_filled(buffer, FILLS[self.fill])
+            for name, buffer in self.outputs.items()
+        }
 
     def inspect(self, *, earlier: Mapping[str, NDArray[np.bool_]] | None = None) -> dict[str, BufferState]:
         """What became of every tensor's memory in the call, inputs first.
@@ -126,14 +139,16 @@ class CallBuffers(msgspec.Struct, frozen=True):
         # What lies in a place is found by bisection: offsets ascend from stretch to stretch.
         places = np.concatenate(changed) if changed else None
         states: dict[str, BufferState] = {}
-        for name in self.inputs:
-            place = self.layout.places[name]
+        for name, buffer in self.inputs.items():
+            place = buffer.place
+            if place.output:
+                continue
             states[name] = _UNTOUCHED if places is None else self._with_stray(place, _state(place, places), places)
         fill = FILLS[self.fill]
         for name, buffer in self.outputs.items():
             contents = buffer.view.tobytes()
             unwritten = 0
-            if bytes((fill,)) * buffer.view.itemsize in contents:
+            if not buffer.place.filled and bytes((fill,)) * buffer.view.itemsize in contents:
                 filled = _still_filled(buffer, fill)
                 unwritten = int(np.count_nonzero(filled if earlier is None else filled & earlier[name]))
             around = _UNTOUCHED if places is None else _state(self.layout.places[name], places)
@@ -209,8 +224,7 @@ def prepare(
     block = _block(plan, _allocate(plan.size) if memory is None else memory)
     inputs, found = _buffers(plan, block)
     _fill_guards(plan, block)
-    for buffer in found.values():
-        buffer.octets[...] = FILLS[fill]
+    held = {name: arrays[name] for name in found if name in inputs and name in arrays}
     for name, buffer in inputs.items():
         contents = arrays.get(name)
         if contents is None:
@@ -221,11 +235,14 @@ def prepare(
                 f"{name}: contents of shape {contents.shape} and dtype {contents.dtype}; "
                 f"expected {buffer.view.shape} and {buffer.view.dtype}"
             )
+        if buffer.place.output:
+            continue
         if buffer.has_gaps:
             gap = _INPUT_GAP if DTYPES[buffer.tensor.dtype].kind in ("float", "complex") else 0
             buffer.octets[...] = gap
         buffer.view[...] = contents
-    return CallBuffers(plan, block, inputs, found, fill, _keep(plan, block))
+    _fill_outputs(found, held, fill)
+    return CallBuffers(plan, block, inputs, found, fill, _keep(plan, block), held)
 
 
 def attach(case: Case, *, outputs: frozenset[str], memory: Bytes, plan: Layout | None = None) -> CallBuffers:
@@ -253,8 +270,20 @@ def _buffers(plan: Layout, memory: Bytes) -> tuple[Mapping[str, Buffer], Mapping
     inputs: dict[str, Buffer] = {}
     outputs: dict[str, Buffer] = {}
     for name, place in plan.places.items():
-        (outputs if place.output else inputs)[name] = Buffer(place, memory, _elements(place, memory))
+        buffer = Buffer(place, memory, _elements(place, memory))
+        if place.output:
+            outputs[name] = buffer
+        if place.filled:
+            inputs[name] = buffer
     return MappingProxyType(inputs), MappingProxyType(outputs)
+
+
+def _fill_outputs(outputs: Mapping[str, Buffer], held: Mapping[str, Array], fill: int) -> None:
+    """Fill the outputs' storages, and give those that are inputs too their contents."""
+    for name, buffer in outputs.items():
+        buffer.octets[...] = FILLS[fill]
+        if buffer.place.filled:
+            buffer.view[...] = held.get(name, 0)
 
 
 def _allocate(size: int) -> Bytes:

@@ -34,6 +34,8 @@ class Place(msgspec.Struct, frozen=True):
     name: str
     tensor: Tensor
     output: bool
+    filled: bool
+    """Whether it has contents before the call: every input, and an output whose descriptor has data."""
     start: int
     offset: int
     end: int
@@ -60,7 +62,8 @@ def layout(case: Case, outputs: frozenset[str]) -> Layout:
         offset = cursor + GUARD
         end = offset + tensor.storage_numel * storage_dtype(tensor.dtype).itemsize
         stop = -(-end // ALIGNMENT) * ALIGNMENT + GUARD
-        places[name] = Place(name, tensor, name in outputs, cursor, offset, end, stop)
+        output = name in outputs
+        places[name] = Place(name, tensor, output, not output or tensor.data is not None, cursor, offset, end, stop)
         cursor = stop
     return Layout(MappingProxyType(places), max(cursor, 1))
 

@@ -85,7 +85,7 @@ class Sampler:
                 source.format_by is not None or source.layouts or source.name in self._following
             ):
                 self._following.add(item.name)
-        self._inputs = tuple(item for item in self._tensors if item.role == "input")
+        self._inputs = tuple(item for item in self._tensors if item.is_input)
         self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
         self._optional = tuple(item.name for item in spec.parameters if item.optional)
         self._sometimes = any(item.optional_when is not None for item in spec.parameters)
@@ -405,7 +405,7 @@ class Sampler:
 
     def _has_data(self, item: Parameter, tensor: Tensor) -> bool:
         """Whether an input has data, and an output could."""
-        if item.role == "input":
+        if item.is_input:
             return tensor.data is not None
         return self._can_have_data(tensor.shape, tensor.dtype, _MAX_OUTPUT_ELEMENTS)
 
@@ -430,7 +430,7 @@ class Sampler:
             dtype, form = way.dtypes.get(name, dtype), way.formats.get(name, form)
             view = _STEPPED if way.strided == name else view
         data = None
-        if item.role == "input" and self._can_have_data(shape, dtype, MAX_DATA_ELEMENTS):
+        if item.is_input and self._can_have_data(shape, dtype, MAX_DATA_ELEMENTS):
             data = self._data(item, name, drawing, environment, number, way)
         layout = lay_out(shape, view) if view and min(shape, default=1) > 0 else None
         strides, offset, storage = layout if layout is not None else (None, 0, None)
@@ -483,7 +483,7 @@ def _of_outputs_alone(spec: Spec) -> tuple[tuple[str, tuple[str, ...]], ...]:
     of_inputs = {
         name
         for item in spec.parameters
-        if item.shape is not None and not (item.holds_tensors and item.role == "output")
+        if item.shape is not None and not (item.holds_tensors and not item.is_input)
         for name in item.shape.names()
     }
     found = {}

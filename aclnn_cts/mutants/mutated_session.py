@@ -98,9 +98,10 @@ class MutatedSession:
         elif mutant.change is Change.ROUND:
             return self._made(_with_rounded(call, mutant))
         else:
+            given = _given(call)
             outcome = self._made(call)
             if _has_values(call, outcome):
-                self._change(call, mutant)
+                self._change(call, mutant, given)
         if mutant.change is Change.STALE and _has_values(call, outcome):
             self._remember(call, mutant)
         return outcome
@@ -115,10 +116,10 @@ class MutatedSession:
             return Outcome(phase_one=_SUCCESS, phase_two=_SUCCESS if call.case.call.phases == 2 else None)
         return outcome
 
-    def _change(self, call: Call, mutant: GeneratedMutant) -> None:
-        """Make the change in the outputs of a call that succeeded."""
+    def _change(self, call: Call, mutant: GeneratedMutant, given: Mapping[str, NDArray[Any]]) -> None:
+        """Make the change in the outputs of a call that succeeded; `given`: what its inputs held."""
         if mutant.change in _OF_A_SUM:
-            self._change_sum(call, mutant)
+            self._change_sum(call, mutant, given)
             return
         name = mutant.tensor(call.case)
         view, dtype = _outputs(call)[name].view, _dtype(call.case, name)
@@ -155,16 +156,17 @@ class MutatedSession:
         else:
             self._before = view.reshape(-1).astype(view.dtype)
 
-    def _change_sum(self, call: Call, mutant: GeneratedMutant) -> None:
+    def _change_sum(self, call: Call, mutant: GeneratedMutant, given: Mapping[str, NDArray[Any]]) -> None:
         """Drop the last contribution of one of the formula's sums, or add it twice."""
         spec = self._specs[mutant.operator]
         operator = registry.load_formula(spec.stem)
         if operator is None or call.buffers is None:
             return
         case = call.case
-        inputs = {name: buffer.view for name, buffer in call.buffers.inputs.items()}
-        tensors = promoted_inputs(widened(case, inputs), spec.promoting, spec.computed_in(case))
-        question = OracleInput(tensors=tensors, arguments=case.arguments, target=case.target)
+        tensors = promoted_inputs(widened(case, given), spec.promoting, spec.computed_in(case))
+        question = OracleInput(
+            tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case)
+        )
         with np.errstate(all="ignore"):
             right, names = _evaluated(operator, question, None)
             sums = [place for place, name in enumerate(names) if name in _SUMS]
@@ -182,11 +184,11 @@ class MutatedSession:
 
     def _reordered(self, call: Call, decoy: GeneratedDecoy) -> Outcome:
         """A correct call in another order of summation, where the decoy's trigger fires and the inputs are finite."""
+        inputs = _given(call)
         outcome = self._made(call)
         case = call.case
         if call.buffers is None or not _has_values(call, outcome) or case.operator != decoy.operator:
             return outcome
-        inputs = {name: buffer.view for name, buffer in call.buffers.inputs.items()}
         tensors = widened(case, inputs)
         spec = self._specs[case.operator]
         if (
@@ -309,6 +311,16 @@ def _evaluated(
 def _has_values(call: Call, outcome: Outcome) -> bool:
     written = call.buffers is not None and call.case.call.phases == 2
     return written and outcome.ended == Ended.RETURNED and outcome.status == _SUCCESS
+
+
+def _given(call: Call) -> dict[str, NDArray[Any]]:
+    """What the inputs hold; a copy of those that the call writes to."""
+    if call.buffers is None:
+        return {}
+    outputs = call.buffers.outputs
+    return {
+        name: buffer.view.copy() if name in outputs else buffer.view for name, buffer in call.buffers.inputs.items()
+    }
 
 
 def _outputs(call: Call) -> Mapping[str, TensorBuffer]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, TensorList
+from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, TensorList, owner
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, components
 from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.repro.facts import OutputFacts, Reproduction, TensorFacts
@@ -281,7 +281,7 @@ def _judge(facts: Reproduction) -> Iterator[str]:
     if facts.phases == 2:
         yield "int result = 0;"
         for tensor in facts.tensors.values():
-            yield f"result |= {_comparison(tensor)};"
+            yield f"result |= {_comparison(facts, tensor)};"
         yield "result |= workspace.LookAround(who);"
         yield "if (result & 2) return 2;"
         yield "conforms = conforms && result == 0;"
@@ -289,9 +289,9 @@ def _judge(facts: Reproduction) -> Iterator[str]:
     yield "fault = fault || !conforms;"
 
 
-def _comparison(tensor: TensorFacts) -> str:
+def _comparison(facts: Reproduction, tensor: TensorFacts) -> str:
     own = _identifier(tensor.name)
-    if tensor.storage is not None:
+    if owner(tensor.name) not in facts.written:
         return f'{own}_memory.Unchanged(who, "{tensor.name}")'
     size = tensor.nbytes // max(tensor.tensor.storage_numel, 1)
     expected = f"&{own}_expected" if tensor.expected is not None else "nullptr"

@@ -54,7 +54,7 @@ class TensorFacts:
     strides: tuple[int, ...]
     storage_shape: tuple[int, ...]
     storage: NDArray[Any] | None
-    """The contents of an input, gaps included; None for an output, or a descriptor without memory."""
+    """What it holds before the call, gaps included; None for an output alone, or a descriptor without memory."""
     expected: OutputFacts | None
     """Of an output; None where values are not looked at."""
 
@@ -89,6 +89,11 @@ class Reproduction:
     def outputs(self) -> tuple[str, ...]:
         """The outputs whose elements are compared."""
         return tuple(name for name, tensor in self.tensors.items() if tensor.expected is not None)
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The parameters that the call writes."""
+        return frozenset(item.name for item in self.parameters if item.is_output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,10 +47,9 @@ def _function_program(program: Program, *, tensors: str, library: str, code: str
         "relations": [_relation(relation, slots) for relation in program.relations],
         "beyond": program.beyond,
     }
-    inputs = [item.name for item in first.parameters if item.name not in program.outputs]
     fields = {
         "@LIBRARY@": library,
-        "@INPUTS@": ", ".join(inputs),
+        "@INPUTS@": ", ".join(item.name for item in first.parameters if item.role != "output"),
         "@TENSORS@": tensors,
         "@OUTPUTS@": ", ".join(program.outputs),
     }
@@ -189,7 +188,13 @@ def _call(facts: Reproduction) -> dict[str, Any]:
         "any_error": facts.any_error,
         "refused_in_phase_one": facts.refused_in_phase_one,
         "parameters": [
-            {"name": item.name, "kind": item.kind, "type": item.type.strip(), "value": _value(facts, item.name)}
+            {
+                "name": item.name,
+                "kind": item.kind,
+                "type": item.type.strip(),
+                "role": item.role,
+                "value": _value(facts, item.name),
+            }
             for item in facts.parameters
         ],
     }

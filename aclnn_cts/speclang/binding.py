@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aclnn_cts.core.case import POINTERS, Argument, Case, argument_kind, tensors_in
+from aclnn_cts.core.case import POINTERS, Argument, Case, Tensor, argument_kind, tensors_in
 from aclnn_cts.core.case_json import check_int64
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
@@ -61,5 +61,11 @@ def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
     if isinstance(value, tuple):
         check_int64(value, where=where)
     for tensor in tensors_in(value):
-        for sizes in (tensor.shape, tensor.strides or (), tensor.storage_shape or (), (tensor.offset,)):
-            check_int64(sizes, where=where)
+        _check_tensor(item, tensor, where=where)
+
+
+def _check_tensor(item: Parameter, tensor: Tensor, *, where: str) -> None:
+    if tensor.data is not None and not item.is_input:
+        raise UsageError(f"{where}: data; {item.name} is an output alone, expected none")
+    for sizes in (tensor.shape, tensor.strides or (), tensor.storage_shape or (), (tensor.offset,)):
+        check_int64(sizes, where=where)

@@ -116,7 +116,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         problems,
         interface=interface.clauses,
         examples=[item.name for item in model.examples],
-        outputs=[item.name for item in model.parameters if item.role == "output"],
+        outputs=[item.name for item in model.parameters if item.role in ("output", "inout")],
         products=products,
     )
     _check_groups(model, problems)

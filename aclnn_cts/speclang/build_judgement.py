@@ -17,7 +17,7 @@ def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Seque
     for item in parameters:
         if not item.holds_tensors:
             continue
-        judged = JUDGED_OUTPUTS if item.role == "output" else JUDGED_INPUTS
+        judged = JUDGED_OUTPUTS if item.is_output else JUDGED_INPUTS
         for path, dtype in _dtypes(model, item, parameters):
             if dtype in DTYPES and dtype not in judged:
                 problems.add(
@@ -55,7 +55,7 @@ def _dtypes(model: OperatorModel, item: Parameter, parameters: Sequence[Paramete
 
 def check_precision(model: OperatorModel, problems: Problems, parameters: Sequence[Parameter]) -> None:
     """A compute model has to say something, and of a call that there is."""
-    outputs = [item.name for item in parameters if item.role == "output"]
+    outputs = [item.name for item in parameters if item.is_output]
     operands = {
         operand
         for by_dtype in (model.modes.operand if model.modes is not None else {}).values()

@@ -75,6 +75,12 @@ def build_parameters(
             problems.add(
                 path, f"{item.name}: {'shape' if kind in _TENSORS else 'items'} missing; say how a valid one is made"
             )
+        if item.role == "inout" and kind not in _TENSORS:
+            problems.add((*path, "role"), f"{item.name}: 'inout'; only a tensor is input and output, leave `role` out")
+        if item.role == "output" and item.data:
+            problems.add(
+                (*path, "data"), f"{item.name}: an output has no contents before the call; expected `role: inout`"
+            )
         if (kind == "tensor_list") != (item.length is not None):
             problems.add(path, f"{item.name}: length missing; say how many tensors a valid list has")
         if (

@@ -96,7 +96,8 @@ def _parameter(
     first: str,
 ) -> dict[str, Any]:
     """A parameter with the properties that it has by its name and its role."""
-    role = {"input": "first" if item["name"] == first else "inputs", "output": "outputs"}.get(_role(item), "")
+    of_inputs = "first" if item["name"] == first else "inputs"
+    role = {"input": of_inputs, "output": "outputs", "inout": "outputs"}.get(_role(item), "")
     given: dict[str, Any] = {**roles.get(role, {}), **by_name.get(item["name"], {})}
     given = placed(given, {key: str(item[key]) for key in ("name", "like") if key in item})
     replaced = {key for words in _ALTERNATIVES if words & item.keys() for key in words - item.keys()}

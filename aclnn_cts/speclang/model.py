@@ -32,7 +32,8 @@ class Parameter:
     kind: str
     """What stands for it in a case (`core.case.argument_kind`)."""
     role: str
-    """`input`, `output` or `attribute`."""
+    """`input`, `output`, `inout` (both: the call reads what the memory holds and writes its result there) or
+    `attribute`."""
     shape: ShapeExpression | None = None
     """Of a list, that of each tensor: it may read the tensor's place as `index`."""
     length: Evaluator | None = None
@@ -64,6 +65,16 @@ class Parameter:
     def holds_tensors(self) -> bool:
         """Whether it is a tensor or a list of them."""
         return self.kind in ("tensor", "tensor_list")
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it has contents before the call."""
+        return self.role in ("input", "inout")
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the call writes it."""
+        return self.role in ("output", "inout")
 
     @property
     def c_type(self) -> str:
@@ -263,9 +274,11 @@ class Spec:
     """Constraints on the pointers of the call itself, by pointer."""
 
     inputs: tuple[str, ...] = field(init=False, repr=False)
-    """Names of the inputs: tensors and lists of tensors."""
+    """Names of the inputs, tensors and lists of tensors; those that are outputs too among them."""
     outputs: tuple[str, ...] = field(init=False, repr=False)
-    """Names of the outputs: tensors and lists of tensors."""
+    """Names of the outputs, tensors and lists of tensors; those that are inputs too among them."""
+    both: tuple[str, ...] = field(init=False, repr=False)
+    """Names of those that are inputs and outputs."""
     conditional: tuple[Parameter, ...] = field(init=False, repr=False)
     """The outputs that only some calls compute."""
     promoting: tuple[str, ...] = field(init=False, repr=False)
@@ -277,9 +290,10 @@ class Spec:
 
     def __post_init__(self) -> None:
         """Gather the names that are asked for with every call."""
-        tensors = tuple(item.name for item in self.parameters if item.role == "input" and item.holds_tensors)
+        tensors = tuple(item.name for item in self.parameters if item.is_input and item.holds_tensors)
         object.__setattr__(self, "inputs", tensors)
-        object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.role == "output"))
+        object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.is_output))
+        object.__setattr__(self, "both", tuple(name for name in tensors if name in self.outputs))
         object.__setattr__(self, "conditional", tuple(item for item in self.parameters if item.present is not None))
         unsafe = [item for item in self.constraints if item.unsafe is not None]
         ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
@@ -325,6 +339,11 @@ class Spec:
         """The input tensors that are no null pointers, each tensor of a list."""
         names = tuple([name for name in self.inputs if case.arguments.get(name) is not None])
         return _tensor_names(names, case) if self._has_lists else names
+
+    def updated(self, case: Case) -> frozenset[str]:
+        """The tensors that are input and output, each tensor of a list."""
+        both = self.both
+        return frozenset(_tensor_names(both, case)) if both else frozenset()
 
     def output_tensors(self, case: Case) -> frozenset[str]:
         """The names of all output tensors, each tensor of a list."""

@@ -54,7 +54,7 @@ class ParameterModel(_Strict):
 
     name: Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")]
     type: StrictStr
-    role: Literal["input", "output", "attribute"]
+    role: Literal["input", "output", "inout", "attribute"]
     shape: StrictStr | None = None
     items: StrictStr | None = None
     length: Scalar | None = None
@@ -325,7 +325,7 @@ class ShortParameterModel(_Strict):
 
     name: Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")]
     type: StrictStr
-    role: Literal["input", "output", "attribute"] | None = None
+    role: Literal["input", "output", "inout", "attribute"] | None = None
     shape: StrictStr | None = None
     items: StrictStr | None = None
     dtype: StrictStr | None = None

@@ -19,7 +19,7 @@ _Clause = dict[str, Any]
 _IMPLIED = "implied"
 _HEADS = ("products", "prototype", "function", "params", "returns", "phase2", "limits", "example")
 _RECEIVED = ("workspaceSize", "executor")
-_ROLES = {"inputs": ("input",), "outputs": ("output",), "tensors": ("input", "output")}
+_ROLES = {"inputs": ("input", "inout"), "outputs": ("output", "inout"), "tensors": ("input", "output", "inout")}
 """Words before a rule's name that stand for that rule of several parameters."""
 _KIND_WORDS = {
     "scalar": ["scalar", "dtypes"],
@@ -227,7 +227,7 @@ class StockClauses:
     def _values(self, name: str, fields: Mapping[str, Any], language: str) -> dict[str, object]:
         """What the placeholders of a sentence stand for: the entry's own words first."""
         tensors = [item["name"] for item in self.parameters if self.kinds[item["name"]] == "tensor"]
-        outputs = [item["name"] for item in self.parameters if item["role"] == "output"]
+        outputs = [item["name"] for item in self.parameters if item["role"] in _ROLES["outputs"]]
         types = {item["name"]: item["type"] for item in self.parameters}
         const = [key for key, text in types.items() if key not in outputs and text.split()[0] == "const"]
         examples = self.content.get("examples") or [{}]

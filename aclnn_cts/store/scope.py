@@ -88,9 +88,11 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     def _excluded_tensors(self, case: Case, spec: Spec, *, broken: bool) -> str:
         whole = self.strided_inputs and self.strided_outputs and self.dtypes is None and self.formats is None
         for name, tensor in () if whole else case.tensors():
-            output = owner(name) in spec.outputs
-            if _is_view(tensor) and not (self.strided_outputs if output else self.strided_inputs):
-                return OutOfScope.STRIDED_OUTPUTS if output else OutOfScope.STRIDED_INPUTS
+            of = owner(name)
+            if _is_view(tensor) and of in spec.outputs and not self.strided_outputs:
+                return OutOfScope.STRIDED_OUTPUTS
+            if _is_view(tensor) and of in spec.inputs and not self.strided_inputs:
+                return OutOfScope.STRIDED_INPUTS
             if not _has(self.dtypes, tensor.dtype):
                 return OutOfScope.INVALID_DTYPES if broken else f"{OutOfScope.DTYPE} {tensor.dtype}"
             if not _has(self.formats, tensor.format):

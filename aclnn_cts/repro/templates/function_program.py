@@ -82,7 +82,7 @@ def made(facts, function, who):
     """One call: whether it conforms, and the elements of its outputs."""
     arguments = {}
     for item in facts["parameters"]:
-        if item["name"] not in PROGRAM["outputs"]:
+        if item["role"] != "output":
             arguments[item["name"]] = argument_of(item)
     outputs = {
         item["name"]: item["value"]

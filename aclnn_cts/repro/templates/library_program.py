@@ -264,7 +264,7 @@ class Call:
             for place, value in enumerate(item["value"] if listed else [item["value"]]):
                 name = f"{item['name']}[{place}]" if listed else item["name"]
                 if name in self.memories:
-                    conforms = self._compared(who, name, value) and conforms
+                    conforms = self._compared(who, name, value, item["role"] in ("output", "inout")) and conforms
         if self.workspace is not None:
             after, band = self.workspace.read(), np.zeros(len(self.workspace.before), bool)
             band[self.workspace.guard : self.workspace.guard + self.workspace.size] = True
@@ -272,10 +272,10 @@ class Call:
         print(f"{who}{'conforms' if conforms else 'does not conform'}")
         return conforms
 
-    def _compared(self, who, name, value):
+    def _compared(self, who, name, value, is_output):
         memory = self.memories[name]
         after, written = memory.read(), np.zeros(len(memory.before), bool)
-        if value["data"] is not None:
+        if not is_output:
             return memory.untouched(who, name, after, written)
         size, shape = value["itemsize"], value["shape"]
         start, steps = GUARD + value["offset"] * size, [stride * size for stride in value["strides"]]
@@ -290,7 +290,8 @@ class Call:
         elements = np.ascontiguousarray(view).reshape(-1, size)
         got = decode(elements.tobytes(), value)
         self.results.append(got)
-        unwritten = int((elements == FILL[0]).all(axis=1).sum())
+        filled = (elements == FILL[0]).all(axis=1)
+        unwritten = 0 if value["data"] is not None else int(filled.sum())
         conforms = conforming(who, name, value, got) and conforms
         if unwritten:
             print(f"{who}{name}: {unwritten} of {got.size} elements were never written")
