@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.document.draft import Draft, draft_spec, stem_of
 from aclnn_cts.document.facts import related_dtypes
 from aclnn_cts.document.model import Column, Row, Statement
-from aclnn_cts.document.read import read_document
+from aclnn_cts.document.read import parse_document, read_document
 from aclnn_cts.generate.proof import lint_specs
 from aclnn_cts.speclang.load import load_specs, specs_from_texts
 
@@ -55,6 +55,15 @@ def test_what_the_tables_settle() -> None:
     assert listed["self.null"] == ("ACLNN_ERR_PARAM_NULLPTR",)
     assert listed["turns.range"] == listed["self.shape"] == listed["self.dtype"] == ("ACLNN_ERR_PARAM_INVALID",)
     assert spec.constraint("gradOutput.rank").strength == "limit"
+
+
+def test_an_output_that_is_an_input_too() -> None:
+    text = (DOCUMENTS / "aclnnTwistBackward.md").read_text(encoding="utf-8")
+    head, row, rest = text.partition("<td>gradInput（aclTensor*）</td>")
+    assert row
+    changed = head + row + rest.replace("<td>输出</td>", "<td>输入/输出</td>", 1)
+    assert parameters(draft_spec(parse_document(changed, name="changed")))["gradInput"]["role"] == "inout"
+    assert "role" not in parameters(drafted("aclnnTwistBackward"))["gradInput"]
 
 
 def test_shapes_formats_and_ranks() -> None:

@@ -283,6 +283,30 @@ def test_another_process_attaches_to_the_same_bytes() -> None:
             refused()
 
 
+@pytest.mark.parametrize("view", range(len(VIEWS)))
+def test_an_output_with_data_is_an_input_too(view: int) -> None:
+    """One buffer: both runs begin with its contents, and nobody says that it was not written."""
+    case = Case("aclnnAny", {"total": laid_out((3, 5), "FLOAT", view, Data(recipe="normal", seed=1))})
+    arrays = case_arrays(case, ["total"])
+    buffers = prepare(case, outputs=frozenset({"total"}), arrays=arrays)
+    assert buffers.inputs["total"] is buffers.outputs["total"]
+    theirs = attach(case, outputs=frozenset({"total"}), memory=buffers.memory)
+    for fill in (0, 1):
+        again = buffers.refill(fill)
+        assert np.array_equal(theirs.inputs["total"].view, arrays["total"])
+        assert not again.unwritten()["total"].any()
+        theirs.outputs["total"].view[...] += 1
+        states = again.inspect()
+        assert clean(states)
+        place = again.layout.places["total"]
+        again.memory[place.end] ^= 1
+        assert again.inspect()["total"].guard_after == 1
+        gap = next((at for at in range(place.offset, place.end) if _element_of(again, "total", at) is None), None)
+        if gap is not None:
+            again.memory[gap] ^= 1
+            assert again.inspect()["total"].gap == 1
+
+
 def test_a_call_without_tensors_has_memory_all_the_same() -> None:
     case = Case(operator="a", arguments={"dim": 1, "out": None})
     assert prepare(case, outputs=OUTPUTS, arrays={}).inspect() == {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.case import Argument, Case, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import bind_case, check_prototype
@@ -54,6 +54,10 @@ def test_a_case_that_fits() -> None:
         ({"x": Tensor((2,), "FLOAT", strides=(-(2**63) - 1,))}, "expected int64_t"),
         ({"x": Tensor((2,), "FLOAT", offset=2**63)}, "expected int64_t"),
         ({"x": Tensor((2,), "FLOAT", storage_shape=(2**64,))}, "expected int64_t"),
+        (
+            {"out": Tensor((2,), "FLOAT", data=Data(recipe="zeros"))},
+            "$.arguments.out: data; out is an output alone, expected none",
+        ),
     ],
 )
 def test_what_does_not_fit(arguments: dict[str, Any], message: str) -> None:

@@ -53,6 +53,13 @@ MISTAKES = [
     (', dtype: "as x"', "", 12, "out: neither `dtypes` nor `dtype`; add one"),
     ("strided: true}", "strided: true, data: {exact: [{recipe: ramp, high: E}]}}", 7, "in the expression 'E'"),
     ("strided: true}", "strided: true, data: {exactly: []}}", 7, "parameters.0.data.exactly"),
+    ("type: bool, role: attribute", "type: bool, role: inout", 10, "flag: 'inout'; only a tensor is input and output"),
+    (
+        "formats: [ND]}\n",
+        "formats: [ND], data: {exact: [{recipe: ramp}]}}\n",
+        12,
+        "out: an output has no contents before the call; expected `role: inout`",
+    ),
     # Draws
     ("{name: pad, in: [0, 7]}", "{in: [0, 7]}", 16, "a draw has either `name` or `run`; give one"),
     ("{name: pad, in: [0, 7]}", "{name: pad, run: pad, in: [0, 7]}", 16, "a draw has either `name` or `run`"),

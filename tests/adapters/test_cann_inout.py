@@ -1,0 +1,80 @@
+"""A tensor that is input and output across the C interface: in calls, and in the programs that reproduce them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.cli.main import main
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.execution.executor import Asked
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.repro.cpp import cpp_program
+from aclnn_cts.repro.facts import Program, reproduction
+from aclnn_cts.repro.python import python_program
+from aclnn_cts.repro.steps import steps_of
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.run_directory import RunDirectory
+from tests.adapters.loopback.support import LIBRARIES, compiler, home, needs_compiler
+
+pytestmark = needs_compiler
+FOLDER = Path(__file__).parents[1] / "fixtures" / "inout"
+
+
+def _library(folder: Path, *options: str) -> Path:
+    library = folder / "libdecay.so"
+    words = ["-std=c++17", "-shared", "-fPIC", f"-I{FOLDER}", f"-I{home().include}", *options, "-o", str(library)]
+    subprocess.run([compiler(), *words, str(FOLDER / "decay_grad.cpp"), *_links()], check=True)
+    return library
+
+
+def _links() -> list[str]:
+    return [f"-L{home().lib64}", *LIBRARIES, f"-Wl,-rpath,{home().lib64}"]
+
+
+def _case(*, strided: bool) -> Case:
+    data = Data(recipe="integers", seed=3, low=1, high=9)
+    view = {"strides": (8, 2), "storage_shape": (3, 8)} if strided else {}
+    total = Tensor((3, 4), "FLOAT", data=Data(recipe="integers", seed=4, low=1, high=9), **view)  # type: ignore[arg-type]
+    return Case("aclnnDecayGrad", {"grad": Tensor((3, 4), "FLOAT", data=data), "total": total, "decay": 0.5})
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("-DWITHOUT_FORMER",), 1)])
+def test_its_contents_reach_the_device_and_its_result_comes_back(
+    options: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    libraries = [str(home().lib64 / name) for name in ("libascendcl.so", "libnnopbase.so", "libopapi.so")]
+    word = f"cann:library={','.join([*libraries, str(_library(tmp_path, *options))])}"
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text("".join(json.dumps(case_to_json(_case(strided=strided))) + "\n" for strided in (False, True)))
+    words = ["run", "--adapter", word, "--specs", str(FOLDER), "--cases", str(cases), "-o", str(tmp_path / "run")]
+    assert main(words) == code
+    with RunDirectory(tmp_path / "run").results() as results:
+        records = list(results.records())
+    assert [record.verdict.kind for record in records] == ["value" if code else ""] * 2
+    assert {item.output for record in records for item in record.verdict.deviations} == {"total"}
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_programs_give_it_contents_and_compare_it(tmp_path: Path, *, strided: bool) -> None:
+    case = _case(strided=strided)
+    spec = load_specs([FOLDER])["aclnnDecayGrad"]
+    facts = reproduction(case, spec, Judges(has_statuses=True, spec_folders=(FOLDER,)).of(spec), sentence="a test")
+    program = Program(calls=(facts,), steps=steps_of([Asked(case)], [0]), outputs=spec.outputs)
+    (tmp_path / "repro.cpp").write_text(cpp_program(program))
+    (tmp_path / "repro.py").write_text(python_program(program))
+    for options, code in ((), 0), (("-DWITHOUT_FORMER",), 1):
+        library = _library(tmp_path, *options)
+        built = [compiler(), "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{FOLDER}", f"-I{home().include}"]
+        subprocess.run(
+            [*built, str(tmp_path / "repro.cpp"), str(library), *_links(), "-o", str(tmp_path / "repro")], check=True
+        )
+        runtime = home().lib64 / "libascendcl.so"
+        for words in ([tmp_path / "repro"], [sys.executable, tmp_path / "repro.py", runtime, library]):
+            done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+            assert done.returncode == code, done.stdout + done.stderr
