@@ -487,11 +487,12 @@ def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequenc
             f"{binding.where}.outputs: {name} is no output of the operator; expected {', '.join(outputs)}"
             for name in sorted((filled & set(parameters)) - set(outputs))
         ]
-        found += [f"{binding.where}.outputs: {name} is missing; add it" for name in outputs if name not in placed]
+        named = filled | set(binding.unused) | set(binding.recomputed)
+        found += [f"{binding.where}.outputs: {name} is missing; add it" for name in outputs if name not in named]
     return found
 
 
 def check_spec(binding: Binding, spec: Spec) -> list[str]:
     """`check_names` against a spec."""
-    outputs = [item.name for item in spec.parameters if item.role == "output"]
+    outputs = [item.name for item in spec.parameters if item.is_output]
     return check_names(binding, parameters=[item.name for item in spec.parameters], outputs=outputs)

@@ -53,3 +53,20 @@ def test_what_an_implementation_does_to_it_is_found(ran: Run, fault: str, kind: 
     assert kinds[kind]
     again = ran("replay", str(run.directory.failures()[0]), "--adapter", "reference", "--specs", FOLDER)
     assert (again.code, again.kinds) == (0, ["passed"])
+
+
+@pytest.mark.parametrize(("decay", "code"), [("decay", 0), ("1", 1)])
+def test_torch_reads_and_writes_one_tensor(ran: Run, cases: Path, tmp_path: Path, decay: str, code: int) -> None:
+    pytest.importorskip("torch")
+    bindings = tmp_path / "torch.yaml"
+    bindings.write_text(
+        f"""
+        bindings:
+          aclnnDecayGrad:
+            let: {{kept: {{call: mul.Scalar, arguments: {{self: total, other: {decay}}}}}}}
+            outputs: {{total: {{call: add.Tensor, arguments: {{self: kept, other: grad}}}}}}
+            unused: {{decay: any}}
+        """
+    )
+    run = ran("run", "--adapter", f"torch:bindings={bindings}", "--specs", FOLDER, "--cases", str(cases))
+    assert run.code == code, run.out + run.err
