@@ -17,6 +17,7 @@ from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.example_arguments import full_examples
 from aclnn_cts.speclang.families import with_common
 from aclnn_cts.speclang.named_expressions import with_meanings
+from aclnn_cts.speclang.other_products import with_other_products
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import imply
 from aclnn_cts.speclang.schema import ConstraintsModel, ShortOperatorModel
@@ -46,8 +47,9 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
         model = ShortOperatorModel.model_validate(file.content)
         if (common := with_common(file, problems)) is not file:
             file = common
-            problems = Problems(file, problems.messages)
-            model = ShortOperatorModel.model_validate(file.content)
+        file = with_other_products(file)
+        problems = Problems(file, problems.messages)
+        model = ShortOperatorModel.model_validate(file.content)
     except ValidationError as error:
         problems.validation(error, ShortOperatorModel)
         return None

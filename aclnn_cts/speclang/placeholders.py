@@ -17,7 +17,7 @@ def with_lists(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def placed(value: Any, values: Mapping[str, object]) -> Any:  # noqa: ANN401 - a YAML value
-    """A value with others in the place of their names in braces; a name alone stands for the value as it is."""
+    """A value with others in the place of their names in braces, keys included; a name alone stands for the value."""
     if isinstance(value, str):
         alone = _PLACEHOLDER.fullmatch(value)
         if alone is not None and alone[1] in values:
@@ -25,7 +25,12 @@ def placed(value: Any, values: Mapping[str, object]) -> Any:  # noqa: ANN401 - a
         return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), value)
     if isinstance(value, list):
         return [placed(item, values) for item in value]
-    return {key: placed(item, values) for key, item in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {
+            str(placed(key, values)) if isinstance(key, str) else key: placed(item, values)
+            for key, item in value.items()
+        }
+    return value
 
 
 def placeholders(value: object) -> set[str]:

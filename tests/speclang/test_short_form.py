@@ -163,6 +163,31 @@ def test_parameters_draw_what_their_properties_allow() -> None:
     assert (out["role"], out["shape"], out["dtype"], out["formats"]) == ("output", "[*x]", "as x", ["ND"])
 
 
+def test_others_are_the_products_that_a_list_does_not_name() -> None:
+    products = "products: [atlas-training, atlas-a2, atlas-a3]"
+    text = changed("products: [atlas-training, atlas-a2]", products).replace(
+        "formats: [ND, NCL]", "formats: {is: {others: [ND]}}"
+    )
+    written = (
+        text.replace("atlas-a2: [FLOAT, BF16]", "others: [FLOAT, BF16]")
+        + "rows: {parameters: [x], others: [[FLOAT]]}\n"
+    )
+    content = full(written)
+    assert content["tables"]["floats"] == {
+        "atlas-training": ["FLOAT"],
+        "atlas-a2": ["FLOAT", "BF16"],
+        "atlas-a3": ["FLOAT", "BF16"],
+    }
+    assert content["parameters"][0]["formats"] == {"atlas-training": ["ND"], "atlas-a2": ["ND"], "atlas-a3": ["ND"]}
+    row = [["FLOAT"]]
+    assert content["rows"] == {"parameters": ["x"], "atlas-training": row, "atlas-a2": row, "atlas-a3": row}
+
+
+def test_a_mistake_in_what_others_have_names_its_line() -> None:
+    text = changed("atlas-a2: [FLOAT, BF16]", "others: [FLOAT, BF17]")
+    assert any(message.startswith("small.yaml:5:") and "BF17" in message for message in messages(text))
+
+
 def test_a_tier_requires_the_wider_ones_and_valid_calls_draw_from_the_last() -> None:
     content = full(changed("formats: [ND, NCL]", "formats: [{is: [ND, NCL]}, {is: [NCL], id: ncl, strength: open}]"))
     assert entry(content, "x.ncl") == {

@@ -170,6 +170,15 @@ def test_a_mistake_in_repeated_rules_names_its_line(old: str, new: str, line: in
     assert any(message.startswith(f"small.yaml:{line}:") and expected in message for message in found), found
 
 
+def test_a_key_takes_the_value_too() -> None:
+    text = changed(
+        "clauses:\n",
+        "constraints:\n  - for: {name: [x, out]}\n"
+        '    rules: [{id: "{name}.odd", that: "dim({name}, 0) == 3", breaks: [{"{name}[0]": 4}]}]\nclauses:\n',
+    )
+    assert rules(text)["out.odd"]["breaks"] == [{"out[0]": 4}]
+
+
 def test_a_size_requires_the_ranks_of_what_it_reads_and_rows_the_dtypes() -> None:
     text = changed(
         "clauses:\n",
