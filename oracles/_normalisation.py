@@ -1,17 +1,80 @@
-"""What normalisations have in common: the statistics of an input, and the gradient that flows back through them."""
+"""What normalisations have in common: the statistics of groups of an input, and the gradients back through them.
+
+With h = (input - mean) rstd and w = gradient weight, the gradient of the input is rstd (w - avg(w) - h avg(w h)) in
+each group. Over all elements that share a weight, its gradient sums up gradient h, and that of its bias gradient.
+"""
 
 from __future__ import annotations
 
-from aclnn_cts.formula.array import Array, Axes, F
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Formula, Operator
+
+Sizes: TypeAlias = tuple[int, ...]
 
 
-def centred(gradient: Array, normal: Array, axes: Axes) -> Array:
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """How an input falls into groups: its shape as that (one size may be -1), and what its dimensions are for."""
+
+    shape: Sizes
+    within: Sizes
+    """The dimensions within a group: elements along them have one mean."""
+    across: Sizes
+    """The dimensions along which elements have one weight."""
+
+    def statistic(self, array: Array) -> Array:
+        """An array with an element for each group, beside the input."""
+        return self._beside(array, self.within)
+
+    def weight(self, array: Array) -> Array:
+        """An array with an element for each weight, beside the input."""
+        return self._beside(array, self.across)
+
+    def _beside(self, array: Array, without: Sizes) -> Array:
+        return array.reshape(*(1 if axis in without else size for axis, size in enumerate(self.shape)))
+
+
+def centred(gradient: Array, normal: Array, axes: Sizes) -> Array:
     """The gradient less its average and less its share along the normalised input; averages over these axes."""
     along = (gradient * normal).mean(axes, keepdims=True)
     return gradient - gradient.mean(axes, keepdims=True) - normal * along
 
 
-def statistics(f: F, x: Array, axes: Axes, epsilon: float) -> tuple[Array, Array]:
+def statistics(f: F, x: Array, axes: Sizes, epsilon: float) -> tuple[Array, Array]:
     """The mean over these axes, and the reciprocal of the root of the variance plus epsilon."""
     average = x.mean(axes, keepdims=True)
     return average, 1.0 / f.sqrt(((x - average) * (x - average)).mean(axes, keepdims=True) + epsilon)
+
+
+def gradients(
+    f: F, groups: Groups, gradient: Array, x: Array, mean: Array, rstd: Array, weight: Array | None,
+    shapes: Mapping[str, Sizes | None],
+) -> Outputs:  # fmt: skip
+    """The gradients of input, weight and bias under these names, in these shapes where there is such an output."""
+    factor = groups.statistic(rstd)
+    g = gradient.reshape(*groups.shape)
+    h = f.as_written(x.reshape(*groups.shape) - groups.statistic(mean)) * factor
+    w = g if weight is None else g * groups.weight(weight)
+    found = centred(w, h, groups.within) * factor, (g * h).sum(groups.across), g.sum(groups.across)
+    named = zip(shapes.items(), found, strict=True)
+    return {name: array if shape is None else array.reshape(*shape) for (name, shape), array in named}
+
+
+def normalised(f: F, groups: Groups, x: Array, weight: Array | None, bias: Array | None, statistic: Sizes) -> Outputs:
+    """The forward pass: the normalised input `y`, and `mean` and `rstd` in the shape of a statistic."""
+    grouped = x.reshape(*groups.shape)
+    mean, rstd = statistics(f, grouped, groups.within, 1e-5)
+    y = (grouped - mean) * rstd
+    y = y if weight is None else y * groups.weight(weight)
+    y = y if bias is None else y + groups.weight(bias)
+    return {"y": y.reshape(*x.shape), "mean": mean.reshape(*statistic), "rstd": rstd.reshape(*statistic)}
+
+
+def normalisation(backward: Formula, forward: Formula, saved: tuple[str, str], **wrt: str) -> Operator:
+    """The operator that is the derivative of `y` by the inputs that `wrt` names, with the saved statistics."""
+    derivative = Derivative(forward=forward, gradients={"gradOut": "y"}, wrt=wrt, saved=saved)
+    return Operator.of(backward, derivative=derivative)
