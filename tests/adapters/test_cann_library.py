@@ -45,6 +45,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnDropoutBackward": [*[POINTER] * 2, ctypes.c_double, POINTER],
     "aclnnGeluBackwardV2": [*[POINTER] * 2, ctypes.c_char_p, POINTER],
     "aclnnGRUBackward": [*[POINTER] * 11, ctypes.c_bool, ctypes.c_int64, ctypes.c_bool, ctypes.c_bool, *[POINTER] * 3],
+    "aclnnGroupNormBackward": [*[POINTER] * 5, *[ctypes.c_int64] * 4, *[POINTER] * 4],
     "aclnnLayerNormBackward": [POINTER] * 11,
     "aclnnLeakyReluBackward": [*[POINTER] * 3, ctypes.c_bool, POINTER],
     "aclnnLogSoftmaxBackward": [*[POINTER] * 2, ctypes.c_int64, POINTER],

@@ -1,0 +1,21 @@
+"""aclnnGroupNormBackward: the gradients of a group normalisation, whose groups are channels, from their statistics."""
+
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.oracles._normalisation import Groups, Sizes, gradients, normalisation, normalised
+
+
+def _backward(  # noqa: PLR0913 - the parameters of the prototype
+    f: F, gradOut: Array, input: Array, mean: Array, rstd: Array, gamma: Array | None, *, N: int, C: int, HxW: int,
+    group: int, gradGammaOut: Sizes | None, gradBetaOut: Sizes | None,
+) -> Outputs:  # fmt: skip
+    channels = Groups((N, group, C // group, HxW), within=(2, 3), across=(0, 3))
+    shapes = {"gradInput": input.shape, "gradGammaOut": gradGammaOut, "gradBetaOut": gradBetaOut}
+    return gradients(f, channels, gradOut, input, mean, rstd, gamma, shapes)
+
+
+def _forward(f: F, input: Array, gamma: Array | None, *, N: int, C: int, HxW: int, group: int, mean: Sizes) -> Outputs:
+    channels = Groups((N, group, C // group, HxW), within=(2, 3), across=(0, 3))
+    return normalised(f, channels, input, gamma, None, mean)
+
+
+FORMULA = normalisation(_backward, _forward, ("mean", "rstd"), gradInput="input", gradGammaOut="gamma")
