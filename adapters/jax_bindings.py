@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import jax
+import numpy as np
 from jax import numpy as jnp
 
 from aclnn_cts.adapters.binding_evaluation import (
@@ -112,7 +113,7 @@ class JaxBinding:
         given = [value(scope) for value in self._gradients.values()]
 
         def gradients(leaves: list[Any], cotangents: list[Any]) -> list[Any]:
-            def forward(*leaves: Any) -> list[Any]:  # noqa: ANN401 - arrays
+            def forward(*leaves: jax.Array) -> list[Any]:
                 inner = _Scope(scope.case, scope.arrays, scope.outputs, dict(zip(sources, leaves, strict=True)))
                 for name, value in self._let.items():
                     if name not in sources:
@@ -177,18 +178,19 @@ def _casting(value: Convert, operands: Sequence[Evaluate]) -> Evaluate:
         for item, evaluate in zip(value.operands[1:], wanted, strict=True)
     ]
 
-    def cast(scope: _Scope) -> Any:  # noqa: ANN401 - an array or null
-        array, known = first(scope), [dtype(scope) for dtype in dtypes]
+    def cast(scope: _Scope) -> jax.Array | None:
+        array: jax.Array | None = first(scope)
+        known = [dtype(scope) for dtype in dtypes]
         return array if array is None or array.dtype in known else array.astype(known[-1])
 
     return cast
 
 
-def _given(dtype: Any, _scope: _Scope) -> Any:  # noqa: ANN401 - a dtype of NumPy
+def _given(dtype: np.dtype[Any], _scope: _Scope) -> np.dtype[Any]:
     return dtype
 
 
-def _unpacked(mask: Any, like: Any) -> Any:  # noqa: ANN401 - arrays
+def _unpacked(mask: jax.Array, like: jax.Array) -> jax.Array:
     count = math.prod(like.shape)
     if 8 * mask.size < count:
         raise Inexpressible(f"{8 * mask.size} bits for {count} elements do not fit")

@@ -10,21 +10,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from jax import lax, nn
+from jax import Array, lax, nn
 from jax import numpy as jnp
 
 
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: int) -> Any:  # noqa: A002, ANN401 - arrays; the documented name
+def conv_tbc(input: Array, weight: Array, bias: Array, pad: int) -> Array:  # noqa: A002 - the documented name
     """A one-dimensional convolution over time, batch and channels."""
     product = lax.conv_general_dilated(input, weight, (1,), [(pad, pad)], dimension_numbers=("WNC", "WIO", "WNC"))
     return product + bias
 
 
-def embedding(table: Any, indices: Any, padding_index: int, scale_by_frequency: Any) -> Any:  # noqa: ANN401 - arrays
+def embedding(table: Array, indices: Array, padding_index: int, scale_by_frequency: object) -> Array:
     """Rows of a table; those of the padding index take no gradient, and the others its mean where that is asked for."""
     if scale_by_frequency:
         counts = jnp.zeros(table.shape[0], jnp.float32).at[indices].add(1)
@@ -33,7 +33,7 @@ def embedding(table: Any, indices: Any, padding_index: int, scale_by_frequency: 
     return jnp.where((indices == padding_index)[..., None], jnp.zeros((), table.dtype), rows)
 
 
-def nearest_exact(x: Any, size: tuple[int, ...], scale: float) -> Any:  # noqa: ANN401 - an array
+def nearest_exact(x: Array, size: tuple[int, ...], scale: float) -> Array:
     """Resize the last axis; `scale` is output size over input size, and not given where it is not above 0."""
     if scale <= 0:
         return jax.image.resize(x, (*x.shape[:-1], *size), "nearest")
@@ -41,17 +41,23 @@ def nearest_exact(x: Any, size: tuple[int, ...], scale: float) -> Any:  # noqa: 
     return jnp.take(x, jnp.minimum(places, x.shape[-1] - 1), axis=-1)
 
 
-def softmax_tangent(x: Any, output: Any, dim: int) -> Any:  # noqa: ANN401 - arrays
+def reflection_pad(x: Array, padding: tuple[int, ...]) -> Array:
+    """The last axis, longer by its mirror images at both ends."""
+    before, after = padding
+    return jnp.pad(x, [*((0, 0),) * (x.ndim - 1), (before, after)], mode="reflect")
+
+
+def softmax_tangent(x: Array, output: Array, dim: int) -> Array:
     """The derivative of a softmax in the direction x, from the softmax itself, as JAX's own rule has it."""
     return output * (x - jnp.sum(output * x, axis=dim, keepdims=True))
 
 
-def log_softmax_tangent(x: Any, output: Any, dim: int) -> Any:  # noqa: ANN401 - arrays
+def log_softmax_tangent(x: Array, output: Array, dim: int) -> Array:
     """The derivative of a logarithm of a softmax in the direction x, from that logarithm."""
     return x - jnp.sum(jnp.exp(output) * x, axis=dim, keepdims=True)
 
 
-def _saved_rstd_jvp(primals: Any, tangents: Any) -> Any:  # noqa: ANN401 - JAX's signature
+def _saved_rstd_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     (x, rstd), (direction, _) = primals, tangents
     axes = tuple(axis for axis in range(x.ndim) if rstd.shape[axis] == 1 and x.shape[axis] != 1)
     count = math.prod(x.shape[axis] for axis in axes)
@@ -62,28 +68,28 @@ _saved_rstd: Any = jax.custom_jvp(lambda _x, rstd: rstd)
 _saved_rstd.defjvp(_saved_rstd_jvp)
 
 
-def rms_norm(x: Any, rstd: Any, gamma: Any) -> Any:  # noqa: ANN401 - arrays
+def rms_norm(x: Array, rstd: Array, gamma: Array) -> Array:
     """The product of x, rstd and gamma, with the rstd that is given; its derivative is that of a function of x."""
     rows = x.shape[: x.ndim - gamma.ndim]
     wide = x.astype(jnp.promote_types(x.dtype, rstd.dtype))
     return wide * _saved_rstd(wide, rstd.reshape((*rows, *(1,) * gamma.ndim))) * gamma
 
 
-def mse_loss(x: Any, target: Any, reduction: int, count: int) -> Any:  # noqa: ANN401 - arrays
+def mse_loss(x: Array, target: Array, reduction: int, count: int) -> Array:
     """The squared difference of each element, over their count where the mean is asked for (1)."""
     loss = jnp.square(x - target)
     return loss / count if reduction == 1 else loss
 
 
 def nll_loss(
-    x: Any,  # noqa: ANN401 - an array
-    target: Any,  # noqa: ANN401 - an array
-    weight: Any,  # noqa: ANN401 - an array
+    x: Array,
+    target: Array,
+    weight: Array,
     reduction: int,
     ignored: int,
-    total: Any,  # noqa: ANN401 - an array
+    total: Array,
     shape: tuple[int, ...],
-) -> Any:  # noqa: ANN401 - an array
+) -> Array:
     """The losses of labels, their sum (2), or that over the total weight that is given (1)."""
     labels = target.reshape(-1).astype(jnp.int64)
     kept = labels != ignored
@@ -95,14 +101,14 @@ def nll_loss(
 
 
 def avg_pool2d(
-    x: Any,  # noqa: ANN401 - an array
+    x: Array,
     kernel: tuple[int, ...],
     stride: tuple[int, ...],
     padding: tuple[int, ...],
-    includes_padding: Any,  # noqa: ANN401 - a truth value
+    includes_padding: object,
     divisor: int,
     shape: tuple[int, ...],
-) -> Any:  # noqa: ANN401 - an array
+) -> Array:
     """Averages over windows of the last two axes; `shape` is that of the result, which ceil_mode decides."""
     sizes, steps, pads = ((*items, *items)[:2] for items in (kernel, stride or kernel, padding))
     ends: list[tuple[int, int]] = []
@@ -125,13 +131,17 @@ def avg_pool2d(
     return total / (divisor or jnp.asarray(counts[0][:, None] * counts[1][None, :], x.dtype))
 
 
-def max_pool2d(x: Any, indices: Any) -> Any:  # noqa: ANN401 - arrays
+def max_pool2d(x: Array, indices: Array) -> Array:
     """The elements of each plane at the places that were saved as those of the largest."""
     planes, places = (array.reshape(*array.shape[:-2], -1) for array in (x, indices))
     return jnp.take_along_axis(planes, places.astype(jnp.int64), axis=-1).reshape(indices.shape)
 
 
-def _saved_statistics_jvp(primals: Any, tangents: Any) -> Any:  # noqa: ANN401 - JAX's signature
+_Two: TypeAlias = tuple[Array, Array]
+_Three: TypeAlias = tuple[Array, Array, Array]
+
+
+def _saved_statistics_jvp(primals: _Three, tangents: _Three) -> tuple[_Two, _Two]:
     (x, mean, rstd), (direction, _, _) = primals, tangents
     axes = tuple(range(x.ndim))[-1:]
     count = max(x.shape[-1], 1)
@@ -143,7 +153,7 @@ _saved_statistics: Any = jax.custom_jvp(lambda _x, mean, rstd: (mean, rstd))
 _saved_statistics.defjvp(_saved_statistics_jvp)
 
 
-def layer_norm(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:  # noqa: ANN401 - arrays
+def layer_norm(x: Array, mean: Array, rstd: Array, weight: Array, bias: Array) -> Array:
     """A normalisation with the mean and rstd that are given; its derivative is that of functions of x."""
     rows = x.reshape(-1, math.prod(weight.shape))
     centre, factor = _saved_statistics(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1))
@@ -160,7 +170,9 @@ class Function:
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
+        "add": Function(jnp.add, ("x", "y")),
         "broadcast_to": Function(jnp.broadcast_to, ("x", "shape")),
+        "conjugate": Function(jnp.conjugate, ("x",)),
         "full": Function(jnp.full, ("shape", "value")),
         "multiply": Function(jnp.multiply, ("x", "y")),
         "reshape": Function(jnp.reshape, ("x", "shape")),
@@ -186,6 +198,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "mse_loss": Function(mse_loss, ("x", "target", "reduction", "count")),
         "nearest_exact": Function(nearest_exact, ("x", "size", "scale")),
         "nll_loss": Function(nll_loss, ("x", "target", "weight", "reduction", "ignored", "total", "shape")),
+        "reflection_pad": Function(reflection_pad, ("x", "padding")),
         "rms_norm": Function(rms_norm, ("x", "rstd", "gamma")),
         "softmax_tangent": Function(softmax_tangent, ("x", "output", "dim")),
     }

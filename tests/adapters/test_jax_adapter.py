@@ -6,13 +6,14 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aclnn_cts.adapters.bindings import Form, check_spec, read_bindings
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Argument, BoolArray, Case, Tensor
+from aclnn_cts.core.case import Argument, BoolArray, Case, Data, Scalar, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
@@ -69,6 +70,16 @@ def test_gradients_by_hand(session: Session, make: Make, dtype: str) -> None:
     assert (outcome.ended, outcome.message, outcome.status) == (Ended.RETURNED, "", None)
     assert values_of(buffers) == EXAMPLES[make]
     assert_nothing_else_touched(buffers)
+
+
+def gradients(session: Session, it: Case) -> dict[str, Any]:
+    """What a call returns in the tensors that have no data."""
+    given = [name for name, item in it.tensors() if item.data is not None]
+    outputs = frozenset(name for name, item in it.tensors() if item.data is None)
+    buffers = prepare(it, outputs=outputs, arrays=case_arrays(it, given))
+    (outcome,) = session.run([Call(it, buffers)])
+    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
+    return values_of(buffers)
 
 
 AVERAGES: dict[str, Argument] = {
@@ -156,12 +167,99 @@ ROWS: dict[str, Argument] = {
     ids=lambda item: item.operator if isinstance(item, Case) else "",
 )
 def test_gradients_of_losses_pools_and_norms_by_hand(session: Session, it: Case, expected: object) -> None:
-    given = [name for name, item in it.tensors() if item.data is not None]
-    outputs = frozenset(name for name, item in it.tensors() if item.data is None)
-    buffers = prepare(it, outputs=outputs, arrays=case_arrays(it, given))
-    (outcome,) = session.run([Call(it, buffers)])
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
-    assert values_of(buffers) == expected
+    assert gradients(session, it) == expected
+
+
+@needs_jax
+@pytest.mark.parametrize(
+    ("it", "expected"),
+    [
+        (
+            Case(
+                "aclnnLeakyReluBackward",
+                {
+                    "gradOutput": tensor([[1], [2]]),
+                    "self": tensor([3, -3]),
+                    "negativeSlope": Scalar("FLOAT", 0.5),
+                    "selfIsResult": False,
+                    "out": Tensor((2, 2), "FLOAT"),
+                },
+            ),
+            {"out": [[1, 0.5], [2, 1]]},
+        ),
+        (
+            Case(
+                "aclnnGeluBackwardV2",
+                {
+                    "gradOutput": tensor([[4], [8]]),
+                    "self": tensor([0, 0]),
+                    "approximate": "none",
+                    "gradInput": Tensor((2, 2), "FLOAT"),
+                },
+            ),
+            {"gradInput": [[2, 2], [4, 4]]},
+        ),
+        *(
+            (
+                Case(
+                    operator,
+                    {
+                        "gradOutput": tensor([[4], [8]]),
+                        "output": tensor([0.5, 1]),
+                        "gradInput": Tensor((2, 2), "FLOAT"),
+                    },
+                ),
+                {"gradInput": expected},
+            )
+            for operator, expected in (
+                ("aclnnSigmoidBackward", [[1, 0], [2, 0]]),
+                ("aclnnTanhBackward", [[3, 0], [6, 0]]),
+            )
+        ),
+    ],
+    ids=lambda item: item.operator if isinstance(item, Case) else "",
+)
+def test_shapes_broadcast(session: Session, it: Case, expected: object) -> None:
+    assert gradients(session, it) == expected
+
+
+@needs_jax
+@pytest.mark.parametrize("dtype", ["FLOAT16", "BF16"])
+def test_a_mean_over_more_elements_than_a_half_can_count(session: Session, dtype: str) -> None:
+    count = 2**17
+    given: dict[str, Argument] = {
+        "gradOutput": tensor([count // 4], dtype),
+        "self": Tensor((count,), dtype, data=Data(recipe="constant", mean=3.0)),
+        "target": tensor([1], dtype),
+        "reduction": 1,
+        "out": Tensor((count,), dtype),
+    }
+    assert gradients(session, Case("aclnnMseLossBackward", given)) == {"out": [1] * count}
+
+
+@needs_jax
+def test_a_complex_gradient_has_the_conjugate_of_the_derivative(session: Session) -> None:
+    given: dict[str, Argument] = {
+        "gradOutput": Tensor((1,), "COMPLEX64", data=Data(values=(1.0, 0.0))),
+        "output": Tensor((1,), "COMPLEX64", data=Data(values=(0.0, 1.0))),
+        "gradInput": Tensor((1,), "COMPLEX64"),
+    }
+    it = Case("aclnnSigmoidBackward", given)
+    buffers = prepare(it, outputs=frozenset({"gradInput"}), arrays=case_arrays(it, ["gradOutput", "output"]))
+    session.run([Call(it, buffers)])
+    # i (1 - i) = 1 + i.
+    assert buffers.outputs["gradInput"].view.tolist() == [1 - 1j]
+
+
+@needs_jax
+def test_a_reflection_pad_adds_up_the_mirror_images(session: Session) -> None:
+    given: dict[str, Argument] = {
+        "gradOutput": tensor([[1, 2, 4, 8, 16]]),
+        "self": tensor([[0, 0, 0]]),
+        "padding": (1, 1),
+        "gradInput": Tensor((1, 3), "FLOAT"),
+    }
+    assert gradients(session, Case("aclnnReflectionPad1dBackward", given)) == {"gradInput": [[2, 1 + 4 + 16, 8]]}
 
 
 @needs_jax
