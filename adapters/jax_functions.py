@@ -137,27 +137,31 @@ def max_pool2d(x: Array, indices: Array) -> Array:
     return jnp.take_along_axis(planes, places.astype(jnp.int64), axis=-1).reshape(indices.shape)
 
 
-_Two: TypeAlias = tuple[Array, Array]
 _Three: TypeAlias = tuple[Array, Array, Array]
 
 
-def _saved_statistics_jvp(primals: _Three, tangents: _Three) -> tuple[_Two, _Two]:
-    (x, mean, rstd), (direction, _, _) = primals, tangents
-    axes = tuple(range(x.ndim))[-1:]
-    count = max(x.shape[-1], 1)
-    of_rstd = -(rstd**3) * jnp.sum((x - mean) * direction, axis=axes, keepdims=True) / count
-    return (mean, rstd), (jnp.sum(direction, axis=axes, keepdims=True) / count, of_rstd)
+def _normal(x: Array, mean: Array, rstd: Array) -> Array:
+    return (x - mean) * rstd
 
 
-_saved_statistics: Any = jax.custom_jvp(lambda _x, mean, rstd: (mean, rstd))
-_saved_statistics.defjvp(_saved_statistics_jvp)
+def _normal_jvp(primals: _Three, tangents: _Three) -> tuple[Array, Array]:
+    (_, _, rstd), (direction, _, _) = primals, tangents
+    normal = _normal(*primals)
+    count = max(normal.shape[-1], 1)
+    # In terms of the normalised input: a cube of rstd may leave the range where the gradient does not.
+    along, common = (jnp.sum(item, axis=-1, keepdims=True) / count for item in (normal * direction, direction))
+    return normal, rstd * (direction - common - normal * along)
+
+
+_normalised: Any = jax.custom_jvp(_normal)
+_normalised.defjvp(_normal_jvp)
 
 
 def layer_norm(x: Array, mean: Array, rstd: Array, weight: Array, bias: Array) -> Array:
     """A normalisation with the mean and rstd that are given; its derivative is that of functions of x."""
     rows = x.reshape(-1, math.prod(weight.shape))
-    centre, factor = _saved_statistics(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1))
-    return ((rows - centre) * factor).reshape(x.shape) * weight + bias
+    normal: Array = _normalised(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1))
+    return normal.reshape(x.shape) * weight + bias
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,9 @@ def _index(specs: Specs) -> Iterator[str]:
     matrices = [read_generated(path) for path in shipped_matrix().parent.glob("generated_*.json")]
     # The longest profile that was measured.
     matrices.sort(key=lambda matrix: list(PROFILES).index(matrix.profile))
-    waivers = read_waivers(shipped_waivers(), pinned=False)
+    waivers = [
+        item for item in read_waivers(shipped_waivers(), pinned=False) if names_adapter(item.scope, "torch", _TORCH)
+    ]
     bound = read_bindings(FOLDER.parent / "adapters" / "torch_bindings.yaml")
     for family in sorted({family_of(name) for name in specs}):
         yield ""
