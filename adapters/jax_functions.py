@@ -77,7 +77,9 @@ def rms_norm(x: Array, rstd: Array, gamma: Array) -> Array:
 
 def mse_loss(x: Array, target: Array, reduction: int, count: int) -> Array:
     """The squared difference of each element, over their count where the mean is asked for (1)."""
-    loss = jnp.square(x - target)
+    # JAX's derivative of `square` doubles the difference, which may overflow where the gradient does not.
+    difference = x - target
+    loss = difference * difference
     return loss / count if reduction == 1 else loss
 
 
