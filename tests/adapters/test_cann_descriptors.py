@@ -47,6 +47,7 @@ def case(operator: str, **changes: Argument) -> Case:
             "tensor": tensor,
             "tensor_list": TensorList((tensor, tensor)),
             "int_array": (1, 2),
+            "bool_array": BoolArray((True,)),
             "bool": True,
             "double": 0.5,
         }
