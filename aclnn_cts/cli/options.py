@@ -14,7 +14,7 @@ import click
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
+from aclnn_cts.core.target import OWN_PRODUCT, Target
 
 if TYPE_CHECKING:
     from aclnn_cts.core.case import Case
@@ -215,12 +215,12 @@ class IntegerWithin(click.ParamType):  # type: ignore[type-arg]  # generic from 
 
 
 def checked_product(product: str | None, spec: Spec) -> str:
-    """The product asked for, else the default where the operator supports it, else the operator's last.
+    """The product asked for, else the operator's usual one.
 
     UsageError for an unknown product and for one that the operator's document does not name.
     """
     if product is None:
-        return DEFAULT_PRODUCT if DEFAULT_PRODUCT in spec.products else spec.products[-1]
+        return spec.usual_product
     from aclnn_cts.speclang.package import check_product
 
     check_product(product, where="--product")

@@ -144,7 +144,7 @@ class _Source:
 
     def cases(self, purpose: str, *budgets: int) -> Iterator[Case]:
         """Valid calls, without end unless that is stopped."""
-        sampler = Sampler(self.spec, Target())
+        sampler = Sampler(self.spec, Target(product=self.spec.usual_product))
         first = 0
         while True:
             for choices in stream_block(self.seed, f"{self.spec.operator}/oracle check/{purpose}", first, _BLOCK):

@@ -41,7 +41,7 @@ class LawCounts:
 def check_laws(spec: Spec, judge: Judge, operator: Operator, *, seed: int) -> LawCounts:
     """Judge emulated calls by every law that the oracle states."""
     counts = LawCounts(laws=tuple(laws_of(spec)))
-    sampler = Sampler(spec, Target())
+    sampler = Sampler(spec, Target(product=spec.usual_product))
     for identifier in counts.laws:
         check = RegisteredLaw(id=PREFIX + identifier, sentence="")
         part = Part(spec.operator, check.id, LAW_KIND, count=_TRIALS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from aclnn_cts.core.case import Argument, Case, TensorList
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.kinds_data import Elements
@@ -334,6 +334,11 @@ class Spec:
         left_out = [item.name for item in self.conditional if not item.is_computed(case.arguments, case.target)]
         names = tuple(name for name in self.outputs if name not in left_out) if left_out else self.outputs
         return _tensor_names(names, case) if self._has_lists else names
+
+    @property
+    def usual_product(self) -> str:
+        """What calls are for where none is named: the default where the document names it, else its last product."""
+        return DEFAULT_PRODUCT if DEFAULT_PRODUCT in self.products else self.products[-1]
 
     def given_inputs(self, case: Case) -> tuple[str, ...]:
         """The input tensors that are no null pointers, each tensor of a list."""

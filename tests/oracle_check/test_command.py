@@ -30,17 +30,21 @@ FORMULA = Operator.of(
 """
 
 
-def checked(tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, object]]:
+def checked(
+    tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str], *, product: str = "atlas-a2"
+) -> tuple[int, dict[str, object]]:
     folder = tmp_path / "mine"
     folder.mkdir()
-    shutil.copy(FIXTURES / "logistic_backward.yaml", folder)
+    spec = (FIXTURES / "logistic_backward.yaml").read_text(encoding="utf-8")
+    (folder / "logistic_backward.yaml").write_text(spec.replace("atlas-a2", product), encoding="utf-8")
     (folder / "logistic_backward.py").write_text(source, encoding="utf-8")
     code = main(["oracle", "check", "logistic_backward", "--specs", str(folder), "--calls", "100", "--json"])
     return code, json.loads(capsys.readouterr().out)
 
 
-def test_a_right_formula_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, report = checked(tmp_path, FORMULA, capsys)
+@pytest.mark.parametrize("product", ["atlas-a2", "ascend-950"])
+def test_a_right_formula_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str], product: str) -> None:
+    code, report = checked(tmp_path, FORMULA, capsys, product=product)
     assert (code, report["faults"], report["oracle"]) == (0, [], "formula")
     assert report["emulations"]["calls"] >= 100  # type: ignore[index]
     assert report["mutants"]["found"] > 10  # type: ignore[index]
