@@ -80,6 +80,7 @@ RECIPES: Mapping[str, Recipe] = registered(
             elementwise=False,
         ),
         Recipe(name="permutation", fill=recipes_structured.permutation, reads=("low", "axis"), elementwise=False),
+        Recipe(name="boxes", fill=recipes_structured.boxes, reads=("high", "axis"), elementwise=False),
         Recipe(name="bits", fill=recipes_structured.bits, reads=("mean",)),
         Recipe(name="zeros", fill=recipes_exact.zeros),
         Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
@@ -118,7 +119,7 @@ RECIPES: Mapping[str, Recipe] = registered(
     lambda recipe: recipe.name,
 )
 
-_ALONG_THE_LAST = frozenset({"softmax", "dominated", "cancel", *SEGMENTS})
+_ALONG_THE_LAST = frozenset({"softmax", "dominated", "cancel", "boxes", *SEGMENTS})
 """Recipes that without an axis are along the last one."""
 
 _IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(

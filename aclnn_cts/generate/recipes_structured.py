@@ -1,4 +1,4 @@
-"""Recipes of integers with a structure: lengths of segments and where they end, permutations, packed bits."""
+"""Recipes of integers with a structure: lengths of segments and where they end, permutations, boxes, packed bits."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from aclnn_cts.generate.request import Request, Words, joined, shifted
 
 _DEFAULT_TOTAL = 16
 _MOST = 2**62 - 1
+_SIDE = 8
+"""How many coordinates and lengths a box has to choose from: every dtype holds their sums."""
 _SHARES = 256
 """Steps in which a bit's probability is counted."""
 
@@ -83,6 +85,19 @@ def permutation(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
 def _ranks(words: Words) -> _Numbers:
     return np.argsort(words, axis=1, kind="stable").astype(np.int64, copy=False)
+
+
+def boxes(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """In each line an index below the total, then pairs of coordinates: the second is greater than the first."""
+    return _each(requests, counts, _boxes)
+
+
+def _boxes(request: Request, words: Words) -> _Numbers:
+    found = np.zeros(words.shape, np.int64)
+    found[:, :1] = words[:, :1] % np.uint64(max(total_of(request.tensor, request.data), 1))
+    found[:, 1:] = words[:, 1:] % np.uint64(_SIDE)
+    found[:, 2::2] += found[:, 1:-1:2] + 1
+    return np.minimum(found, min(integer_range(request.tensor.dtype)[1], _MOST))
 
 
 def bits(requests: Sequence[Request], counts: Sequence[int]) -> Array:

@@ -1,4 +1,4 @@
-"""The rule about integers with a structure: lengths of segments, where segments end, permutations."""
+"""The rule about integers with a structure: lengths of segments, where segments end, permutations, boxes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SEGMENTS = ("offsets", "ends", "lengths", "partial_lengths")
 """Recipes of lengths that add up to a total, and of where they end."""
-STRUCTURES = (*SEGMENTS, "permutation")
+STRUCTURES = (*SEGMENTS, "permutation", "boxes")
 _DEFAULT_TOTAL = 16
 _MOST_WRITTEN = 2**12
 """Elements of a tensor whose rule is broken by explicit values."""
@@ -30,6 +30,7 @@ _WORDS = {
     "lengths": ("lengths that add up to {}", "各段长度，总和为 {}"),
     "partial_lengths": ("lengths that add up to {} at most", "各段长度，总和不超过 {}"),
     "permutation": ("a permutation of the numbers from {} on", "从 {} 起各数的一个排列"),
+    "boxes": ("an index below {} and pairs of ascending coordinates", "小于 {} 的序号与成对递增的坐标"),
 }
 
 
@@ -40,7 +41,7 @@ class Structure(NoLimits):
     of: str
     structure: str
     number: str | int
-    """The total; of a permutation the least number."""
+    """The total; of a permutation the least number; of boxes how many there are for an index to name."""
     least: int
     """The least length of a segment."""
     axis: int | None
@@ -91,7 +92,8 @@ class Structure(NoLimits):
         if self.structure == "permutation":
             return own == asked and (data.low or 0) == wanted
         total = _DEFAULT_TOTAL if data.high is None else data.high
-        fits = total == wanted and 0 <= total < INTEGER_LIMITS.get(tensor.dtype, 2**62)
+        same = 0 < total <= wanted if self.structure == "boxes" else total == wanted
+        fits = same and 0 <= total < INTEGER_LIMITS.get(tensor.dtype, 2**62)
         least = (data.low or 0) >= self.least and self.least * self._segments(self._line(tensor)[0]) <= total
         return own == asked and fits and least
 
@@ -100,6 +102,9 @@ class Structure(NoLimits):
             return True
         if self.structure == "permutation":
             return sorted(numbers) == list(range(wanted, wanted + len(numbers)))
+        if self.structure == "boxes":
+            pairs = zip(numbers[1::2], numbers[2::2], strict=False)
+            return 0 <= numbers[0] < wanted and numbers[0] % 1 == 0 and all(0 <= low < high for low, high in pairs)
         steps = list(numbers)
         if self.structure in ("ends", "offsets"):
             steps = [after - before for before, after in itertools.pairwise((0, *numbers))]
@@ -149,6 +154,8 @@ class Structure(NoLimits):
         """Elements that have the structure, with segments as alike as may be."""
         if self.structure == "permutation":
             return tuple(range(wanted, wanted + count))
+        if self.structure == "boxes":
+            return (max(wanted - 1, 0), *((place + 1) % 2 for place in range(1, count)))
         segments = max(self._segments(count), 1)
         stops = [max(wanted, 0) * place // segments for place in range(segments + 1)]
         if self.structure == "offsets":

@@ -422,3 +422,14 @@ def test_an_empty_tensor_of_impossible_sizes_is_refused() -> None:
     with pytest.raises(UsageError, match=r"arguments\.x\.tensor\.shape: .*expected sizes that an empty array can have"):
         array(tensor, name="x", arrays={})
     assert check_view(tensor) is not None
+
+
+@few
+@given(
+    seed=seeds, rows=st.integers(1, 9), count=st.integers(1, 40), dtype=st.sampled_from(["FLOAT16", "FLOAT", "INT32"])
+)
+def test_boxes_are_an_index_and_ascending_pairs(seed: int, rows: int, count: int, dtype: str) -> None:
+    made = make((rows, 5), dtype, "boxes", seed=seed, high=count)
+    assert ((made[:, 0] >= 0) & (made[:, 0] < count)).all()
+    assert (made[:, 1::2] < made[:, 2::2]).all()
+    assert made.min() >= 0
