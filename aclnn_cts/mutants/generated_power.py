@@ -190,8 +190,9 @@ def population(
 ) -> tuple[list[GeneratedMutant], list[GeneratedDecoy]]:
     """The mutants and decoys of an operator, those of `ids` where they are given."""
     sums = registry.load_formula(spec.stem) is not None
-    mutants = draw_mutants(spec, Target(), seed=wanted.seed, count=wanted.count, sums=sums)
-    decoys = islice(draw_decoys(spec, Target(), seed=wanted.seed), wanted.decoys)
+    target = Target(product=spec.usual_product)
+    mutants = draw_mutants(spec, target, seed=wanted.seed, count=wanted.count, sums=sums)
+    decoys = islice(draw_decoys(spec, target, seed=wanted.seed), wanted.decoys)
     return (
         [item for item in mutants if ids is None or item.id in ids],
         [item for item in decoys if ids is None or item.id in ids],
@@ -211,9 +212,7 @@ def measure_operator(
 ) -> Iterator[MutantResult | DecoyResult]:
     """What came of an operator's mutants and decoys, one after the other. Where `stopped` holds, it ends."""
     spec, wanted = specs[task.operator], task.wanted
-    target = Target()
-    if target.product not in spec.products:
-        return
+    target = Target(product=spec.usual_product)
     mutants, decoys = population(spec, wanted, ids=task.ids)
     session = MutatedSession(target, specs)
     settings = BenchSettings(adapter="reference", target=target)
@@ -344,7 +343,7 @@ class _Witnesses:
     """How often triggers fire in witness calls, and of some mutants the first calls in which theirs does."""
 
     def __init__(self, spec: Spec, wanted: Wanted, mutants: Sequence[GeneratedMutant], kept: frozenset[str]) -> None:
-        self._made, self._wanted = Witnesses(spec, Target()), wanted
+        self._made, self._wanted = Witnesses(spec, Target(product=spec.usual_product)), wanted
         most = wanted.witness_values
         self.fired = dict.fromkeys((mutant.id for mutant in mutants), 0)
         self.calls = dict.fromkeys(self.fired, 0)
