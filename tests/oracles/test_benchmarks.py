@@ -32,13 +32,13 @@ SPECS = load_specs()
 
 def question_of(spec: Spec, case: Case) -> OracleInput:
     tensors = widened(case, case_arrays(case, list(spec.given_inputs(case))))
-    return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target)
+    return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))
 
 
 @pytest.mark.parametrize("operator", list(SPECS))
 def test_every_benchmark_is_a_correct_implementation(operator: str) -> None:
     spec = SPECS[operator]
-    sampler = Sampler(spec, Target())
+    sampler = Sampler(spec, Target(product=spec.usual_product))
     oracle, benchmark = registry.load(spec.stem), registry.load_benchmark(spec.stem)
     assert benchmark is not None
     judged = 0
