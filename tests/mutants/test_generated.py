@@ -76,19 +76,20 @@ def made(
 
 def test_a_seed_gives_the_same_mutants_whatever_their_number(specs: Specs) -> None:
     for spec in specs.values():
-        few, many = (list(draw_mutants(spec, Target(), seed="a", count=count, sums=True)) for count in (5, 30))
+        target = Target(product=spec.usual_product)
+        few, many = (list(draw_mutants(spec, target, seed="a", count=count, sums=True)) for count in (5, 30))
         assert few == many[:5]
         assert {item.change for item in many} == set(Change)
-        assert few != list(draw_mutants(spec, Target(), seed="b", count=5, sums=True))
+        assert few != list(draw_mutants(spec, target, seed="b", count=5, sums=True))
         assert len({item.id for item in many}) == 30
 
 
 def test_triggers_are_of_every_kind_and_some_are_conjunctions(specs: Specs) -> None:
     """Moduli from 2 to 300, thresholds, dtypes, layouts and last blocks; other seeds, as other commits have, differ."""
     for spec in specs.values():
-        drawn = list(draw_mutants(spec, Target(), seed="a", count=400, sums=True))
+        drawn = list(draw_mutants(spec, Target(product=spec.usual_product), seed="a", count=400, sums=True))
         conditions = [condition for item in drawn for condition in item.conditions]
-        rows = Sampler(spec, Target()).dtype_rows
+        rows = Sampler(spec, Target(product=spec.usual_product)).dtype_rows
         choice = any(len({row[name] for row in rows}) > 1 for name in rows[0])
         strided = any(item.strided for item in spec.parameters)
         lacking = {Asks.DTYPE: not choice, Asks.LAYOUT: not strided}
@@ -215,9 +216,9 @@ def test_a_decoy_stays_near_the_right_result(number: int) -> None:
 
 def test_witness_calls_are_valid_and_each_number_is_one_call(specs: Specs) -> None:
     for spec in specs.values():
-        calls = list(Witnesses(spec, Target()).calls(40))
+        calls = list(Witnesses(spec, Target(product=spec.usual_product)).calls(40))
         assert not any(evaluate(spec, case).broken for case in calls)
-        assert calls[:7] == list(Witnesses(spec, Target()).calls(7))
+        assert calls[:7] == list(Witnesses(spec, Target(product=spec.usual_product)).calls(7))
 
 
 def measured(specs: Specs, monkeypatch: pytest.MonkeyPatch, *subjects: GeneratedMutant) -> list[MutantResult]:

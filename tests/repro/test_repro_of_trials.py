@@ -37,7 +37,7 @@ RMS = "aclnnRmsNormGrad"
 
 def trials(operator: str, check: str, count: int = 1, constraint: str = "") -> list[Trial]:
     """Trials that a run would make."""
-    sampler = Sampler(SPECS[operator], Target(product="atlas-a2"))
+    sampler = Sampler(SPECS[operator], Target(product=SPECS[operator].usual_product))
     part = Part(operator, check, "law", constraint=constraint, first=0, count=count)
     return list(CHECKS[check].trials(part, sampler, seed=4))
 
