@@ -95,7 +95,7 @@ def test_more_than_are_looked_at_at_once_are_cut_between_outputs() -> None:
 def performed(operator: str, count: int) -> list[Performed]:
     """Random cases as the reference answers them; every third output is spoilt in one element."""
     spec = SPECS[operator]
-    target = Target()
+    target = Target(spec.usual_product)
     sampler = Sampler(spec, target)
     cases = [sampler.case(sampler.draw(choices)) for choices in stream_block(5, "together", 0, count)]
     with open_host("reference", target=target, specs=SPECS) as host:

@@ -24,18 +24,19 @@ from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import open_host
 from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.trial_runner import Bench
 
 SPECS = load_specs()
 
 
-def inputs(case: Case, spec_inputs: tuple[str, ...]) -> OracleInput | None:
+def inputs(case: Case, spec: Spec) -> OracleInput | None:
     """The question that a case puts to the oracles; None where its data hold inf or nan."""
-    arrays = case_arrays(case, spec_inputs)
+    arrays = case_arrays(case, tuple(spec.given_inputs(case)))
     tensors = widened(case, arrays)
     if not all(np.isfinite(array).all() for array in tensors.values()):
         return None
-    return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target)
+    return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))
 
 
 @pytest.mark.parametrize("operator", list(SPECS))
@@ -47,7 +48,7 @@ def test_both_oracles_say_the_same_of_random_elements(operator: str) -> None:
     asked = 0
     for number, choices in enumerate(stream_block(5, "second", 0, 60)):
         case = sampler.case(sampler.draw(choices))
-        question = inputs(case, tuple(spec.given_inputs(case)))
+        question = inputs(case, spec)
         if question is None:
             continue
         expected = oracle(question)
