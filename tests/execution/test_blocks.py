@@ -137,7 +137,7 @@ def test_the_size_of_blocks_changes_no_verdict(
     stem: str, number: int, place: int, factor: float, specs: Specs, judges: Judges
 ) -> None:
     spec = specs.find(stem, where="test")
-    sampler = Sampler(spec, Target())
+    sampler = Sampler(spec, Target(spec.usual_product))
     case = sampler.case(sampler.draw(StreamChoices(number, "blocks", 0), budget=160))
     if case.call.phases == 1:
         return

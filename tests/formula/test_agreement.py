@@ -31,7 +31,7 @@ SPECS = load_specs()
 
 def planned(spec: Spec) -> Iterator[Case]:
     """The first calls that a run plans for values."""
-    sampler = Sampler(spec, Target())
+    sampler = Sampler(spec, Target(spec.usual_product))
     cases = drawn(sampler, 2 * CALLS, stream=f"{spec.operator}/{sampler.target.product}/valid", seed=0)
     chosen = [case for case in cases if case.call.phases == 2]
     assert len(chosen) >= CALLS

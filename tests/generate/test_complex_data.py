@@ -118,7 +118,7 @@ def test_laws_state_complex_contents(dtype: str) -> None:
 
 def test_complex_calls_have_every_kind_of_data() -> None:
     spec = load_specs()["aclnnSigmoidBackward"]
-    sampler = Sampler(spec, Target())
+    sampler = Sampler(spec, Target(spec.usual_product))
     blocks = (stream_block(3, "complex", first, 100) for first in itertools.count(0, 100))
     cases = (sampler.case(sampler.draw(choices)) for block in blocks for choices in block)
     found: dict[str, set[str | None]] = {dtype: set() for dtype in COMPONENTS}

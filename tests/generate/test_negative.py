@@ -296,7 +296,7 @@ def test_what_makes_no_case_is_passed_over(fields: str, kept: Mapping[str, Any])
     )
     text = text.replace('  - {at: params.pad.1, en: "pad.", zh: "pad。", constraints: [pad.range]}\n', "")
     spec = spec_from_text(text, stem="small")
-    chosen = Sampler(spec, Target())
+    chosen = Sampler(spec, Target(spec.usual_product))
     (derived,) = invalid_cases(chosen, spec.constraint("it"), seed=1, count=1)
     assert {name: derived.case.arguments[name] for name in kept} == kept
     assert evaluate(spec, derived.case).statuses == (ANY_ERROR, SUCCESS)
@@ -307,4 +307,4 @@ def test_what_cannot_be_proved_is_not_generated() -> None:
         with_constraint('kind: holds, that: "pad < 8", strength: open, breaks: [{pad: 9}]'), stem="small"
     )
     # Whatever exceeds 7 breaks pad.range as well, which belongs to no group with it.
-    assert list(invalid_cases(Sampler(spec, Target()), spec.constraint("it"), seed=1, count=2)) == []
+    assert list(invalid_cases(Sampler(spec, Target(spec.usual_product)), spec.constraint("it"), seed=1, count=2)) == []

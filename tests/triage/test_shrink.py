@@ -117,7 +117,7 @@ def test_a_large_first_input_shrinks_to_the_fewest_elements(spec: Spec, product:
 
 def test_values_shrink_to_the_one_that_matters() -> None:
     spec = SPECS["aclnnSoftmaxBackward"]
-    sampler = Sampler(spec, Target())
+    sampler = Sampler(spec, Target(spec.usual_product))
     values = (0.5, -3.25, 7.0, 11.5, 2.0, 9.75)
     case = Case(
         spec.operator,
@@ -150,7 +150,7 @@ def test_values_shrink_to_the_one_that_matters() -> None:
 
 def test_a_case_that_breaks_a_constraint_keeps_breaking_it() -> None:
     spec = SPECS["aclnnConvTbcBackward"]
-    sampler = Sampler(spec, Target())
+    sampler = Sampler(spec, Target(spec.usual_product))
     constraint = next(item for item in spec.constraints if item.id == "weight.null")
     derived = next(iter(invalid_cases(sampler, constraint, seed=3, count=1)))
     trial = derived_trial("status", derived)
