@@ -176,7 +176,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.store and (options.operators or options.alone):
         parser.error("--store keeps the figures of all operators and of what they are compared with: give it alone")
-    specs, target = load_specs(), Target()
+    target = Target()
+    specs = load_specs().on(target.product)
     chosen = specs.select(options.operators)
     out, started = console(), start()
     wrap(

@@ -53,7 +53,7 @@ def _batches(specs: Specs, number: int) -> Iterator[tuple[str, Judged]]:
     share = -(-number // len(specs))
     with settings.open_host(specs) as host:
         bench = Bench(specs=specs, host=host, settings=settings)
-        for spec in specs.values():
+        for spec in specs.on(settings.target.product).values():
             listed = case_stream(spec, Target(), "valid", seed=_SEED, count=share)
             for judged in bench.run([Trial("values", item.case) for item in listed]):
                 yield spec.operator, judged

@@ -86,6 +86,10 @@ class Specs(Mapping[str, Spec]):
     def __len__(self) -> int:
         return len(self._specs)
 
+    def on(self, product: str) -> Specs:
+        """Those whose documents name a product."""
+        return Specs([spec for spec in self.values() if product in spec.products])
+
     @property
     def interface_clauses(self) -> tuple[Clause, ...]:
         """The clauses on what all operators have in common."""

@@ -64,7 +64,7 @@ def test_idle_workers_wait_for_feedback_where_the_head_hands_out_nothing(process
 def test_the_real_head_runs_over_simulated_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_scale, "FIRST", 4)
     monkeypatch.setattr(bench_scale, "ROUNDS", 1)
-    rounds = bench_scale.scale(load_specs(), Target(), [4], [1e-3])
+    rounds = bench_scale.scale(load_specs().on(Target().product), Target(), [4], [1e-3])
     assert [row.what for row in shown(rounds)][3:] == ["efficiency, 4 devices at 1000 us a call"]
     [cells] = columns(rounds)
     assert len(cells) == len(bench_scale.TITLES)

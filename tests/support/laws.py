@@ -23,7 +23,7 @@ A2 = Target(product="atlas-a2")
 @cache
 def specs() -> Specs:
     """The operators that the product of the tests has."""
-    return Specs([spec for spec in load_specs().values() if A2.product in spec.products])
+    return load_specs().on(A2.product)
 
 
 def hand_written() -> list[str]:

@@ -20,13 +20,13 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import OperatorSummary
 from tests.support.targets import first_fast
 
 TARGET = Target()
-SPECS = Specs([spec for spec in load_specs().values() if TARGET.product in spec.products])
+SPECS = load_specs().on(TARGET.product)
 each = pytest.mark.parametrize("stem", first_fast(spec.stem for spec in SPECS.values()))
 FACTORS = {spec.operator: Factors(Sampler(spec, TARGET)) for spec in SPECS.values()}
 
