@@ -52,9 +52,10 @@ def test_what_ships_is_what_is_made() -> None:
 
 @pytest.mark.parametrize("operator", first_fast(SPECS, of=lambda name: name != "aclnnSoftmaxBackward"))
 def test_every_trial_of_a_plan_conforms(operator: str) -> None:
-    sampler = Sampler(SPECS[operator], Target(product="atlas-a2"))
+    product = SPECS[operator].usual_product
+    sampler = Sampler(SPECS[operator], Target(product=product))
     seen = set()
-    for part in plan_parts([SPECS[operator]], product="atlas-a2", chosen=profile("quick"), laws=law_ids):
+    for part in plan_parts([SPECS[operator]], product=product, chosen=profile("quick"), laws=law_ids):
         if part.check in CHECKS:
             for trial in CHECKS[part.check].trials(part, sampler, seed=0):
                 VALIDATOR.validate(json.loads(json.dumps(trial_to_json(trial))))

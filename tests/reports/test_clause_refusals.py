@@ -166,6 +166,7 @@ EVERY_CALL = "every valid call meets them"
 ONE_BRANCH = "all that is said of one branch holds in the same calls"
 ONE_DTYPE = "the document gives these tensors one dtype"
 ONE_FORMAT_AND_DTYPE = "the document gives this tensor one dtype and one format"
+ONE_NUMBER = "the document gives these tensors one number of elements"
 ONE_ORDER = "the calls with several layers or directions have all tensors in one order"
 OF_GRU = ["input", "params", "hx", "dy", "dh", "r", "z", "n", "h_n", "h", "dxOut", "dhPrevOut", "dparamsOut"]
 ONE_FORMAT = "ND and NCL in one call is open"
@@ -237,6 +238,14 @@ INSEPARABLE = {
         "params.hx.11 params.dh.10 params.r.12 params.z.12 params.n.12 params.h_n.12 params.h.12"
         " params.dhPrevOut.10": ONE_ORDER,
     },
+    "aclnnGroupNormBackward": {
+        **of_dtypes("gradOut input", 5),
+        **of_dtypes("mean rstd", 5),
+        **together(*((f"params.{name}", range(6, 14)) for name in ("gradOut", "input", "mean", "rstd")), why=ONE_DTYPE),
+        "params.gradOut.18 params.input.19": ONE_NUMBER,
+        "params.mean.18 params.rstd.19": ONE_NUMBER,
+        **every_call(4, "params.gradOut.14 params.input.14 params.mean.14 params.rstd.14"),
+    },
     "aclnnLayerNormBackward": {
         **every_call(5, "params.gradOut.16 params.input.16 params.mean.16 params.rstd.16"),
         **of_dtypes("gradOut input", 15),
@@ -286,6 +295,10 @@ INSEPARABLE = {
         "params.gamma.10 limits.24": ONE_DTYPE,
         "params.gamma.11 limits.15": ONE_DTYPE,
         "params.gamma.12 limits.17": ONE_DTYPE,
+    },
+    "aclnnRoiPoolingGradWithArgMax": {
+        **of_dtypes("gradOutput gradInputRef rois", 4),
+        **every_call(1, "params.gradOutput.5 params.gradInputRef.5 params.rois.5 params.argmax.3 params.argmax.4"),
     },
     "aclnnSoftmaxBackward": {
         f"params.gradOutput.{number} params.output.{number - 1}": ONE_DTYPE for number in range(9, 16)
