@@ -1,7 +1,7 @@
 """HIFLOAT8: what each code stands for, and the code of each number of the format.
 
-NumPy and ml_dtypes have no such dtype. The codes are those of "Ascend HiFloat8 Format for Deep Learning"
-(arXiv 2409.16626), sections on the encoding; they have not been compared with a device.
+NumPy and ml_dtypes have no such dtype. The codes follow "Ascend HiFloat8 Format for Deep Learning" (arXiv 2409.16626).
+They agree with its counts, and were compared with no device and no other implementation.
 """
 
 from __future__ import annotations

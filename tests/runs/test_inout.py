@@ -57,7 +57,7 @@ def test_what_an_implementation_does_to_it_is_found(ran: Run, fault: str, kind: 
 
 @pytest.mark.parametrize(("decay", "code"), [("decay", 0), ("1", 1)])
 def test_torch_reads_and_writes_one_tensor(ran: Run, cases: Path, tmp_path: Path, decay: str, code: int) -> None:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     bindings = tmp_path / "torch.yaml"
     bindings.write_text(
         f"""
