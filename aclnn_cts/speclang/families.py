@@ -97,7 +97,9 @@ def _parameter(
 ) -> dict[str, Any]:
     """A parameter with the properties that it has by its name and its role."""
     of_inputs = "first" if item["name"] == first else "inputs"
-    role = {"input": of_inputs, "output": "outputs", "inout": "outputs"}.get(_role(item), "")
+    # An attribute with this role is a mistake, which properties of tensors would hide.
+    of_both = "outputs" if "Tensor" in str(item["type"]) else ""
+    role = {"input": of_inputs, "output": "outputs", "inout": of_both}.get(_role(item), "")
     given: dict[str, Any] = {**roles.get(role, {}), **by_name.get(item["name"], {})}
     given = placed(given, {key: str(item[key]) for key in ("name", "like") if key in item})
     replaced = {key for words in _ALTERNATIVES if words & item.keys() for key in words - item.keys()}

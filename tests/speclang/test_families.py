@@ -45,6 +45,11 @@ def test_a_family_gives_properties_by_role_draws_and_codes() -> None:
     assert any(clause["at"] == "example.1" and clause["example"] == "document" for clause in full(SPEC)["clauses"])
 
 
+def test_an_attribute_that_is_called_input_and_output_is_named_by_its_role() -> None:
+    text = SPEC.replace("  - {name: out,", "  - {name: steps, type: int64_t, role: inout}\n  - {name: out,")
+    assert any("steps: 'inout'; only a tensor is input and output" in message for message in messages(text))
+
+
 def test_the_spec_wins() -> None:
     text = SPEC.replace(
         "name: y, type: const aclTensor *", 'name: y, type: const aclTensor *, shape: "[3]", strided: false'
