@@ -97,7 +97,8 @@ class _ProductOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         from aclnn_cts.speclang.package import product_names
 
-        self.help = f"{', '.join(product_names())}; default: the device's own, else atlas-a2 where supported."
+        default = "the device's own, else atlas-a2, else one that the first operator supports"
+        self.help = f"{', '.join(product_names())}; default: {default}."
         return super().get_help_record(ctx)
 
 

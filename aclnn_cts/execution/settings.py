@@ -84,20 +84,23 @@ class BenchSettings:
 def target_on(host: SessionHost, asked: Target, specs: Iterable[Spec]) -> Target:
     """The target of cases for an open implementation.
 
+    What is no device has the default product where an operator names it, else the usual one of the first.
     Of what a device says of itself, only that is taken over on which a check depends: runs on two devices of a
     product then make the same cases. That is determinism where it is on, an overflow mode that is not the product's
     own, and the number of cores where a spec reads it.
     """
     device = host.capabilities.target
     if device is None:
-        return asked if asked.product else Target(product=DEFAULT_PRODUCT)
-    usual = load_precision().overflow.get(device.product, device.overflow_mode)
+        usual = [spec.usual_product for spec in specs]
+        named = DEFAULT_PRODUCT in usual or not usual
+        return asked if asked.product else Target(product=DEFAULT_PRODUCT if named else usual[0])
+    overflow = load_precision().overflow.get(device.product, device.overflow_mode)
     return Target(
         product=device.product,
         soc=asked.soc,
         core_count=asked.core_count or (device.core_count if any(map(_reads_cores, specs)) else None),
         deterministic=asked.deterministic or (True if device.deterministic else None),
-        overflow_mode=asked.overflow_mode or (device.overflow_mode if device.overflow_mode != usual else None),
+        overflow_mode=asked.overflow_mode or (device.overflow_mode if device.overflow_mode != overflow else None),
     )
 
 

@@ -54,7 +54,11 @@ class _Option(NamedTuple):
 
 _TABLE = (
     _Option("adapter", "what is tested: reference, torch, package.module:factory, ...", "A"),
-    _Option("product", "the product, such as atlas-a2 (default: the device's own, else atlas-a2)", "P"),
+    _Option(
+        "product",
+        "the product, such as atlas-a2 (default: the device's own, else atlas-a2 where an operator supports it)",
+        "P",
+    ),
     _Option("op", "an operator; several times, or with commas between", "OP", many=True),
     _Option("profile", "quick (default), standard or thorough", "NAME", default="quick"),
     _Option("seed", "the same seed makes the same plan (default 0)", "S", default="0"),

@@ -21,7 +21,7 @@ def tell(node: Any, **facts: object) -> None:  # noqa: ANN401 - pytest does not 
     node.user_properties.append((PROPERTY, json.dumps(facts)))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # pytest keeps its plugins in sets
 class Report:
     """Adds up what the tests told; a plugin of the process that reports."""
 

@@ -364,5 +364,5 @@ def _is_rejected(record: Record) -> bool:
 def open_gate(options: GateOptions, *, failures: Path) -> Gate:
     """Open the implementation; trial files of findings go to `failures`. Raises as `open_host` does."""
     host = options.settings.open_host(options.specs)
-    settings = options.settings.on(host, options.specs.values())
+    settings = options.settings.on(host, options.operators)
     return Gate(replace(options, settings=settings), host, failures=failures)

@@ -274,7 +274,8 @@ def _nothing(name: str, total: Counts) -> Note:
     if total.out_of_scope and total.out_of_scope == total.cases:
         return Note(f"{name}: the adapter does not offer it, so that nothing was judged", NoteCode.NOT_OFFERED, values)
     if total.cases and total.skipped_by_reason.get(Skip.UNSUPPORTED) == total.cases:
-        return Note(f"{name}: its document does not name the product", NoteCode.UNSUPPORTED, values)
+        text = f"{name}: its document does not name the product; `aclnn-cts spec show` lists what it names"
+        return Note(text, NoteCode.UNSUPPORTED, values)
     return Note(f"{name}: nothing was judged", NoteCode.NOTHING_JUDGED, values)
 
 

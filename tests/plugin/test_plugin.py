@@ -256,6 +256,19 @@ def test_an_option_of_before_is_refused_with_its_new_name(gate: Run, word: str) 
     ended(gate(word, "reference"), USAGE, f"{name} is now called --aclnn-{name.removeprefix('--')}")
 
 
+def test_a_gate_runs_beside_the_tests_of_a_project(gate: Run, pytester: pytest.Pytester) -> None:
+    # pytest reads their conftest.py, and takes it out of the plugins for tests that lie elsewhere.
+    pytester.mkdir("tests").joinpath("conftest.py").touch()
+    ended(gate("--aclnn-adapter", "reference", "--aclnn-op", "softmax_backward", "-k", "memory"), 0, "1 passed")
+
+
+def test_an_operator_that_the_default_product_lacks_is_judged_on_one_of_its_own(gate: Run) -> None:
+    operator = "roi_pooling_grad_with_arg_max"
+    ended(gate("--aclnn-adapter", "reference", "--aclnn-op", operator, "-k", "memory"), 0, "1 passed")
+    two = f"{operator},softmax_backward"
+    ended(gate("--aclnn-adapter", "reference", "--aclnn-op", two, "-k", "memory"), 0, "1 passed, 1 skipped")
+
+
 def test_a_gate_on_which_nothing_ran_fails(gate: Run) -> None:
     result = gate("--aclnn-adapter", "reference", "-k", "nothing")
     ended(result, pytest.ExitCode.NO_TESTS_COLLECTED, "nothing was judged: the gate does not pass")
