@@ -6,6 +6,7 @@ committed pages against it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -15,11 +16,11 @@ from pathlib import Path
 from aclnn_cts.adapters.bindings import Form, read_bindings
 from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.checks.registry import CHECKS
-from aclnn_cts.cli.completeness import completeness_of
+from aclnn_cts.cli.completeness import Completeness, completeness_of
 from aclnn_cts.cli.facts import conforming, dtypes_of
 from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.case_text import argument_text
-from aclnn_cts.document.catalogue import family_of
+from aclnn_cts.document.catalogue import catalogue, family_of
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.scope import admits_version, ignored_line, names_adapter
 from aclnn_cts.generate.regimes import SHARES, Regime
@@ -141,6 +142,7 @@ def _index(specs: Specs) -> Iterator[str]:
     yield ""
     yield (
         "*Mutants found* is the share of [generated mutants](../power.md) that show in calls that are not rare. "
+        "*Lines* are those of the spec above its clauses, and of the oracle. "
         "*torch* names the [findings](../findings-torch-cpu.md) on torch's CPU kernels that a waiver accepts."
     )
     matrices = [read_generated(path) for path in shipped_matrix().parent.glob("generated_*.json")]
@@ -162,15 +164,49 @@ def _index(specs: Specs) -> Iterator[str]:
                 rows.append(
                     (
                         f"[{name}]({spec.stem}.md)",
-                        "complete" if states[name].is_complete else "partial",
+                        _state(states[name]),
                         ", ".join(spec.products),
                         str(len(spec.constraints)),
                         str(len(spec.clauses)),
+                        _lines(spec),
                         _mutants_found(name, matrices),
                         (found or "no waiver") if name in bound else "not offered",
                     )
                 )
-        yield from table(("operator", "state", "products", "constraints", "clauses", "mutants found", "torch"), rows)
+        columns = ("operator", "state", "products", "constraints", "clauses", "lines", "mutants found", "torch")
+        yield from table(columns, rows)
+    yield from _drawn(states)
+
+
+def _lines(spec: Spec) -> str:
+    """The lines of a spec above its clauses, and of its oracle."""
+    text = (FOLDER.parent / "specs" / f"{spec.stem}.yaml").read_text(encoding="utf-8")
+    above, _, _ = text.partition("\nclauses:")
+    oracle = (FOLDER.parent / "oracles" / f"{spec.stem}.py").read_text(encoding="utf-8")
+    return f"{above.count(chr(10)) + 1} + {oracle.count(chr(10))}"
+
+
+_DRAWN_BY, _DRAWN = "68a196a197a8f9a76868cd97ad469d2b5f429cb8", 11
+"""The commit that drew documents, and how many."""
+
+
+def _drawn(states: Mapping[str, Completeness]) -> Iterator[str]:
+    """Whether the documents that a commit drew became operators."""
+    yield ""
+    yield "## Drawn operators"
+    yield ""
+    yield (
+        f"A commit drew these: they are the first {_DRAWN} public documents by the SHA-256 of the commit, "
+        f"`{_DRAWN_BY}`, and the name behind it. LeakyRelu alone had a spec before."
+    )
+    yield ""
+    names = sorted(catalogue(), key=lambda name: hashlib.sha256(f"{_DRAWN_BY}{name}".encode()).digest())
+    rows = [(name, _state(states.get(name))) for name in names[:_DRAWN]]
+    yield from table(("operator", "state"), rows)
+
+
+def _state(found: Completeness | None) -> str:
+    return "draft" if found is None else "complete" if found.is_complete else "partial"
 
 
 def _mutants_found(operator: str, matrices: Sequence[GeneratedMatrix]) -> str:
