@@ -64,7 +64,10 @@ PARAMETERS: dict[str, list[Any]] = {
         POINTER,
     ],
 }
-"""The operators' own parameters, from the prototypes of the public headers."""
+"""The operators' own parameters, from the prototypes of the public headers, for every C type.
+
+The audit holds the prototype of any operator against its document.
+"""
 
 
 def compiled(folder: Path, name: str, text: str) -> Path:
@@ -74,11 +77,16 @@ def compiled(folder: Path, name: str, text: str) -> Path:
     return library
 
 
-@pytest.mark.parametrize("operator", list(SPECS))
+@pytest.mark.parametrize("operator", PARAMETERS)
 def test_prototypes_follow_from_the_spec(operator: str) -> None:
     prototype = phase_one_prototype(SPECS[operator])
     assert prototype.result is ctypes.c_int32
     assert list(prototype.arguments) == [*PARAMETERS[operator], POINTER, POINTER]
+
+
+def test_the_prototypes_have_every_c_type() -> None:
+    types = {parameter.c_type for operator in PARAMETERS for parameter in SPECS[operator].parameters}
+    assert types == {parameter.c_type for spec in SPECS.values() for parameter in spec.parameters}
 
 
 def test_every_c_type_of_a_spec_is_known() -> None:
