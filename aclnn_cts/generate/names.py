@@ -30,10 +30,10 @@ MAX_BITS = 512
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A draw, and which earlier names stand beside it in a tensor (None: it is no size)."""
+    """A draw, and what stands beside it in a tensor (None: it is no size): earlier names, and factors as in `2*H`."""
 
     draw: Draw
-    beside: tuple[tuple[str, ...], ...] | None
+    beside: tuple[tuple[tuple[str, ...], int], ...] | None
     factor: str
     """What a `Configuration` calls it; empty for what it does not narrow."""
     later: int
@@ -47,13 +47,23 @@ class NameDrawer:
 
     def __init__(self, spec: Spec, target: Target) -> None:
         self._target = target
-        shapes = [item.shape for item in spec.parameters if item.holds_tensors and item.shape is not None]
+        sized = [item for item in spec.parameters if item.holds_tensors and item.shape is not None]
+        shapes = [item.shape for item in sized if item.shape is not None]
+        # Those of lists are counted for each of their tensors (`_room_in_lists`).
+        factors = [
+            1 if item.length is not None else math.prod(part.multiple for part in shape.items)
+            for item, shape in zip(sized, shapes, strict=True)
+        ]
         together = [shape.names() for shape in shapes]
         steps: list[_Step] = []
         last = {shape.items[-1].node.value for shape in shapes if shape.items}
         for draw in spec.draws:
             earlier = [step.draw.name for step in steps]
-            groups = [tuple(name for name in earlier if name in names) for names in together if draw.name in names]
+            groups = [
+                (tuple(name for name in earlier if name in names), factor)
+                for factor, names in zip(factors, together, strict=True)
+                if draw.name in names
+            ]
             beside = tuple(dict.fromkeys(groups)) if groups else None
             rest = spec.draws[len(steps) + 1 :]
             later = sum(
@@ -117,10 +127,8 @@ class NameDrawer:
     def _room(self, step: _Step, names: Mapping[str, Any], budget: int) -> int:
         """The largest size that keeps every tensor of the name within the budget."""
         room = budget
-        for group in step.beside or ():
-            used = 1
-            for name in group:
-                used *= _elements(names[name])
+        for group, factor in step.beside or ():
+            used = factor * math.prod(_elements(names[name]) for name in group)
             room = min(room, budget // used if used else budget)
         if step.draw.name in self._ahead:
             before = 0

@@ -13,10 +13,11 @@ import msgspec
 from aclnn_cts.core.case import Case, Scalar, Tensor, real_view, replaced, tensors_in
 from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.scalars import made
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.drawing import Drawing, Template
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.views import VIEWS, lay_out
-from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.expression import UNDEFINED, Node, compile_node
 from aclnn_cts.speclang.model import Draw, Evaluator, Spec
 from aclnn_cts.speclang.shape import INDEX, ShapeItem
 
@@ -215,11 +216,13 @@ def _solved(sampler: Sampler, case: Case) -> dict[str, Any]:
                     continue
                 with contextlib.suppress(*UNDEFINED):
                     shape = item.shape.chosen({**case.arguments, **known, INDEX: place}, case.target)
-                    _match(shape.items, sizes, known, drawn)
+                    _match(shape.items, sizes, known, drawn, case.target)
     return known
 
 
-def _match(items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: dict[str, Any], drawn: set[str]) -> None:
+def _match(
+    items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: dict[str, Any], drawn: set[str], target: Target
+) -> None:
     """Learn names from one shape, where at most one run of it is not known yet."""
     if any(item.start is not None or item.stop is not None for item in items):
         return
@@ -246,6 +249,20 @@ def _match(items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: dict[str
             part = tuple(after - before for before, after in itertools.pairwise((0, *part)))
         if name in drawn and name not in known and len(part) == size:
             known[name] = part if item.spliced else part[0]
+        elif name is None and not item.spliced:
+            with contextlib.suppress(*UNDEFINED):
+                known.update(_solution(item.node, part[0], known, drawn, target))
+
+
+def _solution(node: Node, size: int, known: Mapping[str, Any], drawn: set[str], target: Target) -> dict[str, int]:
+    """The one name that an expression such as `2*H` leaves unknown, where an integer of it gives the size."""
+    unknown = node.names().difference(known)
+    if len(unknown) != 1 or not unknown <= drawn:
+        return {}
+    [name], value = unknown, compile_node(node)
+    start, after = (value({**known, name: number}, target) for number in (0, 1))
+    found = (size - start) // (after - start)
+    return {name: found} if value({**known, name: found}, target) == size else {}
 
 
 def _view(tensor: Tensor) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from aclnn_cts.core.case import Case
 from aclnn_cts.generate.regimes import Regime, regimes_of
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.model import Spec
 
 _CONTIGUOUS, _STRIDED = "contiguous", "strided"
 """All tensors of a call, and one at least."""
@@ -33,6 +34,16 @@ def cells_of(case: Case, dtype: str) -> Iterator[str]:
         yield f"{regime.value} {dtype} {layout}"
 
 
+def reachable(spec: Spec, regimes: Sequence[Regime]) -> tuple[Regime, ...]:
+    """Those of the regimes that calls can be in: not `odd` where every last dimension is an even multiple, as `2*H`."""
+    shapes = [item.shape for item in spec.parameters if item.holds_tensors and item.shape is not None]
+    parameters = {item.name for item in spec.parameters}
+    # A shape that is read off another tensor has its last dimension.
+    last = [shape.items[-1] for shape in shapes if shape.items and shape.items[-1].node.value not in parameters]
+    is_even = bool(last) and all(item.multiple % 2 == 0 for item in last)
+    return tuple(regime for regime in regimes if regime is not Regime.ODD or not is_even)
+
+
 def planned_cells(sampler: Sampler, regimes: Sequence[Regime]) -> Iterator[str]:
     """The cells that a plan with these regimes is to reach."""
     spec = sampler.spec
@@ -41,4 +52,4 @@ def planned_cells(sampler: Sampler, regimes: Sequence[Regime]) -> Iterator[str]:
     layouts = (_CONTIGUOUS, _STRIDED) if sampler.strided else (_CONTIGUOUS,)
     for dtype in dict.fromkeys(row[name] for name in first for row in sampler.dtype_rows):
         for layout in layouts:
-            yield from (f"{regime.value} {dtype} {layout}" for regime in regimes)
+            yield from (f"{regime.value} {dtype} {layout}" for regime in reachable(spec, regimes))

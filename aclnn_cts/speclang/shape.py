@@ -7,6 +7,7 @@ shape that several broadcast to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,13 @@ class ShapeItem:
     spliced: bool = False
     start: Node | None = None
     stop: Node | None = None
+
+    @property
+    def multiple(self) -> int:
+        """A number that the size is always a multiple of: 2 of `2*H`, mostly 1."""
+        node = self.node
+        factors = node.operands if (node.kind, node.value) == ("arithmetic", "*") else ()
+        return math.prod(item.value for item in factors if item.kind == "number" and isinstance(item.value, int))
 
 
 @dataclass(frozen=True, slots=True)
