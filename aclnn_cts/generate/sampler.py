@@ -27,6 +27,7 @@ from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, draw_sizes
 from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
 from aclnn_cts.generate.views import VIEWS, lay_out
+from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
 from aclnn_cts.speclang.kinds_promotion import is_allowed, relations
@@ -399,8 +400,15 @@ class Sampler:
     def _shape(
         self, item: Parameter, name: str, drawing: Drawing, way: Way | None, environment: Mapping[str, Any]
     ) -> tuple[int, ...]:
-        """The shape of a parameter's tensor, or of one of a list: `name` is its own."""
-        shape = self._shapes[item.name](environment, drawing.target)
+        """The shape of a parameter's tensor, or of one of a list: `name` is its own.
+
+        A condition sees which others are null pointers. A size that is read from one of these is the one it would have.
+        """
+        make = self._shapes[item.name]
+        try:
+            shape = make({**environment, **dict.fromkeys(drawing.nulls)}, drawing.target)
+        except UNDEFINED:
+            shape = make(environment, drawing.target)
         return shape if way is None else _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
 
     def _has_data(self, item: Parameter, tensor: Tensor) -> bool:

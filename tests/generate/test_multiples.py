@@ -94,3 +94,12 @@ def test_a_multiple_is_recovered_from_a_case() -> None:
         drawing = recover(SAMPLER, case)
         assert drawing is not None
         assert [2 * drawing.names["H"]] == [tensor.shape[2] for name, tensor in case.tensors() if name == "x"]
+
+
+def test_a_condition_of_a_shape_sees_a_null_pointer() -> None:
+    met = set()
+    for case in valid():
+        tensors = dict(case.tensors())
+        assert tensors["sums"].shape == (tensors["angle"].shape if "y" in tensors else (1, 1, 0))
+        met.add("y" in tensors)
+    assert met == {False, True}
