@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,8 @@ def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Do
     return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
 
 
+_MOST_PICKS = 64
+"""Combinations of choices that a larger size is looked for in."""
 _MOST = 4_000
 """Sizes of an operator and product that are made larger; only one with lists of tensors has so many."""
 
@@ -104,28 +107,28 @@ def _larger(sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class _Redrawn:
-    """The sizes of a case with another value of one draw, each made once."""
+    """The sizes of a case with other values of some draws, each made once."""
 
     sampler: Sampler
     drawing: Drawing
-    known: dict[tuple[str, object], list[tuple[int, ...]] | None] = field(default_factory=dict)
+    known: dict[tuple[tuple[str, Any], ...], list[tuple[int, ...]] | None] = field(default_factory=dict)
 
-    def sizes(self, name: str, value: object) -> list[tuple[int, ...]] | None:
+    def sizes(self, assign: Mapping[str, Any]) -> list[tuple[int, ...]] | None:
         """The sizes of all arguments; None where they have none."""
-        if (name, value) not in self.known:
+        key = tuple(assign.items())
+        if key not in self.known:
             try:
-                case = self.sampler.case(self.drawing, way=Way(text="", assign={name: value}))
-                self.known[name, value] = _all_sizes(case)
+                self.known[key] = _all_sizes(self.sampler.case(self.drawing, way=Way(text="", assign=assign)))
             except FAILURES:
-                self.known[name, value] = None
-        return self.known[name, value]
+                self.known[key] = None
+        return self.known[key]
 
 
 def _free(redrawn: _Redrawn, name: str, changed: Case) -> bool:
     """Whether the draws themselves could have given the changed case: the size then depends on no other.
 
     A size that follows from other names is free where one of those gives it within its bounds: what a floor division
-    leaves over.
+    leaves over. Any size is where choices that stand in no argument give it, picked otherwise.
     """
     sampler, drawing = redrawn.sampler, redrawn.drawing
     wanted = _all_sizes(changed)
@@ -143,8 +146,23 @@ def _free(redrawn: _Redrawn, name: str, changed: Case) -> bool:
         larger: list[Any] = [drawn + 1] if isinstance(drawn, int) else []
         if isinstance(drawn, tuple):
             larger = [_larger(drawn, place) for place in range(len(drawn))]
-        if any(redrawn.sizes(str(item.node.value), value) == wanted for value in larger):
+        if any(redrawn.sizes({str(item.node.value): value}) == wanted for value in larger):
             return True
+    return _picked_otherwise(redrawn, changed, wanted)
+
+
+def _picked_otherwise(redrawn: _Redrawn, changed: Case, wanted: list[tuple[int, ...]]) -> bool:
+    """Whether other picks of hidden choices give these sizes, by themselves or with one integer draw one larger."""
+    spec, drawing, target = redrawn.sampler.spec, redrawn.drawing, redrawn.sampler.target
+    hidden = [draw for draw in spec.draws if draw.kind == "choice" and draw.name not in changed.arguments]
+    larger: list[dict[str, Any]] = [
+        {draw.name: drawing.names[draw.name] + 1} for draw in spec.draws if draw.kind == "integer"
+    ]
+    for picks in itertools.islice(itertools.product(*(draw.choices for draw in hidden)), _MOST_PICKS):
+        with contextlib.suppress(*FAILURES):
+            picked = {draw.name: make(drawing.names, target) for draw, make in zip(hidden, picks, strict=True)}
+            if hidden and any(redrawn.sizes({**picked, **one}) == wanted for one in ({}, *larger)):
+                return True
     return False
 
 
@@ -157,7 +175,7 @@ def _left_over(redrawn: _Redrawn, wanted: list[tuple[int, ...]]) -> bool:
             continue
         low, high = draw.bounds(drawing.names, sampler.target)
         for other in (value - 1, value + 1):
-            if low <= other <= high and redrawn.sizes(draw.name, other) == wanted:
+            if low <= other <= high and redrawn.sizes({draw.name: other}) == wanted:
                 return True
     return False
 

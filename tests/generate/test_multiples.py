@@ -103,3 +103,12 @@ def test_a_condition_of_a_shape_sees_a_null_pointer() -> None:
         assert tensors["sums"].shape == (tensors["angle"].shape if "y" in tensors else (1, 1, 0))
         met.add("y" in tensors)
     assert met == {False, True}
+
+
+def test_a_size_that_another_choice_gives_is_free(tmp_path: Path) -> None:
+    assert doubts(TURN, tmp_path) == []
+
+
+def test_a_size_that_no_choice_gives_is_not(tmp_path: Path) -> None:
+    found = doubts(TURN.replace(AXES, "").replace("angle.axes, ", ""), tmp_path)
+    assert any("angle[0]: one more" in line for line in found), found
