@@ -534,7 +534,7 @@ def test_attention(session: Session) -> None:
     check(session, "FlashAttentionScoreGradV2", arguments | more, outputs)
 
 
-@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("mode", range(4))
 def test_rotary_embedding(session: Session, mode: int) -> None:
     x, g = draw(2, 3, 8), draw(2, 3, 8, seed=101)
     cos, sin = draw(1, 3, 8, seed=102), draw(1, 3, 8, seed=103)
@@ -544,12 +544,20 @@ def test_rotary_embedding(session: Session, mode: int) -> None:
             return torch.cat((-a[..., 4:], a[..., :4]), -1)
         if mode == 1:
             return torch.stack((-a[..., 1::2], a[..., ::2]), -1).reshape(a.shape)
-        return torch.cat((-a[..., 2:4], a[..., :2], -a[..., 6:], a[..., 4:6]), -1)
+        if mode == 2:
+            return torch.cat((-a[..., 2:4], a[..., :2], -a[..., 6:], a[..., 4:6]), -1)
+        return torch.cat((-a[..., 1::2], a[..., ::2]), -1)
 
-    found = gradients(lambda a, b, c: a * b + turned(a) * c, [x, cos, sin], g)
+    def straight(a: Any) -> Any:
+        return torch.cat((a[..., ::2], a[..., 1::2]), -1) if mode == 3 else a
+
+    found = gradients(lambda a, b, c: straight(a) * b + turned(a) * c, [x, cos, sin], g)
     arguments = {"dy": g, "cos": cos, "sin": sin, "xOptional": x, "mode": mode}
     outputs = dict(zip(("dxOut", "dcosOut", "dsinOut"), found, strict=True))
     check(session, "RotaryPositionEmbeddingGrad", arguments, outputs)
+    # Without x the gradients of cos and sin are not computed: their outputs are empty.
+    none = {"dxOut": found[0], "dcosOut": found[1][..., :0], "dsinOut": found[2][..., :0]}
+    check(session, "RotaryPositionEmbeddingGrad", {**arguments, "xOptional": None}, none)
 
 
 def test_rows_and_neighbours(session: Session) -> None:
