@@ -34,6 +34,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnSoftmaxBackward": [*[POINTER] * 2, ctypes.c_int64, POINTER],
     "aclnnRmsNormGrad": [POINTER] * 6,
     "aclnnRoiPoolingGradWithArgMax": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, ctypes.c_double],
+    "aclnnRotaryPositionEmbeddingGrad": [*[POINTER] * 4, ctypes.c_int64, *[POINTER] * 3],
     "aclnnAvgPool2dBackward": [
         *[POINTER] * 5,
         ctypes.c_bool,

@@ -300,6 +300,19 @@ INSEPARABLE = {
         **of_dtypes("gradOutput gradInputRef rois", 4),
         **every_call(1, "params.gradOutput.5 params.gradInputRef.5 params.rois.5 params.argmax.3 params.argmax.4"),
     },
+    "aclnnRotaryPositionEmbeddingGrad": {
+        "function.3 function.4": ONE_BRANCH,
+        "function.5 function.6": ONE_BRANCH,
+        "function.7 function.8": ONE_BRANCH,
+        "function.9 function.10": ONE_BRANCH,
+        "params.xOptional.7 params.xOptional.12": SAME_STATEMENT,
+        **together(
+            *((f"params.{name}", (3, 4, 5)) for name in ("dy", "cos", "sin")),
+            *((f"params.{name}", (2, 3, 4)) for name in ("dxOut", "dcosOut", "dsinOut")),
+            why=ONE_DTYPE,
+        ),
+        **every_call(2, "params.dy.6 params.cos.6 params.sin.6 params.dxOut.5 params.dcosOut.5 params.dsinOut.5"),
+    },
     "aclnnSoftmaxBackward": {
         f"params.gradOutput.{number} params.output.{number - 1}": ONE_DTYPE for number in range(9, 16)
     },
