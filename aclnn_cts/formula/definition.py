@@ -25,7 +25,8 @@ Formula: TypeAlias = Callable[..., Outputs]
 A floating or complex tensor arrives as an array of the backend, another tensor as a NumPy array (int64 or bool), a null
 tensor as None, an output parameter as its shape, a scalar as the number that its dtype holds, an array as a tuple, a
 list of tensors as a list, and everything else as the case holds it. `formats` holds the format of each tensor by its
-name. A name that Python reserves is written with an underscore behind it.
+name, and `stored` the contents of each input tensor as a NumPy array, for places that follow from floating numbers. A
+name that Python reserves is written with an underscore behind it.
 """
 
 
@@ -140,6 +141,8 @@ class Operator:
                 found[name] = self._input(f, call, name)
             elif name == "formats" and name not in call.arguments:
                 found[name] = {key: value.format for key, value in call.arguments.items() if isinstance(value, Tensor)}
+            elif name == "stored" and name not in call.arguments:
+                found[name] = call.tensors
             elif name not in call.arguments:
                 raise KeyError(f"{name}: the formula asks for a parameter that the operator does not have")
             elif isinstance(argument := call.arguments[name], TensorList) and f"{name}[0]" in call.tensors:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Argument, Tensor, TensorList
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
@@ -150,6 +152,32 @@ def test_an_element_of_too_many_others_is_left_out() -> None:
         arguments={"dim": 1, "out": Tensor(values.shape, "FLOAT")},
     )
     assert exact_element(formulas.LOG_SOFTMAX, question, "out", (0, 0)) is None
+
+
+def _sampled(f: F, x: Array, at: Array, stored: Mapping[str, NDArray[np.float64]]) -> Outputs:
+    """Linear interpolation of x at positions, whose elements are found from what the tensor holds."""
+    first = np.floor(stored["at"]).astype(np.int64)
+    there = f.as_written(at - first.astype(np.float64))
+    return {"y": f.take(x, first) * (1.0 - there) + f.take(x, first + 1) * there}
+
+
+def _of_position(f: F, x: Array, at: Array, g: Array, stored: Mapping[str, NDArray[np.float64]]) -> Outputs:
+    first = np.floor(stored["at"]).astype(np.int64)
+    return {"d": g * (f.take(x, first + 1) - f.take(x, first))}
+
+
+def test_places_that_follow_from_floating_numbers_are_found_from_what_is_stored() -> None:
+    """The tensor itself stays one that is computed with: its rounding counts, and there is a derivative by it."""
+    tensors = {"x": np.array([1.0, 3.0, 7.0, 2.0]), "at": np.array([0.25, 1.3, 2.75]), "g": np.array([2.0, -1.0, 4.0])}
+    question = OracleInput(tensors=tensors, arguments={"y": Tensor((3,), "FLOAT")})
+    found = FormulaOracle(Operator.of(_sampled))(question)["y"]
+    assert np.allclose(found.value, [1.5, 4.2, 3.25])
+    assert np.asarray(found.error)[1] > 0.0
+    wrt = Derivative(forward=_sampled, gradients={"g": "y"}, wrt={"d": "at"})
+    question = OracleInput(tensors=tensors, arguments={name: Tensor((3,), "FLOAT") for name in ("at", "d")})
+    compared = list(differences(Operator.of(_of_position, derivative=wrt), question, elements=3))
+    assert {element.index[0]: element.difference for element in compared} == pytest.approx({0: 4.0, 1: -4.0, 2: -20.0})
+    assert all(element.agree for element in compared)
 
 
 def test_the_form_of_torch_is_no_bound_at_a_large_mean() -> None:
