@@ -169,6 +169,7 @@ ONE_FORMAT_AND_DTYPE = "the document gives this tensor one dtype and one format"
 ONE_NUMBER = "the document gives these tensors one number of elements"
 ONE_ORDER = "the calls with several layers or directions have all tensors in one order"
 OF_GRU = ["input", "params", "hx", "dy", "dh", "r", "z", "n", "h_n", "h", "dxOut", "dhPrevOut", "dparamsOut"]
+OF_DEFORMABLE = "input gradOutput offsetOut weight offset gradInput gradWeight gradOffset gradBias"
 ONE_FORMAT = "ND and NCL in one call is open"
 ONE_LAYOUT = "the rank of a call decides the format of all its tensors"
 ONE_SHAPE = "the document gives these tensors one shape"
@@ -216,6 +217,10 @@ INSEPARABLE = {
         " params.gradBias.8": ONE_DTYPE,
         "params.self.10 params.input.9 params.weight.10": ONE_FORMAT,
         "params.self.11 params.input.10 params.weight.11": ONE_FORMAT,
+    },
+    "aclnnDeformableConv2dBackward": {
+        **of_dtypes(OF_DEFORMABLE, 5),
+        **every_call(1, " ".join(f"params.{name}.6" for name in OF_DEFORMABLE.split())),
     },
     "aclnnDropoutBackward": every_call(4, "params.gradOutput.14 params.mask.3 params.mask.4 params.out.14"),
     "aclnnEmbeddingDenseBackward": {
