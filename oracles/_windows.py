@@ -83,8 +83,17 @@ def along_both(f: F, values: Array, height: Numbers, width: Numbers) -> Array:
     return gathered(f, gathered(f, values, width).transpose(*swapped), height).transpose(*swapped)
 
 
-def within_planes(positions: Numbers, shape: Shape) -> Numbers:
-    """Cells of an array from positions among its last two dimensions, in as many planes as the array has."""
-    planes = np.arange(math.prod(shape[:-2]), dtype=np.int64).reshape(*shape[:-2], 1, 1)
-    cells: Numbers = planes * math.prod(shape[-2:]) + positions
+def within_planes(positions: Numbers, shape: Shape, dimensions: int = 2) -> Numbers:
+    """Cells of an array from positions among its last dimensions, two of them, in as many planes as the array has."""
+    lead, plane = shape[:-dimensions], shape[-dimensions:]
+    planes = np.arange(math.prod(lead), dtype=np.int64).reshape(*lead, *[1] * dimensions)
+    cells: Numbers = planes * math.prod(plane) + positions
     return cells
+
+
+def naming(cells: Numbers, count: int) -> Numbers:
+    """(count, m): the places of `cells`, read in order, that name each of so many cells; -1 where fewer than m do."""
+    order = np.argsort(cells, axis=None, kind="stable")
+    first, end = (np.searchsorted(cells.reshape(-1)[order], np.arange(count), side) for side in ("left", "right"))
+    found: Numbers = first[:, None] + np.arange(max(int((end - first).max(initial=0)), 1))
+    return np.append(order, -1)[np.where(found < end[:, None], found, -1)]
