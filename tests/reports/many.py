@@ -63,7 +63,7 @@ def many(report: Acceptance, operators: int, records: int) -> Acceptance:
     return replace(
         report,
         runs=(replace(run, operators=tuple(verdicts), ends=_times(run.ends, times)),),
-        ends=_times(report.ends, times * operators // len(sources)),
+        ends=_times(report.ends, -(-times * operators // len(sources))),
         operators=tuple(again(report.operators)),
         checks=linked(again(report.checks)),
         clauses=linked(again(report.clauses)),
