@@ -53,6 +53,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnLeakyReluBackward": [*[POINTER] * 3, ctypes.c_bool, POINTER],
     "aclnnLogSoftmaxBackward": [*[POINTER] * 2, ctypes.c_int64, POINTER],
     "aclnnMaxPool2dWithIndicesBackward": [*[POINTER] * 7, ctypes.c_bool, POINTER],
+    "aclnnMaxPool3dWithArgmaxBackward": [*[POINTER] * 7, ctypes.c_bool, POINTER],
     "aclnnMseLossBackward": [*[POINTER] * 3, ctypes.c_int64, POINTER],
     "aclnnNLLLossBackward": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, *[POINTER] * 2],
     "aclnnReflectionPad1dBackward": [POINTER] * 4,

@@ -269,6 +269,12 @@ INSEPARABLE = {
         "products.2 params.gradOutput.6 params.self.6 params.indices.5 params.gradInput.6": EVERY_CALL,
         "products.3 params.gradOutput.7 params.self.7 params.indices.6 params.gradInput.7": EVERY_CALL,
     },
+    "aclnnMaxPool3dWithArgmaxBackward": {
+        **of_dtypes("gradOutput self gradInput", 5),
+        "products.1 params.gradOutput.6 params.self.6 params.indices.7 params.gradInput.6": EVERY_CALL,
+        "products.2 params.gradOutput.6 params.self.6 params.indices.5 params.indices.7 params.gradInput.6": EVERY_CALL,
+        "products.3 params.gradOutput.6 params.self.6 params.indices.6 params.indices.7 params.gradInput.6": EVERY_CALL,
+    },
     "aclnnMseLossBackward": {
         **every_call(4, "params.gradOutput.6 params.self.6 params.target.6 params.out.6"),
         **of_dtypes("gradOutput self target", 5),
