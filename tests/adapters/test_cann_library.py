@@ -45,6 +45,7 @@ PARAMETERS: dict[str, list[Any]] = {
     ],
     "aclnnBatchNormBackward": [*[POINTER] * 7, ctypes.c_bool, ctypes.c_double, *[POINTER] * 4],
     "aclnnDeformableConv2dBackward": [*[POINTER] * 9, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool, *[POINTER] * 4],
+    "aclnnChamferDistanceBackward": [POINTER] * 8,
     "aclnnDropoutBackward": [*[POINTER] * 2, ctypes.c_double, POINTER],
     "aclnnGeluBackwardV2": [*[POINTER] * 2, ctypes.c_char_p, POINTER],
     "aclnnGRUBackward": [*[POINTER] * 11, ctypes.c_bool, ctypes.c_int64, ctypes.c_bool, ctypes.c_bool, *[POINTER] * 3],

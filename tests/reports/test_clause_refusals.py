@@ -206,6 +206,14 @@ INSEPARABLE = {
         "function.2 function.3 function.4": ONE_BRANCH,
         "function.5 function.6 params.eps.2": ONE_BRANCH,
     },
+    "aclnnChamferDistanceBackward": {
+        **of_dtypes("xyz1 xyz2 gradDist1 gradDist2 gradXyz1 gradXyz2", 4),
+        **every_call(
+            3,
+            "params.xyz1.5 params.xyz2.5 params.idx1.3 params.idx1.4 params.idx2.3 params.idx2.4 params.gradDist1.5"
+            " params.gradDist2.5 params.gradXyz1.5 params.gradXyz2.5",
+        ),
+    },
     "aclnnConvTbcBackward": {
         "products.1 params.bias.8 params.gradInput.9 params.gradWeight.9 params.gradBias.9": EVERY_CALL,
         "products.2 params.bias.8 params.gradInput.9 params.gradWeight.9 params.gradBias.9": EVERY_CALL,
