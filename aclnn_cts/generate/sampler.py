@@ -337,7 +337,7 @@ class Sampler:
         for name in drawing.nulls:
             arguments[name] = None
         for item in self.spec.conditional:
-            if not item.is_computed(arguments, drawing.target):
+            if self.spec.leaves_out(item, arguments, drawing.target):
                 arguments[item.name] = None
         if way is not None:
             if way.null is not None:

@@ -28,7 +28,7 @@ def infer_outputs(
 ) -> dict[str, Tensor | TensorList | None]:
     """The outputs that belong to the other arguments, in the prototype's order, contiguous and without contents.
 
-    Those that the call does not compute are None.
+    Those that a valid call leaves out are None.
 
     Raises UsageError where a shape does not follow from the inputs.
     """
@@ -37,7 +37,7 @@ def infer_outputs(
     for item in spec.parameters:
         if item.role != "output" or item.shape is None:
             continue
-        if not item.is_computed(arguments, target):
+        if spec.leaves_out(item, arguments, target):
             outputs[item.name] = None
             continue
         known = {**names, **arguments, **outputs}

@@ -14,6 +14,7 @@ from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.kinds_data import Elements
 from aclnn_cts.speclang.kinds_promotion import Relation
+from aclnn_cts.speclang.kinds_tensor import Present
 from aclnn_cts.speclang.shape import ShapeExpression
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Parameter:
     optional_when: Evaluator | None = None
     """The calls in which it may be; None: all."""
     present: Evaluator | None = None
-    """Of an output: whether the call computes it. Where it does not, the pointer may be null."""
+    """Of an output: whether the call computes it. Where it does not, the pointer is null (`Spec.leaves_out`)."""
     data: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     """Recipe templates by kind of data (`exact`, `realistic`, `hostile`); values may be expressions."""
 
@@ -334,6 +335,15 @@ class Spec:
         left_out = [item.name for item in self.conditional if not item.is_computed(case.arguments, case.target)]
         names = tuple(name for name in self.outputs if name not in left_out) if left_out else self.outputs
         return _tensor_names(names, case) if self._has_lists else names
+
+    def leaves_out(self, item: Parameter, arguments: Mapping[str, Any], target: Target) -> bool:
+        """Whether valid calls have a null pointer for an output: they do not compute it, and no rule wants it given."""
+        return not item.is_computed(arguments, target) and not any(
+            isinstance(rule.rule, Present)
+            and rule.rule.of == item.name
+            and (rule.when is None or rule.when(arguments, target))
+            for rule in self.constraints_for(target.product)
+        )
 
     @property
     def usual_product(self) -> str:

@@ -64,6 +64,8 @@ _RELATIONS = ("same_dtype", "promotion", "cast")
 """Kinds of rule on the dtypes of several parameters: what breaks a list of dtypes may break them too."""
 _STRENGTHS = ("limit", "open", "accuracy")
 _NONE = "none"
+_ALWAYS = "true"
+"""The condition of a rule that holds in every call, where the property would give it another."""
 
 
 @dataclass(slots=True)
@@ -145,8 +147,8 @@ def _add(
     earlier: list[str] = []
     for tier, path in zip(tiers, paths, strict=True):
         made = _constraint(name, PROPERTIES[key], tier, earlier, implied, path, problems)
-        if key == "null" and needed is not None:
-            made.setdefault("when", needed)
+        if key == "null" and needed is not None and made.setdefault("when", needed) == _ALWAYS:
+            del made["when"]
         earlier.append(made["id"])
         if "group" in tier:
             implied.grouped.add(made["id"])

@@ -14,6 +14,7 @@ from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.build import build_interface, build_spec
 from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.inference import infer_outputs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.problems import Problems
@@ -118,6 +119,28 @@ def test_each_rule_is_broken_alone(identifier: str) -> None:
         assert words & {"NONE", "TANH"}
     if identifier.endswith(".null"):
         assert all(case.arguments[identifier.removesuffix(".null")] is None for case in found)
+
+
+def test_an_output_that_is_not_computed_is_given_where_its_null_pointer_is_a_mistake() -> None:
+    always = "null: {status: ACLNN_ERR_PARAM_NULLPTR, when: 'true'}, same_shape_as"
+    spec, problems = built(TEXT.replace('present: "mask[0]", same_shape_as', f'present: "mask[0]", {always}'))
+    assert spec is not None, problems.messages
+    sampler = Sampler(spec, Target(product="atlas-a2"))
+    cases = [sampler.case(sampler.draw(choices)) for choices in stream_block(1, "tests/kinds", 0, 40)]
+    for case in cases:
+        mask = case.arguments["mask"]
+        assert isinstance(mask, BoolArray)
+        assert isinstance(case.arguments["first"], Tensor)
+        assert (case.arguments["second"] is not None) is mask.items[1]
+        assert ("first" in spec.computed(case)) is mask.items[0]
+        assert not any(item.kind == "present" for item in evaluate(spec, case).broken)
+        inputs = {name: value for name, value in case.arguments.items() if name not in ("first", "second")}
+        found = infer_outputs(spec, inputs, target=case.target, format="ND")
+        assert (found["first"] is not None, found["second"] is not None) == (True, mask.items[1])
+    broken = [derived.case for derived in invalid_cases(sampler, spec.constraint("first.null"), seed=0, count=12)]
+    assert {case.arguments["mask"].items[0] for case in broken} == {True, False}  # type: ignore[union-attr]
+    said = [clause.en for clause in spec.clauses if "does not compute it" in clause.en]
+    assert said == ["second is a null pointer where the call does not compute it."]
 
 
 @pytest.mark.parametrize(
