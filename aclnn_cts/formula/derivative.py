@@ -157,9 +157,11 @@ class _Differences:
     def __init__(self, setup: _Setup) -> None:
         self._setup, exact = setup, setup.exact
         self._step = exact.context.mpf(_STEP)
+        # Those of gradients that are given.
         self._terms = [
             (original(setup.results[result], at), exact.context.mpf(float(setup.original[name][at])))
             for name, result in setup.derivative.gradients.items()
+            if name in setup.original
             for at in np.ndindex(*setup.results[result].shape)
         ]
         terms = (abs(exact(*place) * gradient) for place, gradient in self._terms)

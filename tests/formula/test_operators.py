@@ -111,6 +111,25 @@ def test_the_gradients_of_a_list_are_compared_at_its_own_tensors() -> None:
     assert all(element.agree and element.formula in {4.0, 9.0, 25.0} for element in compared)
 
 
+def test_a_gradient_that_is_a_null_pointer_has_no_part_in_a_difference() -> None:
+    def backward(f: F, grad: Array | None, gradOther: Array, x: Array) -> Outputs:  # noqa: N803 - a prototype's
+        return {"gradX": gradOther * 3.0 if grad is None else grad * x * 2.0 + gradOther * 3.0}
+
+    def forward(f: F, x: Array) -> Outputs:
+        return {"y": x * x, "other": x * 3.0}
+
+    gradients = {"grad": "y", "gradOther": "other"}
+    operator = Operator.of(backward, derivative=Derivative(forward=forward, gradients=gradients, wrt={"gradX": "x"}))
+    one = Tensor((1,), "FLOAT")
+    tensors = {name: np.array([5.0]) for name in ("grad", "gradOther", "x")}
+    for grad, expected in ((one, 65.0), (None, 15.0)):
+        given = {name: tensor for name, tensor in tensors.items() if grad is not None or name != "grad"}
+        arguments: dict[str, Argument] = {"grad": grad, "gradOther": one, "x": one, "gradX": one}
+        [element] = differences(operator, OracleInput(tensors=given, arguments=arguments))
+        assert element.agree
+        assert element.formula == expected
+
+
 def test_digits_that_a_difference_lacks_are_no_fault() -> None:
     """The slope of a saturated sigmoid is below the last digit of a difference in 200 of them."""
 
