@@ -102,7 +102,7 @@ def _checks() -> Iterator[str]:
 
 _REGIMES = {
     Regime.TINY: "no tensor has more than 64 elements",
-    Regime.ODD: "every dimension above 3 is odd, most of them prime",
+    Regime.ODD: "every dimension above 3 is odd, most of them prime, or a power of two times an odd one of the call",
     Regime.ALIGNED: "a dimension is a multiple of 8: one, several or all are multiples of 8 to 256",
     Regime.EDGE: "a dimension is a multiple of 8, of a tile or of a block for each core, plus or minus 1",
     Regime.LONG: "a dimension has 2^10 to 2^17",

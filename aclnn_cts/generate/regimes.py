@@ -232,7 +232,8 @@ def regimes_of(shapes: Iterable[Sequence[int]]) -> frozenset[Regime]:
     """The regimes that tensors of these shapes are in.
 
     - tiny: no tensor has more than 64 elements.
-    - odd: the last dimension of a tensor, and every other above 3, is odd.
+    - odd: the last dimension of a tensor, and every other above 3, is odd, or a power of two times an odd one: as many
+      tensors side by side.
     - aligned: a dimension is a multiple of 8.
     - edge: a dimension is a multiple of 8 plus or minus 1.
     - long: a dimension has 2^10 or more. Wide: as many rows, whatever the last dimension.
@@ -241,9 +242,10 @@ def regimes_of(shapes: Iterable[Sequence[int]]) -> frozenset[Regime]:
     known = [tuple(shape) for shape in shapes if shape and min(shape) > 0]
     sizes = [size for shape in known for size in shape]
     large = [size for size in sizes if size > 3]
+    odd = {size for size in sizes if size % 2 and size > 1}
     checks = {
         Regime.TINY: bool(known) and max(map(math.prod, known)) <= _TINY,
-        Regime.ODD: bool(large) and all(size % 2 for size in large) and any(shape[-1] % 2 for shape in known),
+        Regime.ODD: bool(large) and odd.issuperset(map(_odd_part, large)) and any(shape[-1] % 2 for shape in known),
         Regime.ALIGNED: any(size % 8 == 0 for size in sizes),
         Regime.EDGE: any(size > 6 and size % 8 in (1, 7) for size in sizes),
         Regime.LONG: any(size >= _LONG[0] for size in sizes),
@@ -252,3 +254,8 @@ def regimes_of(shapes: Iterable[Sequence[int]]) -> frozenset[Regime]:
         Regime.HEAVY: any(math.prod(shape) >= _HEAVY[0] for shape in known),
     }
     return frozenset(regime for regime, holds in checks.items() if holds)
+
+
+def _odd_part(size: int) -> int:
+    """A size above 0 without its factors of 2."""
+    return size // (size & -size)

@@ -40,6 +40,8 @@ def planned(sampler: Sampler, name: str) -> list[Case]:
         ([(1, 2, 3)], {Regime.TINY}),
         ([(5, 13), (13,)], {Regime.ODD}),
         ([(7, 31)], {Regime.ODD, Regime.EDGE}),
+        ([(5, 13), (5, 52), (52,)], {Regime.ODD}),
+        ([(5, 13), (50,)], set()),
         ([(8, 48)], {Regime.ALIGNED}),
         ([(2, 1000)], {Regime.ALIGNED}),
         ([(2, 4096)], {Regime.ALIGNED, Regime.LONG, Regime.REAL}),
