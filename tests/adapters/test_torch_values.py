@@ -648,6 +648,31 @@ def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
     assert set(facts) == set(shipped()[case.operator].recomputed)
 
 
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("given", [("hy", "cy"), ("hy",), ("cy",)], ids="-".join)
+def test_an_lstm_cell_is_given_its_gates(session: Session, given: Sequence[str], has_bias: bool) -> None:
+    """torch's own cell, whose gates before their activations are its input by an identity matrix."""
+    shapes = [(3, 8), (3, 2), (8,)]
+    gates, cx, bias = (draw(*shape, seed=160 + number).requires_grad_() for number, shape in enumerate(shapes))
+    none = torch.zeros(3, 2, dtype=torch.float64)
+    identity, nothing = torch.eye(8, dtype=torch.float64), torch.zeros(8, 2, dtype=torch.float64)
+    hy, cy = torch.lstm_cell(gates, (none, cx), identity, nothing, bias, torch.zeros_like(bias))
+    results = {name: result for name, result in (("hy", hy), ("cy", cy)) if name in given}
+    grads = {name: draw(3, 2, seed=170 + number) for number, name in enumerate(results)}
+    of_gates, of_cx, of_bias = torch.autograd.grad(list(results.values()), (gates, cx, bias), list(grads.values()))
+    i, f, g, o = (gates + bias).detach().chunk(4, 1)
+    arguments = {
+        "gradHyOptional": grads.get("hy"),
+        "gradCOptional": grads.get("cy"),
+        "cx": cx.detach(),
+        "cy": cy.detach(),
+        "storage": torch.cat([torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)], 1),
+        "hasBias": has_bias,
+    }
+    outputs = {"gradGatesOut": of_gates, "gradCxOut": of_cx, "gradBiasOut": of_bias if has_bias else None}
+    check(session, "ThnnFusedLstmCellBackward", arguments, outputs, rtol=1e-5, atol=1e-6)
+
+
 def _steps(x: Any, params: list[Any], start: Any, layers: int) -> dict[str, list[Any]]:
     """What a GRU of two directions saves, with the rows of z, r and n in its parameters."""
     saved: dict[str, list[Any]] = {name: [] for name in ("r", "z", "n", "h_n", "h")}
