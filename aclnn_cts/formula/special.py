@@ -2,7 +2,7 @@
 
 They are required only where every listed form of the formula gives them: in float64, and in the format of intermediates
 with operands below the normal range flushed to zero, since the product of inf with a number that may be taken for zero
-is inf or nan. One
+is inf or nan; and with functions off by their stated error, which may take a result away from zero. One
 form agrees with itself about anything, so that it takes two to require something. Of complex results nothing is
 required: C lets a product with an infinite factor be infinite where the definition gives nan (C17, annex G.5.1).
 """
@@ -24,6 +24,7 @@ from aclnn_cts.formula.emulator import FASTEST, Emulator, Variant
 DOUBLE = Arithmetic(accumulation=BINARY_FORMATS["DOUBLE"], flushes=False)
 _FAST = Variant(order=FASTEST)
 _FLUSHED = Variant(order=FASTEST, flushes=True)
+_TILTED = Variant(order=FASTEST, tilt=1.0), Variant(order=FASTEST, tilt=-1.0)
 
 
 class Settled(NamedTuple):
@@ -60,9 +61,12 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
         size = np.abs(array) - call.radii.get(name, 0.0)
         return np.where(np.isfinite(array), np.copysign(np.maximum(size, 0.0), array), array)
 
-    marked = values(forms[0], with_numbers(marking), Emulator(DOUBLE, _FAST, marks=True))
+    marks = Emulator(DOUBLE, _FAST, marks=True)
+    marked = values(forms[0], with_numbers(marking), marks)
     stated = [call.arithmetics[name] for name in outputs if name in call.arithmetics] or [default_arithmetic()]
     ways = [(call, DOUBLE, _FAST), (with_numbers(least) if call.radii else call, stated[0], _FLUSHED)]
+    if len(forms) > 1 and any(operation.name == "function" for operation in marks.operations):
+        ways += [(call, stated[0], tilted) for tilted in _TILTED]
     found: dict[str, Settled] = {}
     for form in forms:
         for question, arithmetic, variant in ways:

@@ -111,6 +111,23 @@ def test_the_gradients_of_a_list_are_compared_at_its_own_tensors() -> None:
     assert all(element.agree and element.formula in {4.0, 9.0, 25.0} for element in compared)
 
 
+def test_inf_times_what_a_function_may_take_away_from_zero_is_open() -> None:
+    def product(f: F, gradOutput: Array, x: Array) -> Outputs:  # noqa: N803 - a prototype's
+        return {"out": gradOutput * f.tanh(x)}
+
+    def other(f: F, gradOutput: Array, x: Array) -> Outputs:  # noqa: N803 - a prototype's
+        return {"out": f.tanh(x) * gradOutput}
+
+    shape = Tensor((4,), "FLOAT")
+    tensors = {"gradOutput": np.array([np.inf, np.inf, np.nan, 1.0]), "x": np.array([0.0, 1.0, 0.0, 0.0])}
+    question = OracleInput(tensors=tensors, arguments=dict.fromkeys(("gradOutput", "x", "out"), shape))
+    found = FormulaOracle(Operator.of(product, other))(question)["out"]
+    assert found.open is not None
+    assert found.open.tolist() == [True, False, False, False]
+    assert found.value[1] == np.inf
+    assert np.isnan(found.value[2])
+
+
 def test_a_gradient_that_is_a_null_pointer_has_no_part_in_a_difference() -> None:
     def backward(f: F, grad: Array | None, gradOther: Array, x: Array) -> Outputs:  # noqa: N803 - a prototype's
         return {"gradX": gradOther * 3.0 if grad is None else grad * x * 2.0 + gradOther * 3.0}
