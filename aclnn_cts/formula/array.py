@@ -232,6 +232,10 @@ class Backend(ABC, Generic[A]):
     def as_written(self, array: A) -> A:
         """A quantity that every implementation computes as such: no reordering reaches through it."""
 
+    def difference(self, left: A, right: A) -> A:
+        """A difference that every implementation computes at once: of inputs it errs by one rounding of itself."""
+        return self.as_written(self.sub(left, right))
+
     def evaluated(self, array: A) -> A:
         """A quantity that every implementation has as one number before it goes on, such as the state of a recurrence.
 

@@ -840,7 +840,8 @@ class Bounds(Backend[Tracked]):
         if self.careful:
             beyond = self._beyond_largest(left) | self._beyond_largest(right)
             unknown = np.broadcast_to(beyond, difference.shape) if beyond.any() else None
-        doubt = None if error is None else np.abs(difference) <= error
+        # Where nothing errs, equal sides are equal.
+        doubt = None if error is None else (np.abs(difference) <= error) & (error > 0.0)
         return Condition(self, difference > 0.0, doubt, unknown)
 
     def where(self, condition: Any, left: Operand, right: Operand) -> Tracked:  # noqa: ANN401 - as of `gt`
@@ -937,6 +938,15 @@ class Bounds(Backend[Tracked]):
         result = Tracked(self, array.v, e=error, hi=array.hi, lattice=array.lattice)
         result.reach = self.ranges.opaque(lambda: size if error is None else size + error, hi=array.hi)
         return self._absorbing(result, array)
+
+    def difference(self, left: Tracked, right: Tracked) -> Tracked:
+        result = super().difference(left, right)
+        if result.e is not None and left.certain and right.certain:
+            size = np.abs(result.v)
+            result.e = self.u * size
+            if self.arithmetic.flushes:
+                result.e = result.e + np.where((size > 0.0) & (size < self.eta), self.eta, 0.0)
+        return result
 
     def evaluated(self, array: Tracked) -> Tracked:
         written = self.as_written(array)

@@ -80,6 +80,27 @@ def test_as_written_stops_reordering() -> None:
     assert np.asarray(widened.error) == pytest.approx(np.asarray(say(centred, x=x, y=y).error))
 
 
+def test_a_difference_of_inputs_errs_by_one_rounding_of_itself() -> None:
+    def distance(f: F, x: Array, y: Array) -> Outputs:
+        apart = f.difference(x, y)
+        return {"out": f.where(apart > 0.0, apart, -apart)}
+
+    x, y = reals(4), np.array([1.0, 0.0, 0.0, 0.0])
+    y[1:3] = x[1:3] * [1.0, 1.0 - 2.0**-20]
+    output = say(distance, x=x, y=y)
+    assert (output.value == np.abs(x - y)).all()
+    assert output.open is None
+    error = np.asarray(output.error)
+    assert error[1] == 0.0
+    assert error == pytest.approx(U * np.abs(x - y), rel=1e-6)
+
+    def of_products(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": f.difference(x * y, y)}
+
+    free = np.asarray(say(of_products, x=x, y=y).error)
+    assert (free[[0, 2]] >= U * np.abs(y)[[0, 2]]).all()
+
+
 def test_the_error_of_one_number_meets_what_it_is_multiplied_by() -> None:
     """Where a factor cancels, such as 1 - z of a gate that is almost open, whether it is multiplied out or not."""
 
