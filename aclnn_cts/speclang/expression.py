@@ -118,6 +118,7 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "rank": (1, lambda value: len(_shape(value))),
     "numel": (1, _numel),
     "shape": (1, lambda value: tuple(_shape(value))),
+    "sizes": (3, lambda value, start, stop: tuple(_shape(value)[start:stop])),
     "broadcast": (-1, _broadcast),
     "broadcasts": (-1, _broadcasts),
     "dim": (2, lambda value, axis: value.shape[axis]),

@@ -24,7 +24,7 @@ _WORDS = {
 }
 _SIZED = ("tensor", "int_array", RUN)
 _TAKES = {
-    **dict.fromkeys(("rank", "numel", "shape", "broadcast", "broadcasts"), _SIZED),
+    **dict.fromkeys(("rank", "numel", "shape", "sizes", "broadcast", "broadcasts"), _SIZED),
     "empty": (*_SIZED, "tensor_list"),
     **dict.fromkeys(("dim", "itemsize", "offset", "recipe"), ("tensor",)),
     **dict.fromkeys(("format", "contiguous"), ("tensor", "tensor_list")),
@@ -38,7 +38,7 @@ _TAKES = {
 """The kinds that the first operand of a function may have, or each operand; the others take numbers."""
 _ALIKE = frozenset({"broadcast", "broadcasts", "promote", "castable"})
 """Functions all of whose operands have the same kinds."""
-_SIZES = ("shape", *SIZES)
+_SIZES = ("shape", "sizes", *SIZES)
 _INSTEAD = {("dim", "int_array"): "item", ("dim", RUN): "item", ("item", "tensor"): "dim", ("len", "tensor"): "rank"}
 
 

@@ -16,7 +16,8 @@ from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.speclang.expression import FUNCTIONS
+from aclnn_cts.speclang.expression import FUNCTIONS, compile_node
+from aclnn_cts.speclang.expression_parser import parse
 from aclnn_cts.speclang.inference import infer_outputs
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.shape import compile_shape, parse_shape
@@ -43,6 +44,14 @@ def test_it_is_what_numpy_does(one: tuple[int, ...], other: tuple[int, ...]) -> 
 def test_a_shape_takes_what_tensors_broadcast_to() -> None:
     shape = compile_shape(parse_shape("[2, *broadcast(x, y)]"))
     assert shape({"x": Tensor((3, 1), "FLOAT"), "y": Tensor((5,), "FLOAT")}, TARGET) == (2, 3, 5)
+
+
+def test_some_of_the_sizes_are_compared() -> None:
+    leading = compile_node(parse("broadcasts(sizes(x, 0, -2), sizes(y, 0, rank(y) - 2))"))
+    tensors = [Tensor(shape, "FLOAT") for shape in [(3, 1, 5, 7), (3, 4, 2, 2), (2, 4, 2, 2), (5, 7)]]
+    fit = [leading({"x": tensors[0], "y": other}, TARGET) for other in tensors[1:]]
+    assert fit == [True, False, True]
+    assert compile_node(parse("sizes(x, 1, 3) == sizes(x, -3, -1)"))({"x": tensors[0]}, TARGET)
 
 
 def test_valid_cases_broadcast_in_every_way() -> None:
@@ -86,6 +95,8 @@ def test_outputs_are_inferred() -> None:
         ("kind: broadcast, of: out, as: pad, strength: limit", "pad is a number"),
         ('kind: shape, of: out, is: "[*broadcast(x)]", strength: limit', "broadcast takes at least 2 arguments"),
         ('kind: shape, of: out, is: "[*broadcast(x, pad)]", strength: limit', "pad is a number"),
+        ('kind: holds, that: "sizes(x, 0, 1) > 2", strength: limit', "sizes(...) is several sizes"),
+        ('kind: holds, that: "sizes(pad, 0, 1) == sizes(x, 0, 1)", strength: limit', "pad is a number"),
     ],
 )
 def test_mistakes_are_told(fields: str, message: str) -> None:
