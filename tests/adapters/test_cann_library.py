@@ -33,6 +33,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnUpsampleNearestExact1dBackward": [*[POINTER] * 3, ctypes.c_double, POINTER],
     "aclnnSoftmaxBackward": [*[POINTER] * 2, ctypes.c_int64, POINTER],
     "aclnnRmsNormGrad": [POINTER] * 6,
+    "aclnnCdistBackward": [*[POINTER] * 4, ctypes.c_float, POINTER],
     "aclnnRoiPoolingGradWithArgMax": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, ctypes.c_double],
     "aclnnRotaryPositionEmbeddingGrad": [*[POINTER] * 4, ctypes.c_int64, *[POINTER] * 3],
     "aclnnAvgPool2dBackward": [
