@@ -48,6 +48,7 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnDeformableConv2dBackward": [*[POINTER] * 9, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool, *[POINTER] * 4],
     "aclnnChamferDistanceBackward": [POINTER] * 8,
     "aclnnDropoutBackward": [*[POINTER] * 2, ctypes.c_double, POINTER],
+    "aclnnEluBackward": [*[POINTER] * 4, ctypes.c_bool, *[POINTER] * 2],
     "aclnnGeluBackwardV2": [*[POINTER] * 2, ctypes.c_char_p, POINTER],
     "aclnnGRUBackward": [*[POINTER] * 11, ctypes.c_bool, ctypes.c_int64, ctypes.c_bool, ctypes.c_bool, *[POINTER] * 3],
     "aclnnGroupNormBackward": [*[POINTER] * 5, *[ctypes.c_int64] * 4, *[POINTER] * 4],

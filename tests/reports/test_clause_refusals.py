@@ -231,6 +231,12 @@ INSEPARABLE = {
         **every_call(1, " ".join(f"params.{name}.6" for name in OF_DEFORMABLE.split())),
     },
     "aclnnDropoutBackward": every_call(4, "params.gradOutput.14 params.mask.3 params.mask.4 params.out.14"),
+    "aclnnEluBackward": {
+        **every_call(5, "params.gradOutput.16 params.selfOrResult.16 params.gradInput.16"),
+        **of_dtypes("gradOutput selfOrResult", 15),
+        "params.gradOutput.20 params.selfOrResult.22": ONE_SHAPE,
+        **together(("function", (2, 3)), ("params.selfOrResult", (23, 24)), why=ONE_BRANCH),
+    },
     "aclnnEmbeddingDenseBackward": {
         "params.grad.9 params.out.8": ONE_DTYPE,
         "params.grad.10 params.out.9": ONE_DTYPE,
