@@ -214,6 +214,10 @@ INSEPARABLE = {
             " params.gradDist2.5 params.gradXyz1.5 params.gradXyz2.5",
         ),
     },
+    "aclnnCdistBackward": {
+        **every_call(3, "params.grad.6 params.x1.6 params.x2.6 params.cdist.6 params.out.3"),
+        **of_dtypes("grad x1 x2 cdist", 5),
+    },
     "aclnnConvTbcBackward": {
         "products.1 params.bias.8 params.gradInput.9 params.gradWeight.9 params.gradBias.9": EVERY_CALL,
         "products.2 params.bias.8 params.gradInput.9 params.gradWeight.9 params.gradBias.9": EVERY_CALL,
