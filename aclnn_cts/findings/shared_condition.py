@@ -73,7 +73,8 @@ _CONTENT_BITS = 3.0
 _WHOLE = ("signed", "unsigned", "bool")
 """Kinds of dtypes whose values are places and counts; those of floating data are looked at for special ones alone."""
 _ORDINARY_DATA = frozenset(
-    {"values", "integers", "normal", "uniform", "softmax", "rstd", "invstd", "mean", "positive", "indices", "ramp"}
+    {"values", "integers", "normal", "uniform", "repeated", "softmax", "rstd", "invstd", "mean", "positive"}
+    | {"indices", "ramp"}
 )
 """Recipes of data that hold nothing special."""
 

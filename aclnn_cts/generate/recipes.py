@@ -87,6 +87,13 @@ RECIPES: Mapping[str, Recipe] = registered(
         Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
         Recipe(name="normal", fill=recipes_real.normal, reads=("mean", "std"), floating=True),
         Recipe(name="uniform", fill=recipes_real.uniform, reads=("low", "high", "exponent"), floating=True),
+        Recipe(
+            name="repeated",
+            fill=recipes_real.repeated,
+            reads=("low", "high", "exponent", "axis"),
+            elementwise=False,
+            floating=True,
+        ),
         Recipe(name="positive", fill=recipes_real.positive, floating=True),
         Recipe(name="softmax", fill=recipes_real.softmax, reads=("axis",), elementwise=False, floating=True),
         Recipe(
@@ -119,7 +126,9 @@ RECIPES: Mapping[str, Recipe] = registered(
     lambda recipe: recipe.name,
 )
 
-_ALONG_THE_LAST = frozenset({"softmax", "dominated", "cancel", "boxes", *SEGMENTS})
+_BOUNDED = ("integers", "uniform", "repeated", "wide")
+"""Recipes with a range that is not empty."""
+_ALONG_THE_LAST = frozenset({"softmax", "repeated", "dominated", "cancel", "boxes", *SEGMENTS})
 """Recipes that without an axis are along the last one."""
 
 _IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(
@@ -167,7 +176,7 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
 
 def _check_numbers(data: Data, where: str) -> None:
     low, high = data.low, data.high
-    if low is not None and high is not None and low > high and data.recipe in ("integers", "uniform", "wide"):
+    if low is not None and high is not None and low > high and data.recipe in _BOUNDED:
         raise UsageError(f"{where}.low: {shown(low)}; expected at most high, which is {shown(high)}")
     for parameter in ("low", "high"):
         value = getattr(data, parameter)

@@ -105,6 +105,17 @@ def uniform(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     return to_storage(values, requests[0].tensor.dtype)
 
 
+def repeated(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """One number of `uniform` for each line along the axis, in every place of it."""
+    parts = []
+    for request, count in zip(requests, counts, strict=True):
+        shape = request.tensor.shape or (1,)
+        axis = axis_of(request.tensor, request.data.axis) if request.tensor.shape else 0
+        numbers = uniform((request,), (count // shape[axis],)).reshape(*shape[:axis], 1, *shape[axis + 1 :])
+        parts.append(numbers.repeat(shape[axis], axis).reshape(-1))
+    return joined(parts)
+
+
 def positive(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """2^e * (1 + f) with e of -2, -1, 0, 1 and f from 2^-7 to 1 - 2^-7, so that rounding stays between 1/4 and 4."""
     numbers = pieces(requests, counts)

@@ -13,7 +13,7 @@ from aclnn_cts.generate.recipes_exact import integer_bounds
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
 from aclnn_cts.speclang.kinds_structure import STRUCTURES
 
-_REAL = frozenset(("normal", "uniform", "positive", "softmax", "rstd", "invstd", "mean"))
+_REAL = frozenset(("normal", "uniform", "repeated", "positive", "softmax", "rstd", "invstd", "mean"))
 """Recipes of numbers that are multiples of nothing in particular."""
 
 

@@ -59,7 +59,7 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
     if data.recipe == "integers" and not data.exponent:
         low, high = DEFAULT_INTEGERS
         return (data.low if data.low is not None else low), (data.high if data.high is not None else high)
-    if data.recipe == "uniform" and data.low is not None and data.high is not None:
+    if data.recipe in ("uniform", "repeated") and data.low is not None and data.high is not None:
         return data.low * 2.0 ** (data.exponent or 0), data.high * 2.0 ** (data.exponent or 0)
     if data.recipe in ("positive", "rstd", "invstd"):
         return 0.0, math.inf

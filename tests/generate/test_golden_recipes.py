@@ -40,6 +40,7 @@ PARAMETERS: dict[str, list[Data]] = {
     "lengths": [Data(low=1, high=100, axis=1), Data(high=2**62)],
     "partial_lengths": [Data(low=2, high=100, axis=-1)],
     "permutation": [Data(low=3, axis=1), Data(low=-5, axis=0)],
+    "repeated": [Data(low=0, high=8), Data(low=-3, high=3, exponent=-1, axis=0)],
     "boxes": [Data(high=100), Data(high=3, axis=1)],
     "bits": [Data(mean=0.9), Data(mean=0.0)],
     "constant": [Data(mean=0.1)],

@@ -206,6 +206,18 @@ def test_uniform_stays_between_its_bounds(seed: int, low: int, span: int) -> Non
         assert values.max() <= low + span
 
 
+@few
+@given(seed=seeds, shape=shapes, axis=st.integers(-4, 3))
+def test_repeated_has_one_number_in_each_line(seed: int, shape: tuple[int, ...], axis: int) -> None:
+    values = make(shape, "DOUBLE", "repeated", seed=seed, axis=axis, low=2, high=5)
+    used = axis if -len(shape) <= axis < len(shape) else -1
+    lines = np.moveaxis(values, used, -1).reshape(-1, shape[used]) if shape else values.reshape(1, 1)
+    assert (lines == lines[:, :1]).all()
+    assert len(set(lines[:, 0].tolist())) == len(lines)
+    assert values.min() >= 2
+    assert values.max() <= 5
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_positive_stays_inside_and_fills_its_interval(dtype: str) -> None:
     values = wide(make((5000,), dtype, "positive"))
