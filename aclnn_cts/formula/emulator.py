@@ -477,7 +477,7 @@ class Emulator(Backend[Emulated]):
 
     def store(self, array: Emulated) -> Emulated:
         form = self.arithmetic.output
-        if self._kind() == "not stored" or covers(form, self._form):
+        if covers(form, self._form):
             return self._done("store", array.v)
         values = rounded(self._wide(array.v), form)
         if self.variant.flushes:

@@ -76,7 +76,7 @@ KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "comparison": ("or equal", "less"),
         "choice": ("branches swapped", *_RESULTS),
         "function": ("left out", "of half the argument", *_RESULTS),
-        "store": ("not stored", *_RESULTS),
+        "store": _RESULTS,
     }
 )
 """By the name of an operation: what may be wrong with it."""
