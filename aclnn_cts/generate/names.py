@@ -321,9 +321,11 @@ class NameDrawer:
             return old if math.prod(old) == product else (product, *([1] * (len(old) - 1)))[: len(old)]
         if draw.kind == "partition":
             total, least = draw.given(names, target), draw.size_bounds(names, target)[0]
-            if sum(old) == total and min(old, default=least) >= least:
+            low, high = _lengths(draw, names, target)
+            length = min(max(len(old), low), high)
+            if length == len(old) and sum(old) == total and min(old, default=least) >= least:
                 return old
-            return (total - least * (len(old) - 1), *([least] * (len(old) - 1)))[: len(old)]
+            return (total - least * (length - 1), *([least] * (length - 1)))[:length]
         return old
 
 

@@ -20,6 +20,7 @@ from aclnn_cts.generate.negative import invalid_cases, tried_ways
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate, is_broken
 from aclnn_cts.speclang.kinds import Constraint, Way
+from aclnn_cts.speclang.kinds_structure import Structure
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.shape import INDEX
 
@@ -70,10 +71,14 @@ def _enlarged(
 ) -> Iterator[tuple[str, int, tuple[Case, ...]]]:
     """The case with one size or item one larger, alone and, where anything is shaped after it, with that.
 
-    Of a list it is one tensor, another in each case. Nothing of an empty tensor, whose sizes need not show.
+    Of a list it is one tensor, another in each case. Nothing of an empty tensor, whose sizes need not show, and no item
+    of an array whose structure a rule holds: where it agrees, the call is another valid one.
     """
     followed = _followed(sampler.spec)
+    held = {item.rule.of for item in sampler.spec.constraints if isinstance(item.rule, Structure)}
     for parameter, argument in case.arguments.items():
+        if parameter in held and isinstance(argument, tuple):
+            continue
         name, value = parameter, argument
         if isinstance(argument, TensorList) and len(argument):
             place = number % len(argument)

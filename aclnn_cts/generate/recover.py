@@ -77,7 +77,9 @@ def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: M
         },
         seed=0,
         scalars={name: value.dtype for name, value in case.arguments.items() if isinstance(value, Scalar)},
-        nulls=tuple(item.name for item in sampler.spec.parameters if item.optional and item.name not in tensors),
+        nulls=tuple(
+            item.name for item in sampler.spec.parameters if item.optional and case.arguments.get(item.name) is None
+        ),
     )
     try:
         made = recovered_case(sampler, drawing, case)

@@ -108,6 +108,12 @@ class Sampler:
         return self._dtype_rows
 
     @property
+    def given_rows(self) -> tuple[Mapping[str, str], ...]:
+        """The same without tensors that no valid call gives."""
+        never = {item.name for item in self.spec.conditional if item.is_never_given(self.target)}
+        return tuple({name: dtype for name, dtype in row.items() if name not in never} for row in self._dtype_rows)
+
+    @property
     def format_rows(self) -> tuple[Mapping[str, str], ...]:
         """Every assignment of formats to tensors that the tables allow."""
         return self._format_rows

@@ -269,7 +269,7 @@ class Gate:
         terms = Terms(Plan.CHECK, min_judged=options.min_judged, named=named)
         summary = Summary(terms=terms, scope=scope, finished=True)
         if check == "values" and options.settings.phases == 2:
-            summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).dtype_rows))
+            summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).given_rows))
         elif check == "status" and scope.statuses:
             summary.demand(spec.operator, rules=listed_rules(spec, product))
         return _Tally(summary)

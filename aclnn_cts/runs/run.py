@@ -164,7 +164,7 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
     for spec in options.operators if options.profile is not None else ():
         if not _is_asked(spec, options):
             continue
-        rows = bench.sampler(spec).dtype_rows if options.settings.phases == 2 else ()
+        rows = bench.sampler(spec).given_rows if options.settings.phases == 2 else ()
         dtypes = bench.scope.listed_dtypes(rows)
         rules = listed_rules(spec, product) if bench.scope.statuses else ()
         heavy = options.profile is not None and options.profile.heavy

@@ -58,7 +58,8 @@ class Parameter:
     optional_when: Evaluator | None = None
     """The calls in which it may be; None: all."""
     present: Evaluator | None = None
-    """Of an output: whether the call computes it. Where it does not, the pointer is null (`Spec.leaves_out`)."""
+    """Of an output: whether the call computes it; where it does not, the pointer is null (`Spec.leaves_out`).
+    Of an input: whether a valid call may give it; else it is null."""
     data: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     """Recipe templates by kind of data (`exact`, `realistic`, `hostile`); values may be expressions."""
 
@@ -85,6 +86,13 @@ class Parameter:
     def may_be_left_out(self, names: Mapping[str, Any], target: Target) -> bool:
         """Whether a valid call with these attributes may have a null pointer here."""
         return self.optional and (self.optional_when is None or bool(self.optional_when(names, target)))
+
+    def is_never_given(self, target: Target) -> bool:
+        """Whether no valid call has anything but a null pointer here."""
+        try:
+            return self.present is not None and not self.present({}, target)
+        except UNDEFINED:
+            return False
 
     def is_computed(self, arguments: Mapping[str, Any], target: Target) -> bool:
         """Whether a call computes an output; so it is too where a broken call leaves that open."""
@@ -281,7 +289,7 @@ class Spec:
     both: tuple[str, ...] = field(init=False, repr=False)
     """Names of those that are inputs and outputs."""
     conditional: tuple[Parameter, ...] = field(init=False, repr=False)
-    """The outputs that only some calls compute."""
+    """The outputs that only some calls compute, and the inputs that only some give."""
     promoting: tuple[str, ...] = field(init=False, repr=False)
     """The inputs that are converted to one dtype before anything is computed, where the document says so."""
     unsafe_elements: tuple[tuple[str, Constraint], ...] = field(init=False, repr=False)

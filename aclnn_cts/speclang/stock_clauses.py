@@ -120,10 +120,8 @@ class StockClauses:
             words = [role, *(["strided"] if parameter.get("strided") else []), "dtypes", "formats"]
         words = [*words, *(["optional"] if parameter.get("optional") else [])]
         rules = [rule for rule in self.constraints if rule.get("of") == name]
-        if "present" in parameter and all(
-            rule.get("when") == parameter["present"] for rule in rules if rule["kind"] == "present"
-        ):
-            words += ["left_out"]
+        computed = all(rule.get("when") == parameter.get("present") for rule in rules if rule["kind"] == "present")
+        words += ["left_out"] if "present" in parameter and not parameter.get("optional") and computed else []
         own = [rule for rule in rules if rule["id"] not in named]
         codes = [rule for rule in own if rule["kind"] == "present" and rule["strength"] == "listed"]
         return [*words, *(rule["id"] for rule in own if rule not in codes and on_rule(rule, is_error=False))]
