@@ -6,13 +6,18 @@ A call is in one cell for each regime that its sizes are in. The words of a cell
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.regimes import Regime, regimes_of
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.model import Draw, Spec
 
+_SMALL = 3
+"""A size up to which an even one does not matter (`regimes.regimes_of`), unless it is the last."""
 _CONTIGUOUS, _STRIDED = "contiguous", "strided"
 """All tensors of a call, and one at least."""
 
@@ -35,13 +40,35 @@ def cells_of(case: Case, dtype: str) -> Iterator[str]:
 
 
 def reachable(spec: Spec, regimes: Sequence[Regime]) -> tuple[Regime, ...]:
-    """Those of the regimes that calls can be in: not `odd` where every last dimension is an even multiple, as `2*H`."""
+    """Those of the regimes that calls can be in: not `odd` where an even size keeps every call from it."""
+    return tuple(
+        regime for regime in regimes if regime is not Regime.ODD or not (_ends_even(spec) or _has_even_size(spec))
+    )
+
+
+def _ends_even(spec: Spec) -> bool:
+    """Whether every last dimension is an even multiple, as `2*H`."""
     shapes = [item.shape for item in spec.parameters if item.holds_tensors and item.shape is not None]
     parameters = {item.name for item in spec.parameters}
     # A shape that is read off another tensor has its last dimension.
     last = [shape.items[-1] for shape in shapes if shape.items and shape.items[-1].node.value not in parameters]
-    is_even = bool(last) and all(item.multiple % 2 == 0 for item in last)
-    return tuple(regime for regime in regimes if regime is not Regime.ODD or not is_even)
+    return bool(last) and all(item.multiple % 2 == 0 for item in last)
+
+
+def _has_even_size(spec: Spec) -> bool:
+    """Whether every call has a tensor with an even size that never varies: a draw of one value."""
+    fixed = {draw.name for draw in spec.draws if draw.kind == "derived" and _constant(draw) > _SMALL}
+    always = [item for item in spec.parameters if item.kind == "tensor" and not item.optional and item.present is None]
+    names = {item.node.value for parameter in always if parameter.shape is not None for item in parameter.shape.items}
+    return bool(fixed & names)
+
+
+def _constant(draw: Draw) -> int:
+    """The even number that a draw always is; 0 for any other."""
+    with contextlib.suppress(*UNDEFINED):
+        value = draw.given({}, Target())
+        return value if isinstance(value, int) and value % 2 == 0 else 0
+    return 0
 
 
 def planned_cells(sampler: Sampler, regimes: Sequence[Regime]) -> Iterator[str]:
