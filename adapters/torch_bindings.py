@@ -13,6 +13,7 @@ import torch
 from aclnn_cts.adapters.binding_evaluation import Evaluate, UnboundError, asked_for, compiled, demand_expressible
 from aclnn_cts.adapters.bindings import Binding, Form, Name, parameters_of, read_bindings
 from aclnn_cts.adapters.torch_aten import Aten, TorchScope
+from aclnn_cts.adapters.torch_attention import unpadded_attention_grad
 from aclnn_cts.adapters.torch_deformable import deformable_conv2d_backward
 from aclnn_cts.adapters.torch_gru import gru_backward
 from aclnn_cts.adapters.torch_rms_norm import rms_norm_grad
@@ -30,6 +31,7 @@ FUNCTIONS: Mapping[str, Callable[[Bound], Results]] = MappingProxyType(
         "deformable_conv2d_backward": deformable_conv2d_backward,
         "gru_backward": gru_backward,
         "rms_norm_grad": rms_norm_grad,
+        "unpadded_attention_grad": unpadded_attention_grad,
     }
 )
 """What no value of the vocabulary expresses."""
