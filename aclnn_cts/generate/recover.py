@@ -96,7 +96,7 @@ def _firsts(case: Case) -> Iterator[tuple[str, Tensor]]:
 
 def _fit(sampler: Sampler, names: Mapping[str, Any]) -> bool:
     """Whether every run is as long as the names before it allow."""
-    runs = [draw for draw in sampler.spec.draws if draw.kind == "run"]
+    runs = [draw for draw in sampler.spec.draws if draw.kind in ("run", "partition")]
     return all(
         low <= len(names[draw.name]) <= high for draw in runs for low, high in [draw.bounds(names, sampler.target)]
     )

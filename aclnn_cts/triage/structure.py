@@ -91,6 +91,8 @@ class Structure:
                 names[draw.name] = self._run(draw, names, was, decide)
             elif draw.kind == "broadcast":
                 names[draw.name] = self._broadcast(draw, names, was, decide)
+            elif draw.kind == "partition":
+                names[draw.name] = self._parts(draw, names, was, decide)
             else:
                 low, _ = draw.bounds(names, target)
                 names[draw.name] = _factors(draw.given(names, target), was, low, decide)
@@ -106,6 +108,17 @@ class Structure:
         sizes = [decide(least, most, size) for size in was if decide(0, 1, 1)]
         sizes += [least] * (low - len(sizes))
         return tuple(sizes)
+
+    def _parts(self, draw: Draw, names: Mapping[str, Any], was: tuple[int, ...], decide: Decide) -> tuple[int, ...]:
+        """Parts of a total: as they were where they add up to it, else all but the first as small as they may be."""
+        target = self.sampler.target
+        low, high = draw.bounds(names, target)
+        total, least = draw.given(names, target), draw.size_bounds(names, target)[0]
+        old = min(max(len(was), low), high)
+        length = decide(low, old, old)
+        if length == len(was) and sum(was) == total and min(was, default=least) >= least:
+            return was
+        return (total - least * (length - 1), *[least] * (length - 1))[:length]
 
     def _broadcast(self, draw: Draw, names: Mapping[str, Any], was: tuple[int, ...], decide: Decide) -> tuple[int, ...]:
         """Sizes that broadcast with another run: an axis is taken away, set to 1, or left where it still fits."""

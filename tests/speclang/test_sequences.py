@@ -9,6 +9,7 @@ import pytest
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.proof import prove_spec
@@ -16,6 +17,7 @@ from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.triage.structure import structure_of
 
 TEXT = """\
 operator: aclnnSequencesGrad
@@ -87,6 +89,19 @@ def test_rules_on_such_an_input_are_broken_in_calls_that_give_it(sampler: Sample
 def test_a_drawing_is_found_again_with_and_without_an_optional_array(sampler: Sampler) -> None:
     assert {case.arguments["prefixes"] is None for case in valid(sampler)} == {True, False}
     assert all(recover(sampler, case) is not None for case in valid(sampler))
+
+
+def test_a_structure_puts_sequences_together_again_and_shortens_them(sampler: Sampler) -> None:
+    for case in valid(sampler):
+        found = structure_of(sampler, Trial("values", case))
+        assert found is not None
+        again, shorter = (
+            found.trial(decide) for decide in (lambda _low, _high, was: was, lambda low, _high, _was: low)
+        )
+        assert again is not None
+        assert again.case.arguments == case.arguments
+        assert shorter is not None
+        assert ends_of(shorter.case) == (1,)
 
 
 def test_its_null_pointer_is_called_optional_and_not_left_out_by_the_call(spec: Spec) -> None:
