@@ -50,6 +50,7 @@ def case(operator: str, **changes: Argument) -> Case:
             "bool_array": BoolArray((True,)),
             "bool": True,
             "double": 0.5,
+            "string": "none",
         }
         arguments[parameter.name] = kinds.get(parameter.kind, 1)
     return Case(operator, arguments | changes)
