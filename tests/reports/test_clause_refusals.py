@@ -166,6 +166,7 @@ EVERY_CALL = "every valid call meets them"
 ONE_BRANCH = "all that is said of one branch holds in the same calls"
 ONE_DTYPE = "the document gives these tensors one dtype"
 ONE_FORMAT_AND_DTYPE = "the document gives this tensor one dtype and one format"
+WHERE_GIVEN = "both hold in the calls that give the tensor"
 ONE_NUMBER = "the document gives these tensors one number of elements"
 ONE_ORDER = "the calls with several layers or directions have all tensors in one order"
 OF_GRU = ["input", "params", "hx", "dy", "dh", "r", "z", "n", "h_n", "h", "dxOut", "dhPrevOut", "dparamsOut"]
@@ -252,6 +253,19 @@ INSEPARABLE = {
     "aclnnGeluBackwardV2": {
         **every_call(5, "params.gradOutput.16 params.self.16 params.gradInput.16"),
         **together(("function", (2, 3)), ("params.approximate", (2, 3)), why=SAME_STATEMENT),
+    },
+    "aclnnFlashAttentionUnpaddingScoreGrad": {
+        **of_dtypes("query keyIn value dy attentionInOptional dqOut dkOut dvOut", 5),
+        **every_call(
+            1,
+            "params.query.6 params.keyIn.6 params.value.6 params.dy.6 params.softmaxMaxOptional.3"
+            " params.softmaxMaxOptional.4 params.softmaxSumOptional.3 params.softmaxSumOptional.4"
+            " params.attentionInOptional.6 params.inputLayout.2 params.dqOut.6 params.dkOut.6 params.dvOut.6",
+        ),
+        "params.dropMaskOptional.3 params.dropMaskOptional.4": ONE_FORMAT_AND_DTYPE,
+        "params.attenMaskOptional.5 params.attenMaskOptional.11": WHERE_GIVEN,
+        "params.pseShiftOptional.6 params.pseShiftOptional.13": WHERE_GIVEN,
+        "params.pseShiftOptional.7 limits.20": "both are for the calls without pse",
     },
     "aclnnGRUBackward": {
         **every_call(2, " ".join(["function.10", *(f"params.{name}.5" for name in OF_GRU)])),
