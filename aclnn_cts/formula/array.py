@@ -225,6 +225,21 @@ class Backend(ABC, Generic[A]):
         """An elementary function of `functions.FUNCTIONS`."""
 
     @abstractmethod
+    def binade(self, array: A) -> A:
+        """2^floor(log2 |a|), which implementations read off the exponent; nothing is known where a may be 0."""
+
+    @abstractmethod
+    def either(self, first: A, second: A) -> A:
+        """One of two quantities of one shape between which the document does not decide."""
+
+    @abstractmethod
+    def narrowed(self, array: A, dtype: str, *, normal: bool = True) -> A:
+        """An intermediate that may be rounded to the format of a dtype, or not: the document does not say.
+
+        `normal`: whether so may numbers of its normal range, which else are what a result passes through.
+        """
+
+    @abstractmethod
     def store(self, array: A) -> A:
         """An intermediate that is rounded to the format of the output."""
 

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Arithmetic
-from aclnn_cts.core.rounding import covers, rounded
+from aclnn_cts.core.rounding import BINARY_FORMATS, covers, nearest, rounded
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import Contraction, contract
 from aclnn_cts.formula.functions import FUNCTIONS
@@ -60,6 +60,8 @@ _NEGLIGIBLE = 2.0**20
 _SHARE = 2.0**-7
 _LATER = 8.0
 """Roundings of a product, and of what it is added to, up to the next quantity that is one number."""
+_SLACK = 2.0**-51
+"""Of the middle of an interval: what float64 rounds in it and in the ends that are found from it."""
 GROWTH = 1.0 + 2.0**-10
 """How much larger rounding errors may make an intermediate than its bound says, with much to spare."""
 
@@ -207,6 +209,13 @@ def _full(values: Any, shape: tuple[int, ...]) -> Real:  # noqa: ANN401 - a numb
 
 def _largest(values: Any) -> float:  # noqa: ANN401 - a number or an array
     return float(np.max(values, initial=0.0))
+
+
+def _power_below(sizes: Any) -> Real:  # noqa: ANN401 - a number or an array
+    """The greatest power of two that is not above each; 0 where there is none, and what is no number as it is."""
+    exponents = np.frexp(sizes)[1] - 1
+    powers: Real = np.ldexp(np.ones_like(sizes), np.where(np.isfinite(sizes), exponents, 0))
+    return np.where(np.isfinite(sizes) & (sizes > 0.0), powers, np.maximum(sizes, 0.0))
 
 
 def _power_of_two(value: float) -> bool:
@@ -901,6 +910,61 @@ class Bounds(Backend[Tracked]):
         if stated.absolute:
             result.e = _plus(result.e, np.full(v.shape, stated.absolute))
         result.reach = self.ranges.opaque(result.size_with_error, hi=2.0 * hi)
+        return self._absorbing(result, array)
+
+    def binade(self, array: Tracked) -> Tracked:
+        """In the middle between the powers of two that the argument's ends have."""
+        self._met(array)
+        size, error = np.abs(array.v), array.error()
+        least, most = (_power_below(size if error is None else size + sign * error) for sign in (-1.0, 1.0))
+        known = least > 0.0
+        result = Tracked(self, np.where(known, (least + most) / 2.0, most), hi=_largest(most))
+        if not known.all() or (least < most).any():
+            result.e = np.where(known, (most - least) / 2.0, np.inf)
+        result.lattice = float(np.minimum.reduce(least, axis=None, initial=math.inf, where=known)) / 2.0
+        result.reach = self.ranges.opaque(lambda: most, hi=result.hi)
+        return self._absorbing(result, array)
+
+    def either(self, first: Tracked, second: Tracked) -> Tracked:
+        """In the middle of the interval that holds both."""
+        errors = [np.asarray(0.0 if (error := each.rounding()) is None else error) for each in (first, second)]
+        least = np.minimum(first.v - errors[0], second.v - errors[1])
+        most = np.maximum(first.v + errors[0], second.v + errors[1])
+        alike = (first.v == second.v) | ~np.isfinite(most - least)
+        middle = np.where(alike, first.v, least + (most - least) / 2.0)
+        half = np.where(alike, np.maximum(*errors), (most - least) / 2.0 + np.abs(middle) * _SLACK)
+        half = np.where(np.isnan(most - least), np.inf, half)
+        lattices = (first.lattice, second.lattice)
+        return Tracked(
+            self,
+            middle,
+            e=half if half.any() else None,
+            n=max(first.n, second.n),
+            hi=max(first.hi, second.hi),
+            lattice=None if None in lattices or half.any() else min(lattices),  # type: ignore[type-var]  # as in joined
+            reach=self.ranges.either(first.reach, second.reach),
+        )
+
+    def narrowed(self, array: Tracked, dtype: str, *, normal: bool = True) -> Tracked:
+        """In the middle of the interval that the ends and what they are rounded to leave."""
+        form = BINARY_FORMATS[dtype]
+        if covers(form, self.arithmetic.accumulation):
+            return array
+        self._met(array)
+        error = array.error()
+        v, margin = np.asarray(array.v, np.float64), np.asarray(0.0 if error is None else error, np.float64)
+        ends = np.stack(np.broadcast_arrays(v - margin, v + margin))
+        found = nearest(ends, form)
+        small = (ends[0] < form.smallest_normal) & (ends[1] > -form.smallest_normal)
+        least, most = np.minimum(ends[0], found[0]), np.maximum(ends[1], found[1])
+        if self.arithmetic.flushes:
+            least, most = np.where(small, np.minimum(least, 0.0), least), np.where(small, np.maximum(most, 0.0), most)
+        changed = np.isfinite(most - least) & (True if normal else small)
+        middle = np.where(changed, least + (most - least) / 2.0, v)
+        half = np.where(changed, (most - least) / 2.0 + np.abs(middle) * _SLACK, margin)
+        half = np.where(np.isinf(found).any(0), np.inf, half)
+        result = Tracked(self, middle.astype(self.dtype, copy=False), e=half, hi=array.hi * (1.0 + form.unit_roundoff))
+        result.reach = self.ranges.opaque(lambda: np.abs(middle) + half, hi=result.hi)
         return self._absorbing(result, array)
 
     def store(self, array: Tracked) -> Tracked:

@@ -7,6 +7,7 @@ import inspect
 import keyword
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,10 +25,15 @@ Formula: TypeAlias = Callable[..., Outputs]
 
 A floating or complex tensor arrives as an array of the backend, another tensor as a NumPy array (int64 or bool), a null
 tensor as None, an output parameter as its shape, a scalar as the number that its dtype holds, an array as a tuple, a
-list of tensors as a list, and everything else as the case holds it. `formats` holds the format of each tensor by its
-name, and `stored` the contents of each input tensor as a NumPy array, for places that follow from floating numbers. A
-name that Python reserves is written with an underscore behind it.
+list of tensors as a list, and everything else as the case holds it. `formats` and `dtypes` hold those of each tensor by
+its name, and `stored` the contents of each input tensor as a NumPy array, for places that follow from floating numbers.
+A name that Python reserves is written with an underscore behind it.
 """
+
+_OF_TENSORS: Mapping[str, Callable[[Tensor], str]] = MappingProxyType(
+    {"formats": lambda tensor: tensor.format, "dtypes": lambda tensor: tensor.dtype}
+)
+"""What a formula may ask of all tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +145,9 @@ class Operator:
             name = _plain(parameter)
             if name in call.tensors:
                 found[name] = self._input(f, call, name)
-            elif name == "formats" and name not in call.arguments:
-                found[name] = {key: value.format for key, value in call.arguments.items() if isinstance(value, Tensor)}
+            elif name in _OF_TENSORS and name not in call.arguments:
+                of = _OF_TENSORS[name]
+                found[name] = {key: of(value) for key, value in call.arguments.items() if isinstance(value, Tensor)}
             elif name == "stored" and name not in call.arguments:
                 found[name] = call.tensors
             elif name not in call.arguments:

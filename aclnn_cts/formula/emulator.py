@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.expected import Arithmetic
-from aclnn_cts.core.rounding import covers, rounded, toward_zero
+from aclnn_cts.core.rounding import BINARY_FORMATS, covers, rounded, toward_zero
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
@@ -474,6 +474,26 @@ class Emulator(Backend[Emulated]):
         relative = max((2.0 * stated.ulps - 1.0) * unit, 0.0) + stated.relative
         tilted: Real = values * (1.0 + 0.99 * signs * relative) + 0.99 * signs * stated.absolute
         return tilted
+
+    def binade(self, array: Emulated) -> Emulated:
+        kind = self._kind()
+        sizes = np.abs(0.5 * array.v if kind == "of half the argument" else array.v)
+        powers = np.ldexp(np.ones_like(sizes), np.frexp(sizes)[1] - 1)
+        found = np.where(np.isfinite(sizes) & (sizes > 0.0), powers, sizes)
+        return self._done("function", sizes if kind == "left out" else self._flushed(found))
+
+    def either(self, first: Emulated, second: Emulated) -> Emulated:
+        return second if self.variant.key // 2 % 2 else first
+
+    def narrowed(self, array: Emulated, dtype: str, *, normal: bool = True) -> Emulated:
+        form = BINARY_FORMATS[dtype]
+        if not self.variant.key // 4 % 2 or covers(form, self._form):
+            return array
+        values = rounded(self._wide(array.v), form)
+        small = np.abs(array.v) < form.smallest_normal
+        if self.variant.flushes:
+            values = np.where(small, 0.0, values)
+        return Emulated(self, np.asarray(values if normal else np.where(small, values, array.v), array.v.dtype))
 
     def store(self, array: Emulated) -> Emulated:
         form = self.arithmetic.output

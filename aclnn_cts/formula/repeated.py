@@ -121,6 +121,8 @@ class RepeatedEmulator(Emulator):
     gt = _step(Emulator.gt)
     where = _step(Emulator.where)
     function = _step(Emulator.function)
+    binade = _step(Emulator.binade)
+    narrowed = _step(Emulator.narrowed)
     store = _step(Emulator.store)
 
 

@@ -172,6 +172,47 @@ def test_a_doubtful_comparison_takes_in_both_branches() -> None:
     assert np.all(np.asarray(sure.error) == 0.0)
 
 
+def test_the_binade_of_what_is_in_doubt_is_one_of_two() -> None:
+    values = np.array([1.0, -1.5, 1.9999999, 2.0, 2.0000002, 3.0, 0.0])
+    sure = say(lambda f, x: {"out": f.binade(x)}, x=values)
+    assert np.asarray(sure.value)[:6].tolist() == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    assert sure.open is not None
+    assert sure.open.tolist() == [False] * 6 + [True]
+    assert np.all(np.asarray(sure.error)[:6] == 0.0)
+
+    output = say(lambda f, x: {"out": f.binade(x * 1.1 / 1.1)}, x=values)
+    error, value = np.asarray(output.error), np.asarray(output.value)
+    assert (value - error)[:6].tolist() == [0.5, 1.0, 1.0, 1.0, 1.0, 2.0]
+    assert (value + error)[:6].tolist() == [1.0, 1.0, 2.0, 2.0, 2.0, 2.0]
+    assert output.open is not None
+    assert output.open.tolist() == [False] * 6 + [True]
+
+
+def test_either_of_two_is_all_between_them() -> None:
+    def choose(f: F, x: Array) -> Outputs:
+        return {"out": f.either(x, f.where(x > 1.5, x * 2.0, x))}
+
+    output = say(choose, x=np.array([1.0, 2.0]))
+    error, value = np.asarray(output.error), np.asarray(output.value)
+    assert (value - error).tolist() == pytest.approx([1.0, 2.0])
+    assert (value + error).tolist() == pytest.approx([1.0, 4.0])
+    assert error[0] == 0.0
+
+
+def test_what_may_be_narrowed_lies_between_it_and_what_it_is_rounded_to() -> None:
+    values = np.array([1.0, 1.0 + 2.0**-12, 1.0 + 2.0**-10 - 2.0**-12, 2.0**-14 + 2.0**-26, 2.0**-15 + 2.0**-26, 1e5])
+    output = say(lambda f, x: {"out": f.narrowed(x, "FLOAT16")}, x=values)
+    low, high = np.asarray(output.value) - output.error, np.asarray(output.value) + output.error  # type: ignore[operator]
+    assert low[:4].tolist() == pytest.approx([1.0, 1.0, values[2], 2.0**-14], rel=1e-14)
+    assert high[:4].tolist() == pytest.approx([1.0, values[1], 1.0 + 2.0**-10, values[3]], rel=1e-14)
+    assert low[4] <= 0.0 < values[4] <= high[4]  # it may be flushed
+    assert output.open is not None
+    assert output.open.tolist() == [False] * 5 + [True]
+
+    small = say(lambda f, x: {"out": f.narrowed(x, "FLOAT16", normal=False)}, x=values[:5])
+    assert (np.asarray(small.error) > 0.0).tolist() == [False] * 4 + [True]
+
+
 def test_what_an_overflow_may_hide_is_open() -> None:
     def absorbed(f: F, x: Array) -> Outputs:
         return {"out": 1.0 / (x * x)}
