@@ -235,7 +235,9 @@ def _model(
     if operand is not None and sections["operand"].from_ == "mode" and not covers(precision.formats[operand], storage):
         form = precision.formats[operand]
     through = {"operand": form, "input": BINARY_FORMATS.get(call.source or "")}.get(sections["result"].from_)
-    if through is not None and covers(through, storage):
+    accumulation = BINARY_FORMATS[sections["accumulation"].format]
+    # What is narrower than intermediates and wider than the output rounds them twice.
+    if through is not None and covers(through, storage) and (through == storage or covers(through, accumulation)):
         # Libraries convert DOUBLE to half precision by way of FLOAT, and no document says that a device does not.
         single = BINARY_FORMATS["FLOAT"]
         through = single if not covers(single, through) and covers(single, storage) and single != storage else None
@@ -243,7 +245,7 @@ def _model(
     return ComputeModel(
         operand=form,
         operand_roundoff=0.0 if form is None or form.significand >= storage.significand else form.unit_roundoff,
-        accumulation=BINARY_FORMATS[sections["accumulation"].format],
+        accumulation=accumulation,
         truncates=sections["accumulation"].rounding == "truncation",
         through=through,
         output=storage,

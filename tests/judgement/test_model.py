@@ -46,6 +46,20 @@ def test_modes_of_conv_tbc(operand: str | None, output: str, expected: str) -> N
     assert conv(output, "FLOAT", operand).describe() == expected
 
 
+def test_a_result_may_be_rounded_to_half_precision_on_its_way_to_eight_bits() -> None:
+    own = "precision:\n  - result: {from: input, basis: assumed, source: nothing is said}\nclauses:"
+    precision = precision_of(spec_from_text(changed("clauses:", own), stem="small"))
+
+    def by_way_of(source: str, dtype: str) -> str | None:
+        through = precision.model(operator="aclnnSmall", output="y", dtype=dtype, source=source).through
+        return None if through is None else through.name
+
+    assert by_way_of("FLOAT16", "FLOAT8_E4M3FN") == "FLOAT16"
+    assert by_way_of("BF16", "FLOAT") == "BF16"
+    assert by_way_of("FLOAT", "FLOAT8_E4M3FN") is None  # intermediates are FLOAT
+    assert by_way_of("FLOAT16", "FLOAT16") is None
+
+
 def test_hfloat32_counts_on_the_coarser_of_two_sources() -> None:
     model = conv("gradInput", "FLOAT", "HFLOAT32")
     assert model.operand is not None
