@@ -400,7 +400,8 @@ class Sampler:
                 environment.pop(INDEX, None)
             have_data = have_data and all([self._has_data(item, tensor) for tensor in tensors])
             value = tensors[0] if item.length is None else TensorList(tuple(tensors))
-            arguments[name] = environment[name] = value
+            arguments[name] = value
+            environment[name] = None if name in drawing.nulls else value
         return have_data
 
     def _shape(

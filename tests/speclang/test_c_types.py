@@ -156,3 +156,23 @@ def test_an_output_that_is_not_computed_is_given_where_its_null_pointer_is_a_mis
 def test_what_cannot_be_built_is_said(old: str, new: str, message: str) -> None:
     _, problems = built(TEXT.replace(old, new))
     assert any(message in text for text in problems.messages), problems.messages
+
+
+def test_shapes_read_that_an_optional_tensor_is_left_out() -> None:
+    spec, problems = built(
+        TEXT.replace(
+            'present: "mask[1]", same_shape_as: x, ',
+            'present: "mask[1]", shape: "[*A, 2] if given(weight) else [*A]", ',
+        )
+    )
+    assert spec is not None
+    assert not problems.messages
+    sampler = Sampler(spec, Target(product="atlas-a2"))
+    seen = set()
+    for choices in stream_block(0, "left out", 0, 100):
+        arguments = sampler.case(sampler.draw(choices)).arguments
+        x, weight, second = (arguments[name] for name in ("x", "weight", "second"))
+        if isinstance(x, Tensor) and isinstance(second, Tensor):
+            assert second.shape == (x.shape if weight is None else (*x.shape, 2))
+            seen.add(weight is None)
+    assert seen == {False, True}
