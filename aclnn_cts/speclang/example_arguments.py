@@ -11,7 +11,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.problems import Problems
 
-_TENSOR = re.compile(r"([A-Z][A-Z0-9]*) \[((?:[0-9]{1,12}(?:, ?[0-9]{1,12})*)?)\](?: ([A-Z][A-Z0-9_]*))?(?: = (.+))?")
+_TENSOR = re.compile(r"([A-Z][A-Z0-9_]*) \[((?:[0-9]{1,12}(?:, ?[0-9]{1,12})*)?)\](?: ([A-Z][A-Z0-9_]*))?(?: = (.+))?")
 _RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 _MOST = 65536

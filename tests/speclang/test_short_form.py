@@ -334,13 +334,13 @@ def test_a_sentence_of_the_spec_is_said_of_each_parameter() -> None:
 
 def test_examples_are_written_as_tensors_and_plain_values() -> None:
     text = changed(
-        "clauses:\n", "examples:\n  - arguments: {x: 'FLOAT [2, 2] NCL = 0..3', out: 'FLOAT [2, 2]'}\nclauses:\n"
+        "clauses:\n", "examples:\n  - arguments: {x: 'FLOAT [2, 2] NCL = 0..3', out: 'FLOAT8_E8M0 [2, 2]'}\nclauses:\n"
     )
     (example,) = full(text)["examples"]
     assert (example["name"], example["at"]) == ("document", "example.1")
     assert example["arguments"] == {
         "x": {"tensor": {"shape": [2, 2], "dtype": "FLOAT", "format": "NCL", "data": {"values": [0, 1, 2, 3]}}},
-        "out": {"tensor": {"shape": [2, 2], "dtype": "FLOAT", "format": "ND"}},
+        "out": {"tensor": {"shape": [2, 2], "dtype": "FLOAT8_E8M0", "format": "ND"}},
     }
 
 
