@@ -69,6 +69,15 @@ PARAMETERS: dict[str, list[Any]] = {
     "aclnnNLLLossBackward": [*[POINTER] * 4, ctypes.c_int64, ctypes.c_int64, *[POINTER] * 2],
     "aclnnReflectionPad1dBackward": [POINTER] * 4,
     "aclnnSigmoidBackward": [POINTER] * 3,
+    "aclnnSwigluBackwardMxQuantWithDualAxis": [
+        *[POINTER] * 3,
+        ctypes.c_bool,
+        ctypes.c_char_p,
+        ctypes.c_int64,
+        ctypes.c_int64,
+        ctypes.c_double,
+        *[POINTER] * 4,
+    ],
     "aclnnTanhBackward": [POINTER] * 3,
     "aclnnUpsampleBilinear2dBackwardV2": [
         *[POINTER] * 3,
