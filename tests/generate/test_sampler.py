@@ -37,6 +37,7 @@ from tests.generate.every_operator import PAIRS, SPECS, each, rules, sampler, sp
 from tests.speclang.small_spec import changed
 from tests.support.replay import ReplayChoices
 from tests.support.spec_text import spec_from_text
+from tests.support.targets import LEAST_COLUMNS
 
 
 def demand_valid(case: Case) -> None:
@@ -59,7 +60,7 @@ def demand_valid(case: Case) -> None:
 def test_the_stream_draws_valid_cases_within_their_budget(stem: str, product: str) -> None:
     for case in valid_cases(stem, product, 250):
         demand_valid(case)
-        assert max(tensor.numel for _, tensor in case.tensors()) <= max(BUDGETS)
+        assert max(tensor.numel for _, tensor in case.tensors()) <= max(BUDGETS) * (1 + (stem in LEAST_COLUMNS))
 
 
 @each

@@ -39,3 +39,7 @@ def targets(of: Callable[[Spec], object] = lambda spec: spec) -> list[ParameterS
             seen.add(rules)
             found.append(pytest.param(of(spec), product, id=f"{spec.stem}-{product}", marks=marks))
     return found
+
+
+LEAST_COLUMNS = {"swiglu_backward_mx_quant_with_dual_axis": 64}
+"""What divides the last dimension, by operator: no shape of it is tiny or odd, and an output holds twice as many."""
