@@ -400,8 +400,7 @@ class Sampler:
                 environment.pop(INDEX, None)
             have_data = have_data and all([self._has_data(item, tensor) for tensor in tensors])
             value = tensors[0] if item.length is None else TensorList(tuple(tensors))
-            arguments[name] = value
-            environment[name] = None if name in drawing.nulls else value
+            arguments[name] = environment[name] = value
         return have_data
 
     def _shape(
