@@ -233,15 +233,20 @@ def orders(spec: Spec, case: Case) -> int:
 
 
 def _beyond_the_first(output: ExpectedOutput) -> int:
+    """How many roundings follow the first one of an element, over all that are judged.
+
+    An element that is open tells nothing. Nor does one whose share of error is no number: 0 of 0, or of nan.
+    """
     counts = np.zeros(output.value.shape, np.int64)
     for term in output.terms:
         if term.kind == "compute":
             counts += term.count
     if output.error is not None and output.arithmetic is not None:
         with np.errstate(all="ignore"):
-            counts += np.clip(output.error / (output.arithmetic.roundoff * np.abs(output.value)), 0, 2**20).astype(
-                np.int64
-            )
+            rounded = np.clip(output.error / (output.arithmetic.roundoff * np.abs(output.value)), 0, 2**20)
+        counts += np.where(np.isnan(rounded), 0, rounded).astype(np.int64)
+    if output.open is not None:
+        counts = np.where(output.open, 0, counts)
     return int(np.maximum(counts - 1, 0).sum())
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import shutil
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
@@ -18,6 +20,7 @@ from aclnn_cts.checks.registry import CHECKS, check
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.expected import Arithmetic, ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law
 from aclnn_cts.core.target import Target
@@ -25,7 +28,7 @@ from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import FAILED_CHECKS, Result, Skip
 from aclnn_cts.findings.explain import explain
 from aclnn_cts.generate.placement import check_view
-from aclnn_cts.oracles import softmax_backward
+from aclnn_cts.oracles import registry, softmax_backward
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
@@ -101,6 +104,19 @@ def test_orders_counts_roundings_beyond_the_first() -> None:
 
     assert laws.orders(spec, case(6)) == 10
     assert laws.orders(spec, case(4)) == 0
+
+
+def test_orders_counts_no_element_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zero without error, nan and what is open: no order of evaluation shows in them."""
+    arithmetic = Arithmetic()
+    value = np.array([1.0, 1.0, 0.0, 0.0, math.nan, math.inf, 1.0])
+    rounded = np.array([3.0, 3.0, 0.0, 0.0, 3.0, 3.0, 1.0]) * arithmetic.roundoff
+    undecided = np.array([False, True, False, False, False, False, False])
+    output = ExpectedOutput(value=value, error=rounded, open=undecided, arithmetic=arithmetic)
+    monkeypatch.setattr(registry, "load", lambda *_, **__: lambda _question: {"gradInput": output})
+    made = bench(ReferenceAdapter())
+    case = trials(made, "law/repeat", SOFTMAX, 1)[0].case
+    assert laws.orders(specs()[SOFTMAX], case) == 2
 
 
 def test_repeating_without_the_law_s_choice_of_data_takes_the_base_s_own() -> None:
