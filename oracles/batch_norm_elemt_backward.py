@@ -1,0 +1,40 @@
+"""aclnnBatchNormElemtBackward: the gradient of a batch normalisation's input, from sums that are given.
+
+With n = counter and d = input - mean it is (gradOut - sumDy / n - d invstd^2 sumDyXmu / n) invstd weight, channel by
+channel. The three terms are the ways through the output itself, through the mean and through the variance.
+"""
+
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles import _laws
+
+
+def _beside(input: Array, array: Array) -> Array:
+    return array.reshape(-1, *(1,) * (input.ndim - 2))
+
+
+def _backward(  # noqa: PLR0913 - the parameters of the prototype
+    f: F, gradOut: Array, input: Array, mean: Array, invstd: Array, weight: Array | None, *, sumDy: Array,
+    sumDyXmu: Array, counter: Array,
+) -> Outputs:  # fmt: skip
+    n, factor = f.lift(counter).sum(), _beside(input, invstd)
+    # From the left, as below: an exact product of two factors rounds nothing, while the kernel's order may.
+    along = f.as_written(input - _beside(input, mean)) * factor * factor * _beside(input, sumDyXmu) / n
+    gradient = (gradOut - _beside(input, sumDy) / n - along) * factor
+    gradient = gradient if weight is None else gradient * _beside(input, weight)
+    return {"gradInput": f.undecided(gradient, where=counter.size != 1)}
+
+
+def _forward(f: F, input: Array, mean: Array, invstd: Array, weight: Array | None, *, counter: Array) -> Outputs:
+    d, n = input - _beside(input, mean), f.lift(counter).sum()
+    slope = _beside(input, invstd if weight is None else invstd * weight)
+    axes = (0, *range(2, input.ndim))
+    along_mean, along_variance = (input * -slope).sum(axes), (d * d * -0.5 * slope).sum(axes) * invstd * invstd
+    return {"y": d * slope, "mean": along_mean / n, "variance": along_variance / n}
+
+
+_GRADIENTS = {"gradOut": "y", "sumDy": "mean", "sumDyXmu": "variance"}
+FORMULA = Operator.of(
+    _backward, derivative=Derivative(forward=_forward, gradients=_GRADIENTS, wrt={"gradInput": "input"})
+)
+LAWS = (_laws.layout(), _laws.repeat("gradOut"))
