@@ -77,18 +77,25 @@ def _sampled(x: torch.Tensor, offset: torch.Tensor, arrays: dict[str, Sequence[i
     planes = x.reshape(batch, deformable, channels // deformable, sizes[0] * sizes[1])
     total = torch.zeros((), device=x.device)
     for down in (0, 1):
+        # Columns first: the gradient of a share meets no product that exceeds what the slope itself is made of.
+        row = torch.zeros((), device=x.device)
         for right in (0, 1):
-            there, cells, share = torch.tensor(True), torch.zeros(()), torch.ones(())  # noqa: FBT003 - torch's own
-            for corner, fraction, beyond, size in zip(corners, fractions, (down, right), sizes, strict=True):
+            there, cells = torch.tensor(True), torch.zeros(())  # noqa: FBT003 - torch's own
+            for corner, beyond, size in zip(corners, (down, right), sizes, strict=True):
                 place = corner + beyond
                 there = there & (place >= 0) & (place < size)
                 cells = cells * size + place.clamp(0, size - 1)
-                share = share * (fraction if beyond else 1.0 - fraction)
             flat = cells.long().reshape(batch, deformable, 1, -1).expand(-1, -1, channels // deformable, -1)
             values = planes.gather(3, flat).reshape(batch, deformable, -1, *taps)
-            total = total + torch.where(there[:, :, None], values, 0.0) * share[:, :, None]
+            row = row + torch.where(there[:, :, None], values, 0.0) * _share(fractions[1], right)
+        total = total + row * _share(fractions[0], down)
     columns = (total * moves[:, 2][:, :, None]).reshape(batch, channels, *taps).permute(0, 1, 4, 2, 5, 3)
     return columns.reshape(batch, channels, taps[2] * taps[0], taps[3] * taps[1])
+
+
+def _share(fraction: torch.Tensor, beyond: int) -> torch.Tensor:
+    """What of a sample the first element or the one beyond it has, for all channels of a group."""
+    return (fraction if beyond else 1.0 - fraction)[:, :, None]
 
 
 def _convolved(
