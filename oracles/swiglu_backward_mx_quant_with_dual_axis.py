@@ -36,7 +36,7 @@ def _quantised(f: F, values: Array, ends: Sequence[int], dtype: str) -> tuple[Ar
     sizes = f.take(f.where(values > 0.0, values, -values), np.arange(values.size).reshape(values.shape)[rows])
     largest, values = f.narrowed(sizes.max(1), dtype), f.narrowed(values, dtype, normal=False)
     of = np.arange(largest.size).reshape(largest.shape)[np.repeat(np.arange(len(starts)), stops - starts)]
-    scales = f.binade(largest) * 2.0**-8, f.binade(largest * (1.0 / LARGEST)) * 2.0
+    scales = f.binade(largest) * 2.0**-8, f.binade(largest, of=LARGEST / 256.0) * 2.0**-7
     quotients = [values / f.take(scale, of) for scale in scales]
     low, high = (f.where(q > LARGEST, LARGEST, f.where(q < -LARGEST, -LARGEST, q)) for q in quotients)
     return f.either(*scales), f.either(low, high)

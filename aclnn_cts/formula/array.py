@@ -225,8 +225,11 @@ class Backend(ABC, Generic[A]):
         """An elementary function of `functions.FUNCTIONS`."""
 
     @abstractmethod
-    def binade(self, array: A) -> A:
-        """2^floor(log2 |a|), which implementations read off the exponent; nothing is known where a may be 0."""
+    def binade(self, array: A, *, of: float = 1.0) -> A:
+        """The greatest power of two that is, times `of`, not above |a|; nothing is known where a may be 0.
+
+        Implementations read it off the exponent. `of` is from 1 to below 2.
+        """
 
     @abstractmethod
     def either(self, first: A, second: A) -> A:

@@ -211,9 +211,10 @@ def _largest(values: Any) -> float:  # noqa: ANN401 - a number or an array
     return float(np.max(values, initial=0.0))
 
 
-def _power_below(sizes: Any) -> Real:  # noqa: ANN401 - a number or an array
-    """The greatest power of two that is not above each; 0 where there is none, and what is no number as it is."""
-    exponents = np.frexp(sizes)[1] - 1
+def _power_below(sizes: Any, of: float) -> Real:  # noqa: ANN401 - a number or an array
+    """The greatest power of two that is, times `of`, not above each; 0 where there is none, and no number as it is."""
+    halves, exponents = np.frexp(sizes)
+    exponents = exponents - np.where(2.0 * halves < of, 2, 1)
     powers: Real = np.ldexp(np.ones_like(sizes), np.where(np.isfinite(sizes), exponents, 0))
     return np.where(np.isfinite(sizes) & (sizes > 0.0), powers, np.maximum(sizes, 0.0))
 
@@ -912,11 +913,11 @@ class Bounds(Backend[Tracked]):
         result.reach = self.ranges.opaque(result.size_with_error, hi=2.0 * hi)
         return self._absorbing(result, array)
 
-    def binade(self, array: Tracked) -> Tracked:
+    def binade(self, array: Tracked, *, of: float = 1.0) -> Tracked:
         """In the middle between the powers of two that the argument's ends have."""
         self._met(array)
         size, error = np.abs(array.v), array.error()
-        least, most = (_power_below(size if error is None else size + sign * error) for sign in (-1.0, 1.0))
+        least, most = (_power_below(size if error is None else size + sign * error, of) for sign in (-1.0, 1.0))
         known = least > 0.0
         result = Tracked(self, np.where(known, (least + most) / 2.0, most), hi=_largest(most))
         if not known.all() or (least < most).any():

@@ -475,10 +475,11 @@ class Emulator(Backend[Emulated]):
         tilted: Real = values * (1.0 + 0.99 * signs * relative) + 0.99 * signs * stated.absolute
         return tilted
 
-    def binade(self, array: Emulated) -> Emulated:
+    def binade(self, array: Emulated, *, of: float = 1.0) -> Emulated:
         kind = self._kind()
         sizes = np.abs(0.5 * array.v if kind == "of half the argument" else array.v)
-        powers = np.ldexp(np.ones_like(sizes), np.frexp(sizes)[1] - 1)
+        halves, exponents = np.frexp(sizes)
+        powers = np.ldexp(np.ones_like(sizes), exponents - np.where(2.0 * halves < of, 2, 1))
         found = np.where(np.isfinite(sizes) & (sizes > 0.0), powers, sizes)
         return self._done("function", sizes if kind == "left out" else self._flushed(found))
 

@@ -345,10 +345,11 @@ class Graph(Backend[Node]):
             lambda elements, index: exact(elements.context, elements.known([(array, index)])[0]),
         )
 
-    def binade(self, array: Node) -> Node:
+    def binade(self, array: Node, *, of: float = 1.0) -> Node:
         def element(elements: Elements, index: Index) -> Number:
             size = abs(elements.known([(array, index)])[0])
-            return elements.context.ldexp(1, elements.context.frexp(size)[1] - 1) if size else size
+            half, exponent = elements.context.frexp(size)
+            return elements.context.ldexp(1, exponent - (2 if 2 * half < of else 1)) if size else size
 
         return Node(self, array.shape, element)
 

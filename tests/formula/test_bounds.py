@@ -180,6 +180,9 @@ def test_the_binade_of_what_is_in_doubt_is_one_of_two() -> None:
     assert sure.open.tolist() == [False] * 6 + [True]
     assert np.all(np.asarray(sure.error)[:6] == 0.0)
 
+    above = say(lambda f, x: {"out": f.binade(x, of=1.5)}, x=np.array([1.4999999, -1.5, 3.0]))
+    assert np.asarray(above.value).tolist() == [0.5, 1.0, 2.0]
+
     output = say(lambda f, x: {"out": f.binade(x * 1.1 / 1.1)}, x=values)
     error, value = np.asarray(output.error), np.asarray(output.value)
     assert (value - error)[:6].tolist() == [0.5, 1.0, 1.0, 1.0, 1.0, 2.0]

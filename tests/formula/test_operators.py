@@ -181,14 +181,18 @@ def test_parts_and_joined_arrays_are_the_same_in_every_backend() -> None:
         assert float(exact_element(operator, question, "out", index) or 0) == pytest.approx(wanted[index])
 
 
-def test_a_binade_is_the_same_in_every_backend() -> None:
+@pytest.mark.parametrize(
+    ("of", "wanted"),
+    [(1.0, [1.0, 2.0, 0.5, 2.0**-140, 2.0**99]), (1.75, [0.5, 1.0, 0.25, 2.0**-141, 2.0**98])],
+)
+def test_a_binade_is_the_same_in_every_backend(of: float, wanted: list[float]) -> None:
     def scales(f: F, x: Array, dtypes: dict[str, str]) -> Outputs:
-        return {"out": f.either(f.binade(f.narrowed(x, dtypes["half"])), x)}
+        return {"out": f.either(f.binade(f.narrowed(x, dtypes["half"]), of=of), x)}
 
     values = np.array([1.0, -3.0, 0.75, 2.0**-140, 1e30])
     arguments = {"x": Tensor((5,), "DOUBLE"), "half": Tensor((5,), "BF16"), "out": Tensor((5,), "DOUBLE")}
     question = OracleInput(tensors={"x": values, "half": values}, arguments=arguments)
-    operator, wanted = Operator.of(scales), [1.0, 2.0, 0.5, 2.0**-140, 2.0**99]
+    operator = Operator.of(scales)
     assert FormulaOracle(operator).values(question)["out"].tolist() == wanted
     for index, value in enumerate(wanted):
         assert float(exact_element(operator, question, "out", (index,)) or 0) == value
