@@ -63,6 +63,8 @@ def _hfloat32(significand: int) -> BinaryFormat:
     return binary_format("HFLOAT32", significand=significand, min_exponent=-126, max_exponent=127)
 
 
+_MOST = 1 << 16
+"""Elements of a probe, each of which stands in its case. A size from which others alone are derived may be huge."""
 CANDIDATES: Mapping[str, BinaryFormat] = {
     "FLOAT": BINARY_FORMATS["FLOAT"],
     "HFLOAT32 with 11 stored bits": _hfloat32(12),
@@ -82,7 +84,10 @@ def _settings(sampler: Sampler) -> list[tuple[Mapping[str, str], int | None]]:
 
 
 def _probed(case: Case, inputs: Sequence[str], name: str, value: float) -> Case | None:
-    """The case with v at one place of one input and ones in the others; None where the dtype does not hold v."""
+    """The case with v at one place of one input and ones in the others.
+
+    None where the dtype does not hold v, and where the input has too many elements to write out.
+    """
     changes: dict[str, Tensor] = {}
     for other in inputs:
         tensor = case.tensor(other)
@@ -94,7 +99,7 @@ def _probed(case: Case, inputs: Sequence[str], name: str, value: float) -> Case 
             # Indices held in floats stay what they are: a 1 may lie outside the table.
             continue
         if other == name:
-            if float(round_to(np.array(value), BINARY_FORMATS[tensor.dtype])) != value:
+            if float(round_to(np.array(value), BINARY_FORMATS[tensor.dtype])) != value or tensor.numel > _MOST:
                 return None
             place = tensor.numel // 2
             values = tuple(value if position == place else 0.0 for position in range(tensor.numel))

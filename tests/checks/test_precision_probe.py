@@ -16,9 +16,11 @@ from aclnn_cts.cli.output import console
 from aclnn_cts.cli.screen import show_end
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.finer import FINER_FACT
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.store.run_directory import RunDirectory
+from tests.generate.test_multiples import built
 from tests.reports.runs import small_run
 from tests.support.laws import bench, hand_written, specs
 from tests.support.leaky_adapter import Leaky
@@ -39,6 +41,26 @@ def probed(adapter: Adapter, operator: str, target: Target) -> list[Record]:
     trials = list(made.expand(Part(operator, Precision().id, "valid"), seed=3))
     assert trials
     return [item for judged in made.run(trials) for item in judged.records]
+
+
+WIDE = """\
+operator: aclnnWideGrad
+document: {title: aclnnWideGrad, language: en}
+products: [atlas-a2]
+defaults: {dtypes: [FLOAT]}
+parameters:
+  - {name: x, type: const aclTensor *, shape: "[X, G]"}
+  - {name: out, type: aclTensor *, same_shape_as: x, same_dtype_as: x}
+draws:
+  - {name: X, in: [1, null]}
+  - {name: H, in: [1073741823, 2147483646]}
+  - {name: G, is: 2*H}
+"""
+
+
+def test_what_cannot_be_written_out_is_not_probed() -> None:
+    sampler = Sampler(built(WIDE), Target(product="atlas-a2"))
+    assert not list(Precision().trials(Part("aclnnWideGrad", Precision().id, "valid"), sampler, seed=0))
 
 
 @cache
