@@ -206,7 +206,8 @@ def _solved(sampler: Sampler, case: Case) -> dict[str, Any]:
     """The names that stand by themselves in shapes, and attributes."""
     spec = sampler.spec
     drawn = {draw.name for draw in spec.draws}
-    known: dict[str, Any] = {name: value for name, value in case.arguments.items() if name in drawn}
+    # A null pointer does not tell what was drawn for it.
+    known: dict[str, Any] = {n: value for n, value in case.arguments.items() if n in drawn and value is not None}
     before = -1
     while len(known) != before:
         before = len(known)
