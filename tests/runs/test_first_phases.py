@@ -224,7 +224,7 @@ def test_doctor_says_what_first_phases_can_judge_with_a_library_alone(
     assert item["phases_one"]["command"] == f"aclnn-cts run --adapter {library} --phases one --product P"
     assert main(["doctor", library]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert f"--phases one can judge the statuses of {len(OFFERED)} operators: aclnnConvTbcBackward, " in told
+    assert f"--phases one can judge the statuses of {len(OFFERED)} operators: {OFFERED[0]}, " in told
 
 
 @needs_compiler
