@@ -16,6 +16,7 @@ from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.speclang.load import load_specs
 from tests.adapters.loopback.support import compiler, home, needs_compiler
+from tests.support.programs import OFFERED
 
 SPECS = load_specs()
 POINTER = ctypes.c_void_p
@@ -110,6 +111,11 @@ def test_prototypes_follow_from_the_spec(operator: str) -> None:
 def test_the_prototypes_have_every_c_type() -> None:
     types = {parameter.c_type for operator in PARAMETERS for parameter in SPECS[operator].parameters}
     assert types == {parameter.c_type for spec in SPECS.values() for parameter in spec.parameters}
+
+
+def test_each_c_type_of_a_spec_crosses_the_interface_of_the_software_device() -> None:
+    offered = {parameter.c_type for operator in OFFERED for parameter in SPECS[operator].parameters}
+    assert offered == {parameter.c_type for spec in SPECS.values() for parameter in spec.parameters}
 
 
 def test_every_c_type_of_a_spec_is_known() -> None:
