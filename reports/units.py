@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
@@ -126,7 +127,7 @@ def _counted(checks: Mapping[str, int]) -> str:
 def finding_text(card: FindingCard) -> str:
     """A finding for a log: what, how often, the smallest case, and how to see it again."""
     lines = [
-        f"{card.id} {card.severity}: {card.kind}" + (f" of {card.output}" if card.output else ""),
+        f"{card.id} {card.severity}: {fault_name(card.kind)}" + (f" of {card.output}" if card.output else ""),
         phrase(f"fault.{card.kind}", "en"),
         card.message,
         *([f"what failures share: {card.shared.en}"] if card.shared is not None else ()),

@@ -22,9 +22,7 @@ _MOST_ROWS = 200_000
 _LONGEST = 32_000
 """Characters of a cell: Excel's limit is 32,767."""
 
-_PRECISION = frozenset(
-    {"value", "value beyond the assumed model", "special value", "wrong value beyond a limit", "tolerance"}
-)
+_PRECISION = frozenset({"value", "beyond-model", "special-value", "limit-value", "tolerance"})
 
 
 def workbook_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], language: Language) -> bytes:

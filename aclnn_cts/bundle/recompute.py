@@ -17,6 +17,7 @@ from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Record, Result, Verdict
@@ -111,7 +112,7 @@ def _output(name: str, tensor: Tensor, digest: str, blob: Blob) -> NDArray[Any]:
 
 
 def _difference(recorded: Verdict, found: Verdict) -> str:
-    was, now = (" ".join(part for part in (item.result, item.kind) if part) for item in (recorded, found))
+    was, now = (" ".join(part for part in (item.result, fault_name(item.kind)) if part) for item in (recorded, found))
     if was != now:
         return f"it is recorded as {was}, and judged again it is {now} ({found.message})"
     shares = {item.output: item.share for item in found.deviations}

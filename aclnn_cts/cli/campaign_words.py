@@ -18,6 +18,7 @@ from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import count, span
 from aclnn_cts.cli.progress_line import Moment
 from aclnn_cts.cli.screen import OPERATORS_SHOWN, short_name, show_end
+from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.core.printable import printable
 from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import Confirmed, Finding
@@ -139,7 +140,7 @@ def brief(finding: Finding) -> str:
 def _told(finding: Finding) -> str:
     key = finding.key
     check = "" if key.check in ("values", "status") else key.check
-    parts = (key.clause, key.dtype, finding.kind or key.fault, key.answer)
+    parts = (key.clause, key.dtype, fault_name(finding.kind or key.fault), key.answer)
     return ", ".join(part for part in (*parts, key.output, key.mode, check) if part)
 
 

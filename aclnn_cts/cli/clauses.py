@@ -13,6 +13,7 @@ from rich.console import Console
 from aclnn_cts.cli.facts import conforming
 from aclnn_cts.cli.options import command, edition_option, json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
+from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Clause
@@ -110,7 +111,8 @@ def _show(out: Console, clause: Clause, constraints: Mapping[str, Constraint], l
     if clause.check is not None:
         condition = f" when {clause.when_text}" if clause.when_text is not None else ""
         about = f" of {clause.output}" if clause.output is not None else ""
-        faults = f", contradicted only by {joined(clause.faults)}" if clause.faults else ""
+        names = joined([fault_name(code) for code in clause.faults])
+        faults = f", contradicted only by {names}" if names else ""
         wrap(out, f"- check {clause.check}{about}{condition}{faults}", indent=2)
     if clause.interface is not None:
         wrap(out, f"- interface clause {clause.interface}", indent=2)

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.options import command, json_option
 from aclnn_cts.cli.output import begin, console, count, emit, joined, show_table, table, wrap
+from aclnn_cts.core.fault_words import fault_name
 
 if TYPE_CHECKING:
     from aclnn_cts.triage.comparison import (
@@ -147,7 +148,7 @@ def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, 
             fingerprint = item.fingerprint
             place = f" of {fingerprint.output}" if fingerprint.output else ""
             operator = fingerprint.operator.removeprefix("aclnn")
-            wrap(out, f"{operator}: {fingerprint.fault}{place} ({_details(item)})", indent=2)
+            wrap(out, f"{operator}: {fault_name(fingerprint.fault)}{place} ({_details(item)})", indent=2)
             wrap(out, _numbers(item), indent=4)
             _causes(out, item.causes)
             if state != FindingState.STILL:
@@ -198,7 +199,9 @@ def _cases(out: Console, title: str, cases: tuple[CaseCount, ...]) -> None:
     out.print()
     made = table(title, "check", "kind", "trials", "failed")
     for item in cases[:_SHOWN]:
-        made.add_row(f"{item.operator}, {item.product}", item.check, item.kind, str(item.number), str(item.failed))
+        made.add_row(
+            f"{item.operator}, {item.product}", item.check, fault_name(item.kind), str(item.number), str(item.failed)
+        )
     show_table(out, made)
     _more(out, len(cases))
 

@@ -20,6 +20,7 @@ from aclnn_cts.cli.measurement import (
 from aclnn_cts.cli.options import command, json_option, output_option
 from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.speclang.load import Specs, load_specs
 
 if TYPE_CHECKING:
@@ -201,8 +202,8 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
         return 0 if decoy or equivalent else 1
     wrap(
         screen,
-        f"{'Accused' if decoy else 'Found'} by {result.check} ({result.kind}) after {count(result.cases, 'case')}, "
-        f"{result.seconds:.1f} s, profile {chosen.name}, seed {seed}:",
+        f"{'Accused' if decoy else 'Found'} by {result.check} ({fault_name(result.kind)}) "
+        f"after {count(result.cases, 'case')}, {result.seconds:.1f} s, profile {chosen.name}, seed {seed}:",
     )
     screen.print()
     for line in explain(record, specs[entry.operator]):

@@ -22,6 +22,7 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import begin, console, count, wrap
 from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.store.output_file import begins
 
@@ -151,7 +152,7 @@ def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folde
             said = f"shrunk before, {count(made.before, 'element')}; --reshrink does it anew"
         else:
             verdict = made.record.verdict
-            ended = f"{verdict.result} ({verdict.kind})" if verdict.kind else verdict.result
+            ended = f"{verdict.result} ({fault_name(verdict.kind)})" if verdict.kind else verdict.result
             said = f"does not fail so by itself: {ended}; left as it was recorded"
         wrap(screen, f"{name}: {said}")
     wrap(screen, f"{path}: {count(failing, 'finding')} still failing, {smaller} made smaller; `report` shows them so")
@@ -199,7 +200,9 @@ def _file(
             wrap(screen, f"{file}: the trial conforms, so there is nothing to shrink; {output} is not written")
             return 0
         if first.verdict.result != Result.FAILED:
-            raise HarnessError(f"{file}: {first.verdict.result} ({first.verdict.kind}): {first.verdict.message}")
+            raise HarnessError(
+                f"{file}: {first.verdict.result} ({fault_name(first.verdict.kind)}): {first.verdict.message}"
+            )
         wanted = dedup_key(first.key)
         stopped: KeyboardInterrupt | None = None
         try:
@@ -221,7 +224,7 @@ def _file(
     size = f"{_elements(trial)} elements before, {_elements(found.trial)} now"
     if stopped is not None:
         raise interrupted(stopped, f"the smallest trial found so far is kept in {output}: {size}")
-    wrap(screen, f"{record.verdict.kind}: {record.verdict.message}")
+    wrap(screen, f"{fault_name(record.verdict.kind)}: {record.verdict.message}")
     rest = "" if found.complete else "; the limit was reached before everything was tried (--executions)"
     wrap(screen, f"{output}: {size}, after {count(found.executions, 'execution')}{rest}")
     return 1

@@ -24,3 +24,9 @@ def fault_words() -> Mapping[str, FaultWords]:
     return {
         code: FaultWords(name=tuple(entry["name"]), meaning=tuple(entry["meaning"])) for code, entry in content.items()
     }
+
+
+def fault_name(code: str) -> str:
+    """The English name of a fault, for people; any other word, such as a reason to skip, as it is."""
+    words = fault_words().get(code)
+    return words.name[0] if words is not None else code

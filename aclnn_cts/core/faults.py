@@ -63,21 +63,21 @@ class Fault(str, Enum):
 
     CRASH = "crash", Family.ENDED, Severity.CRITICAL
     HANG = "hang", Family.ENDED, Severity.CRITICAL
-    GUARD = "write outside the output", Family.MEMORY, Severity.CRITICAL
-    INPUT = "input changed", Family.MEMORY, Severity.CRITICAL
-    LEAK = "memory grows", Family.LEAK, Severity.CRITICAL
+    GUARD = "stray-write", Family.MEMORY, Severity.CRITICAL
+    INPUT = "input-changed", Family.MEMORY, Severity.CRITICAL
+    LEAK = "leak", Family.LEAK, Severity.CRITICAL
     """Calls that leave nothing behind make the process grow."""
-    REJECTED = "valid call rejected", Family.REJECTED, Severity.MAJOR
+    REJECTED = "rejected", Family.REJECTED, Severity.MAJOR
     STATUS = "status", Family.ACCEPTED, Severity.MAJOR
-    LIMIT_VALUE = "wrong value beyond a limit", Family.ACCEPTED, Severity.MAJOR
-    UNWRITTEN = "output not written", Family.OUTPUT, Severity.MAJOR
-    SHAPE = "output shape", Family.OUTPUT, Severity.MAJOR
-    DTYPE = "output dtype", Family.OUTPUT, Severity.MAJOR
+    LIMIT_VALUE = "limit-value", Family.ACCEPTED, Severity.MAJOR
+    UNWRITTEN = "unwritten", Family.OUTPUT, Severity.MAJOR
+    SHAPE = "shape", Family.OUTPUT, Severity.MAJOR
+    DTYPE = "dtype", Family.OUTPUT, Severity.MAJOR
     VALUE = "value", Family.VALUES, Severity.MAJOR
-    LAW = "law not kept", Family.LAW, Severity.MAJOR
+    LAW = "law", Family.LAW, Severity.MAJOR
     """The outputs of related calls do not have to do with one another what they must."""
-    SPECIAL = "special value", Family.VALUES, Severity.MAJOR
-    MODEL = "value beyond the assumed model", Family.VALUES, Severity.MINOR
+    SPECIAL = "special-value", Family.VALUES, Severity.MAJOR
+    MODEL = "beyond-model", Family.VALUES, Severity.MINOR
     """Beyond the bound of a compute model that no document states (its basis is published or assumed)."""
     TOLERANCE = "tolerance", Family.TOLERANCE, Severity.MINOR
     """Within the bound, and beyond an acceptance rule that the run was asked to hold the implementation to."""
@@ -112,5 +112,18 @@ def current_code(code: str) -> str:
     return _OLD_CODES.get(code, code)
 
 
-_OLD_CODES = {"ruler": "tolerance"}
+_OLD_CODES = {
+    "ruler": "tolerance",
+    "write outside the output": "stray-write",
+    "input changed": "input-changed",
+    "memory grows": "leak",
+    "valid call rejected": "rejected",
+    "wrong value beyond a limit": "limit-value",
+    "output not written": "unwritten",
+    "output shape": "shape",
+    "output dtype": "dtype",
+    "law not kept": "law",
+    "special value": "special-value",
+    "value beyond the assumed model": "beyond-model",
+}
 _ORDER = {fault: place for place, fault in enumerate(Fault)}

@@ -12,6 +12,7 @@ from pathlib import Path
 from aclnn_cts.checks.laws import PREFIX, law_calls, law_of
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_text import argument_text
+from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.trial import Trial
@@ -50,7 +51,8 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
     verdict, case = record.verdict, record.trial.case
     yield f"{case.operator}, check {record.trial.check}, {case.product}: {verdict.result}"
     if verdict.kind or verdict.message:
-        yield f"  {verdict.kind or 'because'}: {verdict.message}" if verdict.message else f"  {verdict.kind}"
+        name = fault_name(verdict.kind)
+        yield f"  {name or 'because'}: {verdict.message}" if verdict.message else f"  {name}"
     if record.waiver:
         yield f"  waived by {record.waiver}"
     yield from _what(case)

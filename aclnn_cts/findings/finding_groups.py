@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aclnn_cts.core.case import owner
-from aclnn_cts.core.fault_words import fault_words
+from aclnn_cts.core.fault_words import fault_name, fault_words
 from aclnn_cts.core.faults import gravest
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.verdict import Record, Result
@@ -99,8 +99,9 @@ def _group(
     outputs = finding.hidden.output if finding.hidden is not None else _listed(item.output for item in members)
     clause = quoted_clause(record, specs)
     details = [_listed(getattr(item, name) for item in members) for name in ("check", "clause", "mode", "dtype")]
+    what = f"{fault_name(kind)} of {outputs}" if outputs else fault_name(kind)
     return FindingGroup(
-        title=f"{record.fingerprint.operator.removeprefix('aclnn')}: {kind}{f' of {outputs}' if outputs else ''}",
+        title=f"{record.fingerprint.operator.removeprefix('aclnn')}: {what}",
         details="; ".join(part for part in details if part),
         meaning=f"{_meaning(kind)}: {message_of(record, finding.hidden)}",
         shared=shared,

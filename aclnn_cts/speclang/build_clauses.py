@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.faults import Fault, current_code
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.speclang.problems import Problems
@@ -120,7 +120,9 @@ def _check_faults(entry: ClauseModel, faults: Sequence[str], path: tuple[str | i
     if not faults:
         problems.add(path, f"clause {entry.at}: no kind of fault; where all of them contradict it, leave `faults` out")
     for number, kind in enumerate(faults):
-        if problems.known(kind, FAULTS, (*path, number), "kind of fault") and kind in faults[:number]:
+        if current_code(kind) != kind:
+            problems.add((*path, number), f"{shown(kind)} is now {current_code(kind)}")
+        elif problems.known(kind, FAULTS, (*path, number), "kind of fault") and kind in faults[:number]:
             problems.add((*path, number), f"clause {entry.at}: the kind of fault {shown(kind)} stands twice")
     if set(faults) >= set(FAULTS):
         problems.add(path, f"clause {entry.at}: every kind of fault is named; leave `faults` out")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
@@ -196,11 +197,11 @@ def _marked(record: Record, attempt: Sequence[Performed], verdict: Verdict) -> R
     if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
         said = "could not be run"
     elif verdict.result == Result.FAILED:
-        said = "fails too" if verdict.kind == record.verdict.kind else f"fails otherwise ({verdict.kind})"
+        said = "fails too" if verdict.kind == record.verdict.kind else f"fails otherwise ({fault_name(verdict.kind)})"
     elif verdict.result == Result.PASSED:
         said = CONFORMS
     else:
-        said = f"{verdict.result} ({verdict.kind})"
+        said = f"{verdict.result} ({fault_name(verdict.kind)})"
     message = record.verdict.message
     if verdict.result == Result.PASSED:
         message = f"{message}; run again alone in a fresh process it conforms"

@@ -79,8 +79,8 @@ def test_what_base_does_not_conclude_twice_is_listed_and_not_compared() -> None:
 
 
 def test_old_names_are_compared_by_their_new_ones() -> None:
-    old = [trial("a", "failed", "value beyond the assumed model"), Line(type="mutant", item="old", check="values")]
-    reasons = {"value beyond the assumed model": "MODEL"}
+    old = [trial("a", "failed", "beyond-model"), Line(type="mutant", item="old", check="values")]
+    reasons = {"beyond-model": "MODEL"}
     names = {"check": {"values": "agrees"}, "reason": reasons, "mutant": {"old": "new"}}
     found = [(line.check, line.reason, line.item) for line in (line.renamed(names) for line in old)]
     assert found == [("agrees", "MODEL", "a"), ("agrees", "", "new")]

@@ -336,7 +336,7 @@ waivers:
     scope:
       adapter: "rare_adapter:Rare"
       operator: aclnnSoftmaxBackward
-      kind: [value, special value, value beyond the assumed model, law not kept]
+      kind: [value, special-value, beyond-model, law]
     reason: the last element of an odd number
     owner: nobody
     expiry: 2999-12-31

@@ -45,8 +45,8 @@ def tried(identifier: str, specs: Specs, *, to_end: bool = False) -> Attempt:
     ("identifier", "check", "kind"),
     [
         ("softmax.sign", "example", "value"),
-        ("embedding.guard-after", "example", "write outside the output"),
-        ("upsample.leak", "life-cycle/repeated-failure", "memory grows"),
+        ("embedding.guard-after", "example", "stray-write"),
+        ("upsample.leak", "life-cycle/repeated-failure", "leak"),
     ],
 )
 def test_a_fault_is_found(specs: Specs, identifier: str, check: str, kind: str) -> None:
@@ -69,8 +69,8 @@ def test_two_faults_switched_on_together_are_two_findings(specs: Specs) -> None:
     ("identifier", "what"),
     [
         ("softmax.sum-forgotten", "value"),
-        ("softmax.guard-after", "write outside the output"),
-        ("upsample.ncl-refused", "valid call rejected"),
+        ("softmax.guard-after", "stray-write"),
+        ("upsample.ncl-refused", "rejected"),
     ],
 )
 def test_a_fault_is_one_finding_whatever_shows_it(specs: Specs, identifier: str, what: str) -> None:

@@ -28,7 +28,7 @@ WAIVERS = f"""\
 subject: an implementation that is wrong on purpose
 waivers:
   - id: wrong.fourth-column
-    scope: {{adapter: "wrong:Wrong", operator: aclnnSoftmaxBackward, kind: [value, value beyond the assumed model]}}
+    scope: {{adapter: "wrong:Wrong", operator: aclnnSoftmaxBackward, kind: [value, beyond-model]}}
     reason: it adds to the fourth element of a row
     owner: nobody
     expiry: {EXPIRY}

@@ -41,7 +41,7 @@ def test_a_refused_sentinel_drops_its_operator_alone_and_is_a_finding(ran: Run) 
     assert run.code == 1
     mine = [record for record in run.records if record.trial.case.operator == "aclnnSoftmaxBackward"]
     [sentinel] = mine
-    assert (sentinel.trial.check, sentinel.verdict.kind) == ("example", "valid call rejected")
+    assert (sentinel.trial.check, sentinel.verdict.kind) == ("example", "rejected")
     summary = run.directory.summary()
     assert summary.operators["aclnnSoftmaxBackward"].total.skipped_by_reason == {Skip.SENTINEL: 1}
     verdicts = summary.conclusion.operators
@@ -50,13 +50,13 @@ def test_a_refused_sentinel_drops_its_operator_alone_and_is_a_finding(ran: Run) 
     assert "aclnnSoftmaxBackward: rejects the example of aclnnSoftmaxBackward, example.1" in run.err
     [file] = run.directory.failures()
     again = ran("replay", str(file), "--adapter", REFUSES_SOFTMAX)
-    assert (again.code, again.kinds) == (1, ["failed valid call rejected"])
+    assert (again.code, again.kinds) == (1, ["failed rejected"])
 
 
 def test_cases_of_an_operator_whose_sentinel_is_refused_are_skipped(ran: Run, tmp_path: Path) -> None:
     cases = written(tmp_path / "cases.jsonl", softmax(2, 3, out=None))
     run = ran("run", "--adapter", REFUSES_SOFTMAX, "--cases", cases, *ONE)
-    assert (run.code, run.kinds) == (1, ["failed valid call rejected"])
+    assert (run.code, run.kinds) == (1, ["failed rejected"])
     assert run.directory.summary().total.skipped_by_reason == {Skip.SENTINEL: 1}
 
 
@@ -139,7 +139,7 @@ def test_a_campaign_drops_an_operator_that_rejects_its_example_and_finds_that(ra
     run = ran("fuzz", *names, "--adapter", REFUSES_SOFTMAX, *chunks, *ONE)
     assert run.code == 1, run.err
     mine = [record for record in run.records if record.trial.case.operator == "aclnnSoftmaxBackward"]
-    assert {(record.trial.check, record.verdict.kind) for record in mine} == {("example", "valid call rejected")}
+    assert {(record.trial.check, record.verdict.kind) for record in mine} == {("example", "rejected")}
     others = run.directory.summary().operators.get("aclnnEmbeddingDenseBackward")
     assert (others is not None and others.total.cases > 0) == (len(names) > 1)
     assert "aclnnSoftmaxBackward: rejects the example" in " ".join((run.out + run.err).split())
@@ -154,7 +154,7 @@ def test_an_example_is_the_known_good_call_where_it_keeps_its_document_s_rules(r
     refuses = "wrong_adapters:Refusing,when=rank(weight) >= 0"
     run = ran("run", "conv_tbc_backward", "--adapter", refuses, *ONE)
     [record] = run.records
-    assert (record.trial.check, record.verdict.kind) == ("values", "valid call rejected")
+    assert (record.trial.check, record.verdict.kind) == ("values", "rejected")
     assert record.trial == first_phase_of(record.trial)
 
 
@@ -289,7 +289,7 @@ def test_valid_twins_that_are_rejected_for_one_cause_are_one_finding(ran: Run) -
     twins = [
         record.fingerprint
         for record in run.records
-        if record.verdict.kind == "valid call rejected" and "twin" in record.trial.parameters
+        if record.verdict.kind == "rejected" and "twin" in record.trial.parameters
     ]
     assert len(twins) > 20
     [finding] = set(twins)

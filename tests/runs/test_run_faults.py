@@ -31,13 +31,13 @@ def strided(*, dtype: str = "FLOAT") -> Case:
     [
         ("none", "passed"),
         ("value", "failed value"),
-        ("unwritten", "failed output not written"),
-        ("first-fill", "failed special value"),
-        ("input", "failed input changed"),
-        ("guard", "failed write outside the output"),
-        ("guard-denied", "failed write outside the output"),
-        ("gap", "failed write outside the output"),
-        ("raise", "failed valid call rejected"),
+        ("unwritten", "failed unwritten"),
+        ("first-fill", "failed special-value"),
+        ("input", "failed input-changed"),
+        ("guard", "failed stray-write"),
+        ("guard-denied", "failed stray-write"),
+        ("gap", "failed stray-write"),
+        ("raise", "failed rejected"),
     ],
 )
 def test_faults_are_found_and_nothing_else_is(ran: Run, tmp_path: Path, fault: str, expected: str) -> None:

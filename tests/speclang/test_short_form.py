@@ -291,7 +291,7 @@ def test_a_written_section_is_numbered_by_place() -> None:
         f"params.x.{at}" for at in range(3, 7)
     ]
     own = next(item for item in content["clauses"] if item["at"] == "params.x.7")
-    assert (own["check"], own["faults"]) == ("values", ["crash", "hang", "input changed"])
+    assert (own["check"], own["faults"]) == ("values", ["crash", "hang", "input-changed"])
 
 
 def test_the_word_implied_stands_for_the_rest_of_a_section() -> None:

@@ -200,7 +200,7 @@ def test_a_size_requires_the_ranks_of_what_it_reads_and_rows_the_dtypes() -> Non
     ("written", "name", "check", "faults"),
     [
         ("{en: O., zh: 自。, when: rank(x) == 1}", "params.x", "values", None),
-        ("{en: O., zh: 自。, check: reads}", "params.x", "values", ["crash", "hang", "input changed"]),
+        ("{en: O., zh: 自。, check: reads}", "params.x", "values", ["crash", "hang", "input-changed"]),
         ("{en: O., zh: 自。, faults: [hang]}", "limits", "values", ["hang"]),
         ("{en: O., zh: 自。, check: call}", "params.out", "values", ["crash", "hang"]),
     ],

@@ -30,7 +30,7 @@ waivers:
     scope:
       adapter: torch
       operator: {SOFTMAX}
-      kind: [value, value beyond the assumed model]
+      kind: [value, beyond-model]
     reason: accumulates in half precision
     owner: numerics@example.org
     link: https://example.org/1
