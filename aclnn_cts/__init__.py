@@ -2,4 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 __version__ = "0.2.0"
+
+_LINK = Path(__file__).parent / "adapters"
+
+if _LINK.is_file():
+    raise ImportError(
+        f"{_LINK} is a file that names a folder: this clone was made without symbolic links. Run `git config "
+        "core.symlinks true` and `git checkout HEAD -- aclnn_cts` (on Windows, turn on Developer Mode first)."
+    )

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +39,18 @@ def test_what_lies_at_the_top_is_a_relative_link(name: str) -> None:
     link = ROOT / PACKAGE / name
     assert link.readlink() == Path("..") / name
     assert not link.exists() or link.samefile(ROOT / name)
+
+
+def test_a_clone_without_symbolic_links_says_so(tmp_path: Path) -> None:
+    """Git writes the target of a link into a file there."""
+    package = tmp_path / PACKAGE
+    package.mkdir()
+    shutil.copy(ROOT / PACKAGE / "__init__.py", package)
+    (package / "adapters").write_text("../adapters")
+    command = [sys.executable, "-c", f"import {PACKAGE}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "git config core.symlinks true" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.13"])
