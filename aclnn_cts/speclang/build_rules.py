@@ -12,7 +12,7 @@ from aclnn_cts.core.printable import either, shown
 from aclnn_cts.speclang.build_context import ConstraintContext, Path, product_table, rank_table
 from aclnn_cts.speclang.kinds import Rule
 from aclnn_cts.speclang.kinds_data import Elements, Finite
-from aclnn_cts.speclang.kinds_dtype import DtypeIn, DtypeRows, FormatIn, LayoutIn, ModeSupported, SameDtype, SameFormat
+from aclnn_cts.speclang.kinds_dtype import DtypeRows, LayoutIn, Listed, ModeSupported, SameDtype, SameFormat
 from aclnn_cts.speclang.kinds_list import EachItem, ListLength
 from aclnn_cts.speclang.kinds_number import Holds, Range
 from aclnn_cts.speclang.kinds_promotion import PROMOTE, CastFrom, Promotes, SameAsPromoted
@@ -106,14 +106,11 @@ def _present(model: ConstraintModel, path: Path, context: ConstraintContext) -> 
     return Present(_of(model, path, context, *POINTERS))
 
 
-def _dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    table = product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
-    return DtypeIn(of=_of(model, path, context, "tensor", "scalar"), table=table, group=_group_members(model, context))
-
-
-def _format(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    table = product_table(model.in_, (*path, "in"), context, FORMATS, "format")
-    return FormatIn(of=_of(model, path, context, "tensor"), table=table, group=_group_members(model, context))
+def _listed(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    known, kinds = (DTYPES, ("tensor", "scalar")) if model.kind == "dtype" else (FORMATS, ("tensor",))
+    table = product_table(model.in_, (*path, "in"), context, known, model.kind)
+    of = _of(model, path, context, *kinds)
+    return Listed(of=of, what=model.kind, table=table, group=_group_members(model, context))
 
 
 def _layout(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
@@ -285,13 +282,13 @@ def _same_dtype(model: ConstraintModel, path: Path, context: ConstraintContext) 
 
 KINDS: Mapping[str, _Builder] = {
     "present": _present,
-    "dtype": _on_tensors(_dtype),
+    "dtype": _on_tensors(_listed),
     "same_dtype": _on_tensors(_same_dtype),
     "promotion": _promotion,
     "cast": lambda model, path, context: CastFrom(*_promotable(model, path, context)),
     "dtype_rows": _rows,
     "mode": _mode,
-    "format": _on_tensors(_format),
+    "format": _on_tensors(_listed),
     "same_format": _on_tensors(
         lambda model, path, context: SameFormat(_of(model, path, context, "tensor"), _other(model, path, context))
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.target import Target
@@ -54,27 +54,28 @@ class Way:
     call_null: tuple[str, ...] = ()
 
 
+class Words(NamedTuple):
+    """A few words and symbols for a rule, for tables and messages."""
+
+    en: str
+    zh: str
+
+
 class Rule(Protocol):
     """A kind of constraint."""
 
     @property
-    def test(self) -> Test: ...
+    def test(self) -> Test:
+        """What is evaluated."""
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         """Changes that may break it in a case that holds all, nearest first."""
-        ...
 
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
         """Changes that put a case on the rule's limits and one step to both sides; nothing for a rule without one."""
-        ...
 
-    def describe(self, product: str) -> str:
-        """The rule in a few words and symbols, for tables and messages."""
-        ...
-
-    def describe_zh(self, product: str) -> str:
-        """The same in Chinese."""
-        ...
+    def describe(self, product: str) -> Words:
+        """The rule in both languages, as it is stated for a product."""
 
 
 @dataclass(frozen=True, slots=True)

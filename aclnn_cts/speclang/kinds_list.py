@@ -12,7 +12,7 @@ from aclnn_cts.core.case import Case, TensorList
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import compile_node
 from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Rule, Test, Way
+from aclnn_cts.speclang.kinds import NoLimits, Rule, Test, Way, Words
 from aclnn_cts.speclang.shape import INDEX
 
 if TYPE_CHECKING:
@@ -62,11 +62,9 @@ class EachItem:
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
         return self._each(spec, case, limits=True)
 
-    def describe(self, product: str) -> str:
-        return f"each tensor: {self.rule.describe(product)}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"每个张量：{self.rule.describe_zh(product)}"
+    def describe(self, product: str) -> Words:
+        words = self.rule.describe(product)
+        return Words(f"each tensor: {words.en}", f"每个张量：{words.zh}")
 
 
 def _of_item(way: Way, of: str, name: str) -> Way:
@@ -110,8 +108,5 @@ class ListLength(NoLimits):
             if count >= 0 and count != old:
                 yield Way(text=f"{self.of}: {old} -> {count} tensors", lengths={self.of: count})
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} has {self.text} tensors"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 有 {self.text} 个张量"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} has {self.text} tensors", f"{self.of} 有 {self.text} 个张量")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aclnn_cts.core.case import Case
 from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
 from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -115,11 +115,10 @@ class Range:
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
         yield from self._values(spec, case, ((-1, 0, 1), (-1, 0, 1)))
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} lies in {bound_text(self.low, self.high)}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 在 {bound_text(self.low, self.high)} 内"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"{self.of} lies in {bound_text(self.low, self.high)}", f"{self.of} 在 {bound_text(self.low, self.high)} 内"
+        )
 
 
 def _double_way(name: str, old: object, new: float) -> Way:
@@ -140,8 +139,5 @@ class Holds(NoLimits):
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         return iter(())
 
-    def describe(self, product: str) -> str:
-        return self.text
-
-    def describe_zh(self, product: str) -> str:
-        return self.text
+    def describe(self, product: str) -> Words:
+        return Words(self.text, self.text)

@@ -10,7 +10,7 @@ from aclnn_cts.core.case import Case, Scalar, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
 from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
+from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words, tensor_of
 from aclnn_cts.speclang.kinds_dtype import OTHER_DTYPES
 
 if TYPE_CHECKING:
@@ -76,13 +76,12 @@ class Promotes(Relation):
 
         return promotes
 
-    def describe(self, product: str) -> str:
-        listed = "" if self.table is None else f" to one of {', '.join(self.table.get(product, ()))}"
-        return f"dtypes of {self.of} and {self.other} promote{listed}"
-
-    def describe_zh(self, product: str) -> str:
-        listed = "" if self.table is None else f"，推导结果为 {', '.join(self.table.get(product, ()))} 之一"
-        return f"{self.of} 与 {self.other} 的数据类型可互推导{listed}"
+    def describe(self, product: str) -> Words:
+        listed = None if self.table is None else ", ".join(self.table.get(product, ()))
+        return Words(
+            f"dtypes of {self.of} and {self.other} promote" + ("" if listed is None else f" to one of {listed}"),
+            f"{self.of} 与 {self.other} 的数据类型可互推导" + ("" if listed is None else f"，推导结果为 {listed} 之一"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +92,11 @@ class CastFrom(Relation):
     def test(self) -> Test:
         return _compiled(f"castable({self.other}, {self.of})")
 
-    def describe(self, product: str) -> str:
-        return f"dtype of {self.other} converts to dtype of {self.of}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.other} 的数据类型可转换为 {self.of} 的数据类型"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"dtype of {self.other} converts to dtype of {self.of}",
+            f"{self.other} 的数据类型可转换为 {self.of} 的数据类型",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +107,8 @@ class SameAsPromoted(Relation):
     def test(self) -> Test:
         return _compiled(f"dtype({self.of}) == {self.other}")
 
-    def describe(self, product: str) -> str:
-        return f"dtype of {self.of} equals {self.other}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的数据类型等于 {self.other}"
+    def describe(self, product: str) -> Words:
+        return Words(f"dtype of {self.of} equals {self.other}", f"{self.of} 的数据类型等于 {self.other}")
 
 
 def _compiled(text: str) -> Compiled:

@@ -11,7 +11,7 @@ from aclnn_cts.core.case import BoolArray, Case, FloatArray, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import compile_node
 from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words
 from aclnn_cts.speclang.kinds_number import bound_text
 from aclnn_cts.speclang.shape import ShapeExpression, compile_shape
 
@@ -65,13 +65,12 @@ class Length:
             if count >= 0:
                 yield self._way(case, count)
 
-    def describe(self, product: str) -> str:
-        count = str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
-        return f"{self.of} has {count} item{'s' if self.high != 1 else ''}"
-
-    def describe_zh(self, product: str) -> str:
-        count = str(self.low) if self.low == self.high else f"{self.low} 至 {self.high}"
-        return f"{self.of} 有 {count} 个元素"
+    def describe(self, product: str) -> Words:
+        to, to_zh = ("", "") if self.low == self.high else (f" to {self.high}", f" 至 {self.high}")
+        return Words(
+            f"{self.of} has {self.low}{to} item{'s' if self.high != 1 else ''}",
+            f"{self.of} 有 {self.low}{to_zh} 个元素",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +114,11 @@ class Dims:
         bounds = [bound for bound in (self.low, self.high) if bound is not None]
         yield from self._ways(spec, case, sorted({bound + step for bound in bounds for step in (-1, 0, 1)}))
 
-    def describe(self, product: str) -> str:
+    def describe(self, product: str) -> Words:
         where = "every dimension" if self.axes is None else "dimension " + ", ".join(map(str, self.axes))
-        return f"{where} of {self.of} lies in {bound_text(self.low, self.high)}"
-
-    def describe_zh(self, product: str) -> str:
-        where = "每一维" if self.axes is None else f"第 {'、'.join(map(str, self.axes))} 维"
-        return f"{self.of} 的{where}在 {bound_text(self.low, self.high)} 内"
+        where_zh = "每一维" if self.axes is None else f"第 {'、'.join(map(str, self.axes))} 维"
+        bounds = bound_text(self.low, self.high)
+        return Words(f"{where} of {self.of} lies in {bounds}", f"{self.of} 的{where_zh}在 {bounds} 内")
 
 
 def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[Way]:
@@ -186,11 +183,8 @@ class ShapeIs(NoLimits):
             for rank in (len(sizes) + 1, len(sizes) - 1):
                 yield Way(text=f"{self.of}: rank {len(sizes)} -> {rank}, as many elements", ranks={self.of: rank})
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} is shaped {self.shape.text}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的 shape 为 {self.shape.text}"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} is shaped {self.shape.text}", f"{self.of} 的 shape 为 {self.shape.text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +219,11 @@ class Broadcast(NoLimits):
                 text = f"{self.of}[{axis}]: {size} -> 2, {self.other}[{place}]: {other} -> 3"
                 yield Way(text=text, axes={(self.of, axis): 2, (self.other, place): 3})
 
-    def describe(self, product: str) -> str:
-        return f"the shapes of {self.of} and {self.other} broadcast"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 与 {self.other} 的 shape 满足 broadcast 关系"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"the shapes of {self.of} and {self.other} broadcast",
+            f"{self.of} 与 {self.other} 的 shape 满足 broadcast 关系",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +247,5 @@ class SizeIs(NoLimits):
             if new > 0 and new != old:
                 yield _axis_way(self.of, axis, old, new, spec)
 
-    def describe(self, product: str) -> str:
-        return f"{self.of}[{self.axis}] equals {self.text}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of}[{self.axis}] 等于 {self.text}"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of}[{self.axis}] equals {self.text}", f"{self.of}[{self.axis}] 等于 {self.text}")

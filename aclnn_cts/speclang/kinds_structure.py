@@ -12,7 +12,7 @@ from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import compile_node
 from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words
 from aclnn_cts.speclang.kinds_data import INTEGER_LIMITS
 
 if TYPE_CHECKING:
@@ -164,10 +164,7 @@ class Structure(NoLimits):
             return tuple(stops[1:])
         return tuple(after - before for before, after in itertools.pairwise(stops))[:count]
 
-    def describe(self, product: str) -> str:
-        least = f", each at least {self.least}" if self.least else ""
-        return f"{self.of} holds {_WORDS[self.structure][0].format(self.number)}{least}"
-
-    def describe_zh(self, product: str) -> str:
-        least = f"，每段不小于 {self.least}" if self.least else ""
-        return f"{self.of} 为{_WORDS[self.structure][1].format(self.number)}{least}"
+    def describe(self, product: str) -> Words:
+        least, least_zh = (f", each at least {self.least}", f"，每段不小于 {self.least}") if self.least else ("", "")
+        words, words_zh = (text.format(self.number) for text in _WORDS[self.structure])
+        return Words(f"{self.of} holds {words}{least}", f"{self.of} 为{words_zh}{least_zh}")
