@@ -16,7 +16,6 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.events import BatchJudged, Event, Planned, RunFinished, Skipped
 from aclnn_cts.store.files import storage_failure, write_atomically
 from aclnn_cts.store.manifest import Manifest
@@ -79,15 +78,15 @@ class RunWriter:
             self.finish(seconds=event.seconds, interrupted=event.interrupted)
 
     def append(
-        self, records: Sequence[Record], *, coverage: Coverage | None = None, state: Mapping[str, object] | None = None
+        self, records: Sequence[Record], *, coverage: Summary | None = None, state: Mapping[str, object] | None = None
     ) -> None:
         """Store a batch, its counts and `state` in one commit, then the trial file of each new finding."""
         operators = {record.trial.case.operator for record in records}
-        summary = self.summary.apart(operators if coverage is None else operators | coverage.operators)
+        summary = self.summary.apart(operators if coverage is None else {*operators, *coverage.operators})
         for record in records:
             summary.add(record)
         if coverage is not None:
-            summary.cover(coverage)
+            summary.include(coverage)
         self._commit(summary, records, state=state)
 
     def append_part(
