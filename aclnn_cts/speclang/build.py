@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -36,12 +37,12 @@ _SILENCING = {Strength.LIMIT: "limit", Strength.ACCURACY: "loss of accuracy"}
 """What a listed constraint may not require, in words: where it is broken, success conforms."""
 
 
+@dataclass(frozen=True, slots=True)
 class Interface:
     """What `interface.yaml` says of every operator: clauses, and constraints on the pointers of the call itself."""
 
-    def __init__(self, models: Sequence[ConstraintModel] = (), clauses: Sequence[Clause] = ()) -> None:
-        self.models = tuple(models)
-        self.clauses = tuple(clauses)
+    models: tuple[ConstraintModel, ...] = ()
+    clauses: tuple[Clause, ...] = ()
 
 
 def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
@@ -62,17 +63,14 @@ def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
         outputs=(WORKSPACE,),
         products=product_names(),
     )
-    return Interface(model.constraints, clauses), problems
+    return Interface(tuple(model.constraints), tuple(clauses)), problems
 
 
 def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec | None, Problems]:
     """Build one operator file. The spec is None where its form is wrong; see the problems in either case."""
     problems = Problems(file)
-    if is_short(file.content):
-        expanded = expand(file, problems)
-        if expanded is None:
-            return None, problems
-        problems = Problems(expanded)
+    if is_short(file.content) and expand(file, problems) is None:
+        return None, problems
     try:
         model = OperatorModel.model_validate(problems.file.content)
     except ValidationError as error:
@@ -239,10 +237,8 @@ def _interface_constraints(context: ConstraintContext, interface: Interface) -> 
 def _check_groups(model: OperatorModel, problems: Problems) -> None:
     promised: dict[str, tuple[str, object]] = {}
     for number, entry in enumerate(model.constraints):
-        if entry.group is None:
-            continue
         check = (entry.strength, entry.status)
-        if promised.setdefault(entry.group, check) != check:
+        if entry.group is not None and promised.setdefault(entry.group, check) != check:
             problems.add(
                 ("constraints", number),
                 f"constraint {shown(entry.id)} checks {check}, its group {shown(entry.group)} "
@@ -259,18 +255,16 @@ def _examples(
         path = ("examples", number)
         if entry.product is not None:
             problems.known(entry.product, products, (*path, "product"), "product")
+        arguments: dict[str, Any] = {}
         for name in kinds:
             if name not in entry.arguments:
                 problems.add((*path, "arguments"), f"argument {shown(name)} is missing; an example gives them all")
-        arguments: dict[str, Any] = {}
-        for name in kinds:
-            if name in entry.arguments:
-                try:
-                    arguments[name] = argument_from_json(
-                        entry.arguments[name], where=problems.file.at((*path, "arguments", name)), path=name
-                    )
-                except UsageError as error:
-                    problems.messages[str(error)] = None
+                continue
+            where = problems.file.at((*path, "arguments", name))
+            try:
+                arguments[name] = argument_from_json(entry.arguments[name], where=where, path=name)
+            except UsageError as error:
+                problems.messages[str(error)] = None
         for name in entry.arguments:
             problems.known(name, kinds, (*path, "arguments", name), "parameter")
         examples.append(Example(name=entry.name, at=entry.at, product=entry.product, arguments=arguments))

@@ -9,6 +9,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel, ConstraintModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 FAULTS = tuple(sorted(fault.value for fault in Fault))
 """The kinds of fault that a clause may name."""
@@ -26,7 +27,7 @@ def clauses_by_constraint(models: Sequence[ClauseModel]) -> dict[str, tuple[str,
 
 
 def build_clause(
-    entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str] | tuple[()]
+    entry: ClauseModel, path: YamlPath, problems: Problems, names: Mapping[str, str] | tuple[()]
 ) -> Clause:
     """One clause with its condition compiled; `names` are those that its condition may read."""
     return Clause(
@@ -97,24 +98,20 @@ def check_clauses(
     _check_encoded(constraints, named, problems)
 
 
-def _check_products(
-    entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, products: Sequence[str]
-) -> None:
+def _check_products(entry: ClauseModel, path: YamlPath, problems: Problems, products: Sequence[str]) -> None:
     for number, product in enumerate(entry.products or ()):
         problems.known(product, products, (*path, number), "product")
     if entry.products == []:
         problems.add(path, f"clause {entry.at}: no product; where it is stated for all, leave `products` out")
 
 
-def _check_output(
-    entry: ClauseModel, output: str, path: tuple[str | int, ...], problems: Problems, outputs: Sequence[str]
-) -> None:
+def _check_output(entry: ClauseModel, output: str, path: YamlPath, problems: Problems, outputs: Sequence[str]) -> None:
     problems.known(output, outputs, path, "output")
     if entry.check is None:
         problems.add(path, f"clause {entry.at}: `output` goes with a check; take it away")
 
 
-def _check_faults(entry: ClauseModel, faults: Sequence[str], path: tuple[str | int, ...], problems: Problems) -> None:
+def _check_faults(entry: ClauseModel, faults: Sequence[str], path: YamlPath, problems: Problems) -> None:
     if entry.check is None:
         problems.add(path, f"clause {entry.at}: `faults` goes with a check; take it away")
     if not faults:

@@ -7,14 +7,15 @@ from typing import Any
 
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.build_context import ConstraintContext, Path
+from aclnn_cts.speclang.build_context import ConstraintContext
 from aclnn_cts.speclang.build_rules import KINDS
 from aclnn_cts.speclang.expression import Compiled
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.schema import ConstraintModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 
-def build_constraint(model: ConstraintModel, path: Path, context: ConstraintContext) -> Constraint | None:
+def build_constraint(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Constraint | None:
     """One entry as a `Constraint`; its mistakes go to `context.problems`."""
     problems = context.problems
     if not problems.known(model.kind, KINDS, (*path, "kind"), "kind of constraint"):
@@ -63,7 +64,7 @@ def _where_given(names: Sequence[str], when: Compiled | None) -> Compiled:
 
 
 def _assignments(
-    entries: Sequence[Mapping[str, Any]], path: Path, context: ConstraintContext
+    entries: Sequence[Mapping[str, Any]], path: YamlPath, context: ConstraintContext
 ) -> tuple[Mapping[str, Any], ...]:
     """Assignments whose expressions read the drawn names (and the arguments of the base case)."""
     names = {**context.draws, **context.kinds}
@@ -73,14 +74,14 @@ def _assignments(
     )
 
 
-def _assigned(value: object, path: Path, names: Mapping[str, str], context: ConstraintContext) -> Compiled:
+def _assigned(value: object, path: YamlPath, names: Mapping[str, str], context: ConstraintContext) -> Compiled:
     if not isinstance(value, list):
         return context.problems.expression(value, path, names)
     sizes = [context.problems.expression(size, path, names) for size in value]
     return lambda arguments, target: tuple([size(arguments, target) for size in sizes])
 
 
-def _statuses(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[str, ...]:
+def _statuses(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[str, ...]:
     names = [model.status] if isinstance(model.status, str) else list(model.status or ())
     for name in names:
         context.problems.known(name, (*STATUSES, ANY_ERROR), (*path, "status"), "status")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from aclnn_cts.core.dtypes import FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Modes
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
-
-Path: TypeAlias = tuple[str | int, ...]
-"""Where an entry stands in the file."""
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +38,7 @@ class ConstraintContext:
 
 
 def product_table(
-    value: object, path: Path, context: ConstraintContext, known: Mapping[str, Any], what: str
+    value: object, path: YamlPath, context: ConstraintContext, known: Mapping[str, Any], what: str
 ) -> dict[str, tuple[str, ...]]:
     """A list, a list by product or a table's name, as a list for each product of the operator."""
     if isinstance(value, str):
@@ -61,7 +59,7 @@ def product_table(
     return table
 
 
-def rank_table(value: object, path: Path, problems: Problems) -> dict[int, tuple[str, ...]]:
+def rank_table(value: object, path: YamlPath, problems: Problems) -> dict[int, tuple[str, ...]]:
     """Formats by number of dimensions."""
     table: dict[int, tuple[str, ...]] = {}
     if not isinstance(value, Mapping):

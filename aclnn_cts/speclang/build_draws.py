@@ -10,6 +10,7 @@ from aclnn_cts.speclang.model import Draw, Evaluator
 from aclnn_cts.speclang.operand_kinds import RUN
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import DrawModel, OperatorModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 UNBOUNDED = 2**62
 
@@ -42,7 +43,7 @@ def draw_kinds(draws: Sequence[Draw]) -> dict[str, str]:
 
 
 def _bounds(
-    bounds: list[Any], path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
+    bounds: list[Any], path: YamlPath, problems: Problems, names: Mapping[str, str]
 ) -> tuple[Evaluator, Evaluator]:
     low, high = bounds
     for bound in bounds:
@@ -54,9 +55,7 @@ def _bounds(
     )
 
 
-def _run(
-    name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
-) -> Draw | None:
+def _run(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names: Mapping[str, str]) -> Draw | None:
     if entry.length is None:
         problems.add(path, f"run {name}: length missing; give [least, most]")
         return None
@@ -85,9 +84,7 @@ def _run(
     return Draw(name=name, kind="run", low=low, high=high, sizes=sizes)
 
 
-def _single(
-    name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
-) -> Draw | None:
+def _single(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names: Mapping[str, str]) -> Draw | None:
     given = [key for key in ("in_", "is_", "one_of") if getattr(entry, key) is not None]
     if len(given) != 1:
         problems.add(path, f"draw {name}: expected exactly one of in, is, one_of")

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from aclnn_cts.core.dtypes import DTYPES, JUDGED_INPUTS, JUDGED_OUTPUTS
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.model import Parameter
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import PRECISION_SECTIONS, OperatorModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 
 def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Sequence[Parameter]) -> None:
@@ -28,7 +28,7 @@ def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Seque
                 )
 
 
-def _dtypes(model: OperatorModel, item: Parameter, parameters: Sequence[Parameter]) -> Iterator[tuple[Path, str]]:
+def _dtypes(model: OperatorModel, item: Parameter, parameters: Sequence[Parameter]) -> Iterator[tuple[YamlPath, str]]:
     """The dtypes that valid calls give a tensor, and where each stands in the file."""
     number = parameters.index(item)
     earlier = {other.name: other for other in parameters[:number]}
@@ -81,7 +81,7 @@ def check_precision(model: OperatorModel, problems: Problems, parameters: Sequen
 
 
 def _check_selector(
-    given: Sequence[str] | None, known: Sequence[str], path: Path, problems: Problems, what: str
+    given: Sequence[str] | None, known: Sequence[str], path: YamlPath, problems: Problems, what: str
 ) -> None:
     if given is None:
         return

@@ -14,6 +14,7 @@ from aclnn_cts.speclang.model import Draw, Modes, Parameter
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
 from aclnn_cts.speclang.shape import INDEX, compile_shape
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 _POINTERS = {
     "aclTensor": "tensor",
@@ -144,7 +145,7 @@ def build_parameters(
 def _recipe_parameter(
     key: str,
     value: object,
-    path: tuple[str | int, ...],
+    path: YamlPath,
     kinds: Mapping[str, str],
     problems: Problems,
 ) -> Any:  # noqa: ANN401 - a compiled expression, or the value

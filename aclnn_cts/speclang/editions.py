@@ -14,8 +14,8 @@ import yaml
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.written_rules import unrolled
-from aclnn_cts.speclang.yaml_file import Path_, YamlFile, is_plain, read_yaml
+from aclnn_cts.speclang.placeholders import unrolled
+from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath, is_plain, read_yaml
 
 _FOLDER = "editions"
 _BY = {"parameters": ("name",), "constraints": ("id",), "draws": ("name", "run")}
@@ -89,8 +89,8 @@ class _Merge:
     base: YamlFile
     change: YamlFile
     content: dict[str, Any] = field(default_factory=dict)
-    lines: dict[Path_, int] = field(default_factory=dict)
-    names: dict[Path_, str] = field(default_factory=dict)
+    lines: dict[YamlPath, int] = field(default_factory=dict)
+    names: dict[YamlPath, str] = field(default_factory=dict)
 
     def run(self) -> None:
         """Merge the files. Raises UsageError where a change names nothing."""
@@ -154,8 +154,8 @@ class _Merge:
         made: list[object] = []
         entries = old if isinstance(old, list) else []
         for place, entry in enumerate(new):
-            source: Path_ = ("clauses", section, place)
-            target: Path_ = ("clauses", section, len(made))
+            source: YamlPath = ("clauses", section, place)
+            target: YamlPath = ("clauses", section, len(made))
             number = entry.get("base") if isinstance(entry, dict) else entry
             if not isinstance(number, int) or isinstance(number, bool):
                 made.append(self._copied(self.change, source, target))
@@ -173,14 +173,14 @@ class _Merge:
             made.append(kept)
         return made
 
-    def _copied(self, file: YamlFile, source: Path_, target: Path_) -> Any:  # noqa: ANN401 - any value
+    def _copied(self, file: YamlFile, source: YamlPath, target: YamlPath) -> Any:  # noqa: ANN401 - any value
         """A value of a file, and the lines of it and of what is in it."""
         value: Any = file.content
         for step in source:
             value = value[step]
         return self._noted(file, value, source, target)
 
-    def _noted(self, file: YamlFile, value: object, source: Path_, target: Path_) -> object:
+    def _noted(self, file: YamlFile, value: object, source: YamlPath, target: YamlPath) -> object:
         self.lines[target] = file.line(source)
         if file is self.base:
             self.names[target] = file.name

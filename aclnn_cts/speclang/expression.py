@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -38,16 +38,20 @@ class Node:
     value: Any = None
     operands: tuple[Node, ...] = ()
 
+    def walk(self) -> Iterator[Node]:
+        """The node and all within it, as they stand in the text."""
+        yield self
+        for operand in self.operands:
+            yield from operand.walk()
+
     def names(self) -> frozenset[str]:
         """Every name that the expression reads."""
-        inner: frozenset[str] = frozenset().union(*(operand.names() for operand in self.operands))
-        return inner | {self.value} if self.kind == "name" else inner
+        return frozenset(node.value for node in self.walk() if node.kind == "name")
 
     def contents_read(self) -> frozenset[str]:
         """The tensors whose contents the expression reads."""
-        inner: frozenset[str] = frozenset().union(*(operand.contents_read() for operand in self.operands))
-        reads = self.kind == "call" and self.value in CONTENTS
-        return inner | self.operands[0].names() if reads else inner
+        calls = (node for node in self.walk() if node.kind == "call" and node.value in CONTENTS)
+        return frozenset().union(*(node.operands[0].names() for node in calls))
 
 
 def _shape(value: Value) -> tuple[int, ...]:

@@ -117,16 +117,7 @@ def _compiled(text: str) -> Compiled:
 
 def _names(text: str) -> tuple[str, ...]:
     """The parameters that an expression reads, in their order."""
-    found: dict[str, None] = {}
-
-    def gather(node: Any) -> None:  # noqa: ANN401 - a node
-        if node.kind == "name":
-            found[node.value] = None
-        for operand in node.operands:
-            gather(operand)
-
-    gather(parse(text))
-    return tuple(found)
+    return tuple(dict.fromkeys(node.value for node in parse(text).walk() if node.kind == "name"))
 
 
 def relations(spec: Spec, product: str) -> tuple[Relation, ...]:

@@ -15,7 +15,7 @@ from aclnn_cts.speclang.expression import Compiled, Node, compile_node
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
 from aclnn_cts.speclang.operand_kinds import misread, misread_shape
 from aclnn_cts.speclang.shape import ShapeExpression, parse_shape
-from aclnn_cts.speclang.yaml_file import YamlFile
+from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
 _ECHO = 60
 _RENAMED = {"promise": "check", "promises": "checks"}
@@ -39,7 +39,7 @@ class Problems:
 
     file: YamlFile
     messages: dict[str, None] = field(default_factory=dict)
-    open: dict[tuple[str | int, ...], str] = field(default_factory=dict)
+    open: dict[YamlPath, str] = field(default_factory=dict)
     """Places of a draft that a person has to settle, and what to read: a mistake there is none yet."""
 
     @property
@@ -59,7 +59,7 @@ class Problems:
     def leave_open(self, number: int, at: str, read: Sequence[str], names: Sequence[str]) -> None:
         """Record entry `number` of `open`: a place, by the parameters' names, and what to read for it."""
         section, *rest = at.split(".")
-        place: tuple[str | int, ...] = (section, *rest)
+        place: YamlPath = (section, *rest)
         if section == "parameters" and rest and self.known(rest[0], names, ("open", number, "at"), "parameter"):
             place = (section, list(names).index(rest[0]), *rest[1:])
         advice = f"; read {', '.join(read)}" if read else ""

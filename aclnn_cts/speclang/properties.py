@@ -10,11 +10,11 @@ from typing import Any
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.printable import either, shown
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.kinds_promotion import PROMOTE
 from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Implied:
     """The constraints of one file so far, and where each comes from."""
 
     constraints: list[dict[str, Any]] = field(default_factory=list)
-    origins: list[Path] = field(default_factory=list)
+    origins: list[YamlPath] = field(default_factory=list)
     grouped: set[str] = field(default_factory=set)
     """Ids of those whose group is written, or written to be none."""
 
@@ -119,7 +119,7 @@ def imply(
         for number, item in enumerate(parameters):
             places = range(len(tiers[number].get(key, ())))
             is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
-            paths: list[Path] = [("parameters", number, key, *((place,) if is_list else ())) for place in places]
+            paths: list[YamlPath] = [("parameters", number, key, *((place,) if is_list else ())) for place in places]
             entries = tiers[number].get(key, ())
             needed = item.get("present")
             if isinstance(item.get("optional"), str):
@@ -134,7 +134,7 @@ def _add(
     name: str,
     key: str,
     tiers: Sequence[Mapping[str, Any]],
-    paths: Sequence[Path],
+    paths: Sequence[YamlPath],
     replaced: frozenset[str],
     problems: Problems,
     *,
@@ -189,7 +189,7 @@ def _root(name: str, followed: Mapping[str, Any]) -> str:
 
 
 def _tiers(
-    key: str, item: Mapping[str, Any], defaults: Mapping[str, Any], path: Path, problems: Problems
+    key: str, item: Mapping[str, Any], defaults: Mapping[str, Any], path: YamlPath, problems: Problems
 ) -> list[dict[str, Any]]:
     """What a property says, from the widest to the narrowest: the parameter's words over the defaults of the file."""
     common = _entries(key, defaults[key], ("defaults", key), problems) if key in defaults else []
@@ -237,14 +237,14 @@ def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
     return {**{key: value for key, value in common.items() if key not in check}, **own}
 
 
-def _entries(key: str, value: object, path: Path, problems: Problems) -> list[dict[str, Any]]:
+def _entries(key: str, value: object, path: YamlPath, problems: Problems) -> list[dict[str, Any]]:
     """A property as mappings: it is written as a value, a mapping, a list of mappings, or a word for a check."""
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
         return [_entry(key, entry, (*path, number), problems) for number, entry in enumerate(value)]
     return [_entry(key, value, path, problems)]
 
 
-def _entry(key: str, value: object, path: Path, problems: Problems) -> dict[str, Any]:
+def _entry(key: str, value: object, path: YamlPath, problems: Problems) -> dict[str, Any]:
     if isinstance(value, dict) and (_KEYS & set(value) or key not in ("dtypes", "layouts")):
         keys = {*_KEYS, "in"} if key == "promotes_with" else _KEYS
         for name in value:
@@ -273,7 +273,7 @@ def _check(word: str) -> dict[str, Any]:
     return {"strength": word} if word in _STRENGTHS else {"status": word}
 
 
-def _value(key: str, value: object, path: Path, problems: Problems) -> object:
+def _value(key: str, value: object, path: YamlPath, problems: Problems) -> object:
     if key == "rank" and isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
     if key in _NAMING and not isinstance(value, str):
@@ -288,7 +288,7 @@ def _constraint(
     tier: Mapping[str, Any],
     earlier: Sequence[str],
     implied: Implied,
-    path: Path,
+    path: YamlPath,
     problems: Problems,
 ) -> dict[str, Any]:
     """One tier as a constraint of the full form."""

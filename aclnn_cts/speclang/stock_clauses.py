@@ -8,12 +8,12 @@ from typing import Any
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.package import wording
 from aclnn_cts.speclang.placeholders import placed, placeholders, with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel, SentenceModel
 from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, listed, on_rule, titles
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 _Clause = dict[str, Any]
 _IMPLIED = "implied"
@@ -48,7 +48,7 @@ class StockClauses:
     constraints: Sequence[Rule]
     sentences: Sentences
 
-    def clauses(self, sections: Mapping[str, Sequence[object]]) -> Iterator[tuple[_Clause, Path]]:
+    def clauses(self, sections: Mapping[str, Sequence[object]]) -> Iterator[tuple[_Clause, YamlPath]]:
         """Every clause with its address, in the order of the document, and where it comes from."""
         known = self.sections()
         for section in sections:
@@ -61,7 +61,7 @@ class StockClauses:
                     number = self._number(clause.pop("at", number + 1), path)
                     yield {"at": f"{section}.{number}", **clause}, path
 
-    def _number(self, value: object, path: Path) -> int:
+    def _number(self, value: object, path: YamlPath) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
         self.problems.add(path, f"at: {shown(value)}; expected a number: the section is the key above")
@@ -75,10 +75,12 @@ class StockClauses:
         }
         return [section for head in _HEADS for section in names.get(head, [head])]
 
-    def _entries(self, section: str, given: Sequence[object] | None, named: set[str]) -> Iterator[tuple[object, Path]]:
+    def _entries(
+        self, section: str, given: Sequence[object] | None, named: set[str]
+    ) -> Iterator[tuple[object, YamlPath]]:
         """The entries of a section, with what it implies in the place of `implied`, or of the section."""
         for place, entry in enumerate([_IMPLIED] if given is None else given):
-            path: Path = ("clauses", section, place) if given is not None else ("parameters",)
+            path: YamlPath = ("clauses", section, place) if given is not None else ("parameters",)
             for word in self.implied(section, named) if entry == _IMPLIED else self._series(section, entry):
                 yield word, path
 
@@ -126,7 +128,7 @@ class StockClauses:
         codes = [rule for rule in own if rule["kind"] == "present" and rule["strength"] == "listed"]
         return [*words, *(rule["id"] for rule in own if rule not in codes and on_rule(rule, is_error=False))]
 
-    def said(self, section: str, entry: object, path: Path) -> Iterator[_Clause]:
+    def said(self, section: str, entry: object, path: YamlPath) -> Iterator[_Clause]:
         """One entry of a section: a word, rules, a word with other fields, or a clause of the spec's own."""
         fields = with_lists(entry) if isinstance(entry, dict) else {"say": entry}
         name = section.partition(".")[2]
@@ -150,7 +152,7 @@ class StockClauses:
             yield self._completed({**clause, **over}, path)
             fields.pop("at", None)
 
-    def _completed(self, clause: Mapping[str, Any], path: Path) -> _Clause:
+    def _completed(self, clause: Mapping[str, Any], path: YamlPath) -> _Clause:
         """A clause with its check where that follows, and words replaced by what they stand for."""
         made = dict(clause)
         if _OF_A_CHECK & made.keys() and not _ENCODINGS & made.keys():
@@ -164,7 +166,7 @@ class StockClauses:
             made["untestable"] = reasons[reason].model_dump()
         return made
 
-    def _stock(self, section: str, fields: dict[str, Any], path: Path) -> Iterator[_Clause]:
+    def _stock(self, section: str, fields: dict[str, Any], path: YamlPath) -> Iterator[_Clause]:
         """What a word, or rules, say in a section."""
         name = section.partition(".")[2]
         word = fields["say"]
@@ -191,7 +193,7 @@ class StockClauses:
         if all(found_rules):
             yield self._of_rules([rule for rules in found_rules for rule in rules], section, fields, path)
 
-    def _known(self, word: object, section: str, path: Path) -> list[Rule]:
+    def _known(self, word: object, section: str, path: YamlPath) -> list[Rule]:
         """The rules that a word names; a mistake where it names none."""
         name = section.partition(".")[2]
         if not (found := self._rules(word, name)):
@@ -213,7 +215,7 @@ class StockClauses:
         ids = [f"{item['name']}.{suffix}" for item in self.parameters if item["role"] in _ROLES[head]]
         return [rule for identifier in ids for rule in self.constraints if rule["id"] == identifier]
 
-    def _sentence(self, sentence: SentenceModel, name: str, fields: dict[str, Any], path: Path) -> _Clause:
+    def _sentence(self, sentence: SentenceModel, name: str, fields: dict[str, Any], path: YamlPath) -> _Clause:
         """A stock sentence with its placeholders filled; what fills them is taken from the fields of the entry."""
         written = sentence.model_dump(exclude={_IMPLIED}, exclude_defaults=True)
         made = {
@@ -321,7 +323,7 @@ class StockClauses:
             if whole:
                 yield {**self.sentences.takes("rows", [product]), "constraints": whole, "products": [product]}
 
-    def _of_rules(self, rules: Sequence[Rule], section: str, fields: Mapping[str, Any], path: Path) -> _Clause:
+    def _of_rules(self, rules: Sequence[Rule], section: str, fields: Mapping[str, Any], path: YamlPath) -> _Clause:
         """A clause on rules: where it is stated follows from them, and what it says where they are of one kind."""
         made: _Clause = {"constraints": [rule["id"] for rule in rules]}
         on = rules[0].get("products") or []

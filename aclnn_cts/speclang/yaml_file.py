@@ -19,7 +19,8 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import YAML_BYTES, YAML_DEPTH, YAML_ITEMS, read_outside
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 
-Path_: TypeAlias = tuple[str | int, ...]
+YamlPath: TypeAlias = tuple[str | int, ...]
+"""Where a value stands in a file."""
 _Event: TypeAlias = Any
 """PyYAML's events carry no types."""
 
@@ -43,15 +44,15 @@ class YamlFile:
     name: str
     text: str
     content: Any
-    lines: Mapping[Path_, int]
-    origins: Mapping[Path_, Path_] = field(default_factory=dict)
+    lines: Mapping[YamlPath, int]
+    origins: Mapping[YamlPath, YamlPath] = field(default_factory=dict)
     """Of content that was expanded: the path in the file from which the value at a path comes."""
     source: Any = None
     """Of content that was expanded: the values of the file."""
-    names: Mapping[Path_, str] = field(default_factory=dict)
+    names: Mapping[YamlPath, str] = field(default_factory=dict)
     """Of content that two files make: the other file's name, for the values that are its own."""
 
-    def written(self, path: Sequence[str | int]) -> Path_:
+    def written(self, path: Sequence[str | int]) -> YamlPath:
         """The path in the file of a path in the content: another one where the content was expanded."""
         place = tuple(path)
         for end in range(len(place), 0, -1):
@@ -67,7 +68,7 @@ class YamlFile:
         """`file:line` of a path."""
         return f"{self.names.get(self._nearest(path), self.name)}:{self.line(path)}"
 
-    def _nearest(self, path: Sequence[str | int]) -> Path_:
+    def _nearest(self, path: Sequence[str | int]) -> YamlPath:
         place = self.written(path)
         while place and place not in self.lines:
             place = place[:-1]
@@ -115,8 +116,8 @@ class _Builder:
     def __init__(self, name: str) -> None:
         self.name = name
         self.content: Any = None
-        self.lines: dict[Path_, int] = {}
-        self._open: list[tuple[Any, Path_]] = []
+        self.lines: dict[YamlPath, int] = {}
+        self._open: list[tuple[Any, YamlPath]] = []
         self._key: list[str | None] = []
         self._documents = 0
         self._items = 0
@@ -190,7 +191,7 @@ class _Builder:
             )
         return text
 
-    def _place(self, value: object, event: _Event) -> Path_:
+    def _place(self, value: object, event: _Event) -> YamlPath:
         line = event.start_mark.line + 1
         self._items += 1
         if self._items > YAML_ITEMS:
