@@ -88,8 +88,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
     for name, entry in model.tables.items():
         for product, dtypes in entry.items():
             problems.known(product, products, ("tables", name, product), "product")
-            for dtype in dtypes:
-                problems.known(dtype, DTYPES, ("tables", name, product), "dtype")
+            problems.all_known(dtypes, DTYPES, ("tables", name, product), "dtype")
     kinds = parameter_kinds(model, problems)
     modes = build_modes(model, problems, kinds)
     rows, row_parameters = build_rows(model, problems, kinds)
@@ -143,7 +142,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         row_parameters=row_parameters,
         precision=tuple(model.precision or ()),
         header=model.header,
-        atk=build_atk(model, problems, kinds) if model.atk is not None else None,
+        atk=build_atk(model.atk, problems, kinds) if model.atk is not None else None,
         open=tuple(place.at for place in model.open_),
         compiled=compile_constraints(constraints, products),
         pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPresent)),
@@ -156,16 +155,18 @@ def _constraints(model: OperatorModel, context: ConstraintContext, interface: In
     built: list[Constraint] = []
     seen: dict[str, None] = {}
     for number, entry in enumerate(model.constraints):
-        if entry.id in seen:
-            problems.add(("constraints", number, "id"), f"constraint {shown(entry.id)} stands twice; ids are unique")
+        problems.add_if(
+            entry.id in seen,
+            ("constraints", number, "id"),
+            f"constraint {shown(entry.id)} stands twice; ids are unique",
+        )
         seen[entry.id] = None
         constraint = build_constraint(entry, ("constraints", number), context)
         if constraint is not None:
             built.append(constraint)
     for number, entry in enumerate(model.constraints):
         for key in ("requires", "also"):
-            for named in getattr(entry, key):
-                problems.known(named, sorted(seen), ("constraints", number, key), "constraint")
+            problems.all_known(getattr(entry, key), sorted(seen), ("constraints", number, key), "constraint")
     shared = _interface_constraints(context, interface)
     ordered = in_evaluation_order((*built, *shared))
     if ordered is None:

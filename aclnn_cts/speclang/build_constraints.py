@@ -21,8 +21,7 @@ def build_constraint(model: ConstraintModel, path: YamlPath, context: Constraint
     if not problems.known(model.kind, KINDS, (*path, "kind"), "kind of constraint"):
         return None
     statuses = _statuses(model, path, context)
-    for product in model.products or ():
-        problems.known(product, context.products, (*path, "products"), "product")
+    problems.all_known(model.products or (), context.products, (*path, "products"), "product")
     places = [*context.draws, *context.kinds]
     for key, entries in (("breaks", model.breaks), ("limits", model.limits)):
         for number, entry in enumerate(entries):
@@ -83,18 +82,25 @@ def _assigned(value: object, path: YamlPath, names: Mapping[str, str], context: 
 
 def _statuses(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[str, ...]:
     names = [model.status] if isinstance(model.status, str) else list(model.status or ())
-    for name in names:
-        context.problems.known(name, (*STATUSES, ANY_ERROR), (*path, "status"), "status")
-    if model.strength == Strength.LISTED and not names:
-        context.problems.add(path, "status: missing; a listed constraint names the code that the document promises")
-    if model.strength == Strength.LIMIT and names not in ([], [ANY_ERROR]):
-        context.problems.add(
-            path, f"status: {names}; a limit names no code: leave it out, or {ANY_ERROR} where the document says error"
-        )
-    if model.strength == Strength.ACCURACY and names:
-        context.problems.add(
-            path, f"status: {names}; where accuracy alone is withdrawn, success is promised: leave it out"
-        )
-    if model.strength == Strength.OPEN and names:
-        context.problems.add(path, f"status: {names}; an open constraint promises none: leave it out")
+    context.problems.all_known(names, (*STATUSES, ANY_ERROR), (*path, "status"), "status")
+    context.problems.add_if(
+        model.strength == Strength.LISTED and not names,
+        path,
+        "status: missing; a listed constraint names the code that the document promises",
+    )
+    context.problems.add_if(
+        model.strength == Strength.LIMIT and names not in ([], [ANY_ERROR]),
+        path,
+        f"status: {names}; a limit names no code: leave it out, or {ANY_ERROR} where the document says error",
+    )
+    context.problems.add_if(
+        model.strength == Strength.ACCURACY and names,
+        path,
+        f"status: {names}; where accuracy alone is withdrawn, success is promised: leave it out",
+    )
+    context.problems.add_if(
+        model.strength == Strength.OPEN and names,
+        path,
+        f"status: {names}; an open constraint promises none: leave it out",
+    )
     return tuple(names)

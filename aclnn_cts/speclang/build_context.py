@@ -53,9 +53,8 @@ def product_table(
         if not isinstance(names, (list, tuple)):
             context.problems.add(path, f"{shown(names)}; expected a list of {what}s")
             continue
-        for name in names:
-            context.problems.known(str(name), known, path, what)
         table[product] = tuple(str(name) for name in names)
+        context.problems.all_known(table[product], known, path, what)
     return table
 
 
@@ -69,7 +68,6 @@ def rank_table(value: object, path: YamlPath, problems: Problems) -> dict[int, t
         if not (str(rank).isdecimal() and isinstance(names, list)):
             problems.add(path, f"{shown(rank)}: {shown(names)}; expected a number of dimensions and a list of formats")
             continue
-        for name in names:
-            problems.known(name, FORMATS, (*path, rank), "format")
+        problems.all_known(names, FORMATS, (*path, rank), "format")
         table[int(rank)] = tuple(names)
     return table

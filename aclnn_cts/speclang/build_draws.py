@@ -25,8 +25,7 @@ def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
         if name is None or (entry.name is not None and entry.run is not None):
             problems.add(path, "a draw has either `name` or `run`; give one")
             continue
-        if name in earlier:
-            problems.add(path, f"draw {shown(name)} stands twice; keep one")
+        problems.add_if(name in earlier, path, f"draw {shown(name)} stands twice; keep one")
         draw = (
             _run(name, entry, path, problems, earlier)
             if entry.run is not None
@@ -47,8 +46,9 @@ def _bounds(
 ) -> tuple[Evaluator, Evaluator]:
     low, high = bounds
     for bound in bounds:
-        if isinstance(bound, float):
-            problems.add(path, f"{bound}; expected an integer, or an expression that gives one")
+        problems.add_if(
+            isinstance(bound, float), path, f"{bound}; expected an integer, or an expression that gives one"
+        )
     return (
         problems.expression(low if low is not None else -UNBOUNDED, path, names),
         problems.expression(high if high is not None else UNBOUNDED, path, names),
@@ -61,8 +61,7 @@ def _run(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names:
         return None
     low, high = _bounds(entry.length, (*path, "length"), problems, names)
     given = [key for key in ("numel", "total", "broadcasts_with") if getattr(entry, key) is not None]
-    if len(given) > 1:
-        problems.add(path, f"run {name}: expected at most one of {', '.join(given)}")
+    problems.add_if(len(given) > 1, path, f"run {name}: expected at most one of {', '.join(given)}")
     if entry.numel is not None:
         return Draw(
             name=name,
@@ -74,8 +73,11 @@ def _run(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names:
     if entry.total is not None:
         sizes = _bounds(entry.sizes or [0, None], (*path, "sizes"), problems, names)
         whole = problems.expression(entry.total, (*path, "total"), names)
-        if entry.sizes is not None and entry.sizes[1] is not None:
-            problems.add((*path, "sizes"), f"run {name}: sizes with a total have no upper bound; write [LEAST, null]")
+        problems.add_if(
+            entry.sizes is not None and entry.sizes[1] is not None,
+            (*path, "sizes"),
+            f"run {name}: sizes with a total have no upper bound; write [LEAST, null]",
+        )
         return Draw(name=name, kind="partition", low=low, high=high, value=whole, sizes=sizes)
     sizes = _bounds(entry.sizes or [1, None], (*path, "sizes"), problems, names)
     if entry.broadcasts_with is not None:

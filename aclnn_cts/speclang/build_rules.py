@@ -53,11 +53,9 @@ def _of(model: ConstraintModel, path: YamlPath, context: ConstraintContext, *kin
         return next(iter(context.kinds), "")
     if context.problems.known(model.of, context.kinds, (*path, "of"), "parameter") and kinds:
         kind = context.kinds[model.of]
-        if kind not in kinds:
-            context.problems.add(
-                (*path, "of"),
-                f"{model.of} is of kind {kind}; {model.kind} takes {either(kinds)}",
-            )
+        context.problems.add_if(
+            kind not in kinds, (*path, "of"), f"{model.of} is of kind {kind}; {model.kind} takes {either(kinds)}"
+        )
     return model.of
 
 
@@ -65,8 +63,7 @@ def _other(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -
     if model.as_ is None:
         context.problems.add(path, f"as: missing; {model.kind} compares with another parameter")
         return next(iter(context.kinds), "")
-    for name in model.as_.split(" or "):
-        context.problems.known(name, context.kinds, (*path, "as"), "parameter")
+    context.problems.all_known(model.as_.split(" or "), context.kinds, (*path, "as"), "parameter")
     return model.as_
 
 
@@ -120,8 +117,7 @@ def _layout(model: ConstraintModel, path: YamlPath, context: ConstraintContext) 
 
 
 def _rows(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
-    if context.rows is None:
-        context.problems.add(path, "dtype_rows needs the top-level table `rows`; add it")
+    context.problems.add_if(context.rows is None, path, "dtype_rows needs the top-level table `rows`; add it")
     return DtypeRows(parameters=context.row_parameters, rows=context.rows or {})
 
 
@@ -140,8 +136,7 @@ def _rank(model: ConstraintModel, path: YamlPath, context: ConstraintContext) ->
 def _length(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if isinstance(model.of, str) and context.kinds.get(model.of) == "tensor_list":
         text = model.is_ if model.is_ is not None else 0
-        if model.is_ is None:
-            context.problems.add(path, "is: missing; say how many tensors the list has")
+        context.problems.add_if(model.is_ is None, path, "is: missing; say how many tensors the list has")
         node = context.problems.node(text, (*path, "is"), context.kinds)
         return ListLength(model.of, str(text) if node is not None else "0")
     low, high = _integers(model, path, context) if model.in_ is not None else (model.is_, model.is_)
@@ -171,8 +166,9 @@ def _dims(model: ConstraintModel, path: YamlPath, context: ConstraintContext) ->
 
 def _shape(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     text = model.is_ if isinstance(model.is_, str) else "[]"
-    if not isinstance(model.is_, str):
-        context.problems.add(path, f"is: {shown(model.is_)}; expected a shape expression such as '[*input]'")
+    context.problems.add_if(
+        not isinstance(model.is_, str), path, f"is: {shown(model.is_)}; expected a shape expression such as '[*input]'"
+    )
     return ShapeIs(
         of=_of(model, path, context, "tensor", "int_array"),
         shape=context.problems.shape(text, (*path, "is"), context.kinds),
@@ -184,8 +180,7 @@ def _broadcast(model: ConstraintModel, path: YamlPath, context: ConstraintContex
 
 
 def _size(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
-    if model.axis is None or model.is_ is None:
-        context.problems.add(path, "size needs `axis` and `is`; add them")
+    context.problems.add_if(model.axis is None or model.is_ is None, path, "size needs `axis` and `is`; add them")
     node = context.problems.node(model.is_ if model.is_ is not None else 0, (*path, "is"), context.kinds)
     text = str(model.is_) if node is not None else "0"
     return SizeIs(of=_of(model, path, context, "tensor", "int_array"), axis=model.axis or 0, text=text)
@@ -204,12 +199,10 @@ def _range(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -
 
 def _holds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     text = model.that or "true"
-    if model.that is None:
-        context.problems.add(path, "holds needs `that`: a predicate over the arguments")
+    context.problems.add_if(model.that is None, path, "holds needs `that`: a predicate over the arguments")
     if context.problems.node(text, (*path, "that"), context.kinds) is None:
         text = "true"
-    if not model.breaks:
-        context.problems.add(path, "holds needs `breaks`: assignments to draws that break it")
+    context.problems.add_if(not model.breaks, path, "holds needs `breaks`: assignments to draws that break it")
     return Holds(text)
 
 
@@ -218,8 +211,7 @@ def _finite(model: ConstraintModel, path: YamlPath, context: ConstraintContext) 
     if not isinstance(names, list):
         context.problems.add(path, f"of: {shown(model.of)}; expected a list of parameters")
         names = []
-    for name in names:
-        context.problems.known(name, context.kinds, (*path, "of"), "parameter")
+    context.problems.all_known(names, context.kinds, (*path, "of"), "parameter")
     return Finite(tuple(names))
 
 
@@ -234,8 +226,9 @@ def _beside(
     """A tensor, and the one or the several that it is held against; `test` is an expression that reads both."""
     of = _of(model, path, context, "tensor")
     text = model.as_ or of
-    if model.as_ is None:
-        context.problems.add(path, f"as: missing; {model.kind} compares with a tensor, or with {several}")
+    context.problems.add_if(
+        model.as_ is None, path, f"as: missing; {model.kind} compares with a tensor, or with {several}"
+    )
     node = context.problems.node(test.format(of, text), (*path, "as"), context.kinds)
     return of, text if node is not None else of
 
@@ -257,8 +250,11 @@ def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContex
     else:
         context.problems.known(structure, STRUCTURES, (*path, "as"), "structure")
     number = model.is_
-    if number is None and structure != "permutation":
-        context.problems.add(path, f"is: missing; say what the lengths of {structure} add up to")
+    context.problems.add_if(
+        number is None and structure != "permutation",
+        path,
+        f"is: missing; say what the lengths of {structure} add up to",
+    )
     node = context.problems.node(0 if number is None else number, (*path, "is"), context.kinds)
     least = 0
     if model.in_ is not None:

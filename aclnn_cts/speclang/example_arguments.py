@@ -73,6 +73,5 @@ def _values(text: str, count: int, path: YamlPath, problems: Problems) -> list[i
     else:
         problems.add(path, f"{shown(text)}; expected LOW..HIGH, a number, or numbers with commas between them")
         return []
-    if len(values) != count:
-        problems.add(path, f"{len(values)} values; the shape has {count}")
+    problems.add_if(len(values) != count, path, f"{len(values)} values; the shape has {count}")
     return values

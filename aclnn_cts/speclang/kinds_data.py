@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case, Data, Tensor, owner, tensors_in
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import Compiled, compile_node
-from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words
+from aclnn_cts.speclang.expression import Compiled
+from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -74,7 +74,7 @@ def _given(value: object) -> tuple[Tensor, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Finite(NoLimits):
+class Finite(Rule):
     """The inputs named hold no inf and no nan."""
 
     of: tuple[str, ...]
@@ -98,10 +98,9 @@ class Finite(NoLimits):
 
 
 @dataclass(frozen=True, slots=True)
-class Elements(NoLimits):
+class Elements(ParameterRule):
     """Every element of a tensor lies in a range; a bound may be None."""
 
-    of: str
     low: str | int | None
     high: str | int | None
 
@@ -149,4 +148,4 @@ class Elements(NoLimits):
 
 def _bound(value: str | int | None, none: float) -> Compiled:
     """A bound over the arguments of a call."""
-    return (lambda _arguments, _target: none) if value is None else compile_node(parse(value))
+    return (lambda _arguments, _target: none) if value is None else compiled(value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words, tensor_of
+from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words, tensor_of
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -55,10 +55,9 @@ _CHINESE = {"dtype": "数据类型", "format": "数据格式"}
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(NoLimits):
+class Listed(ParameterRule):
     """The dtype or format is in the product's list."""
 
-    of: str
     what: str
     """`dtype` or `format`, as tensors name it; parameters name their lists by its plural."""
     table: Mapping[str, tuple[str, ...]]
@@ -93,10 +92,9 @@ class Listed(NoLimits):
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutIn(NoLimits):
+class LayoutIn(ParameterRule):
     """The format is one of those for the tensor's number of dimensions. Of a number without formats it says nothing."""
 
-    of: str
     table: Mapping[int, tuple[str, ...]]
 
     @property
@@ -121,10 +119,9 @@ class LayoutIn(NoLimits):
 
 
 @dataclass(frozen=True, slots=True)
-class SameDtype(NoLimits):
+class SameDtype(ParameterRule):
     """Two dtypes are equal."""
 
-    of: str
     others: tuple[str, ...]
     """The first that is given counts."""
 
@@ -168,7 +165,7 @@ def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class DtypeRows(NoLimits):
+class DtypeRows(Rule):
     """The dtypes of several parameters stand in one row of the product's table."""
 
     parameters: tuple[str, ...]
@@ -207,7 +204,7 @@ class DtypeRows(NoLimits):
 
 
 @dataclass(frozen=True, slots=True)
-class ModeSupported(NoLimits):
+class ModeSupported(Rule):
     """The compute mode is one that the document does not reject for the product and dtype."""
 
     attribute: str
@@ -251,10 +248,9 @@ class ModeSupported(NoLimits):
 
 
 @dataclass(frozen=True, slots=True)
-class SameFormat(NoLimits):
+class SameFormat(ParameterRule):
     """Two formats are equal."""
 
-    of: str
     other: str
 
     @property

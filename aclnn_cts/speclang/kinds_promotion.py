@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case, Scalar, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
-from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words, tensor_of
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.expression_parser import compiled, parse
+from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words, tensor_of
 from aclnn_cts.speclang.kinds_dtype import OTHER_DTYPES
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ PROMOTE = "promote("
 
 
 @dataclass(frozen=True, slots=True)
-class Relation(NoLimits):
+class Relation(ParameterRule):
     """A rule on the dtype of `of` and on those that an expression reads; each kind has its own test."""
 
-    of: str
     other: str
     """A tensor or scalar, or `promote(a, b)`."""
 
@@ -62,7 +61,7 @@ class Promotes(Relation):
 
     @property
     def test(self) -> Test:
-        promote, table = _compiled(f"promote({self.other}, {self.of})"), self.table
+        promote, table = compiled(f"promote({self.other}, {self.of})"), self.table
         names = self.operands
 
         def promotes(arguments: Mapping[str, Any], target: Target) -> bool:
@@ -90,7 +89,7 @@ class CastFrom(Relation):
 
     @property
     def test(self) -> Test:
-        return _compiled(f"castable({self.other}, {self.of})")
+        return compiled(f"castable({self.other}, {self.of})")
 
     def describe(self, product: str) -> Words:
         return Words(
@@ -105,14 +104,10 @@ class SameAsPromoted(Relation):
 
     @property
     def test(self) -> Test:
-        return _compiled(f"dtype({self.of}) == {self.other}")
+        return compiled(f"dtype({self.of}) == {self.other}")
 
     def describe(self, product: str) -> Words:
         return Words(f"dtype of {self.of} equals {self.other}", f"{self.of} 的数据类型等于 {self.other}")
-
-
-def _compiled(text: str) -> Compiled:
-    return compile_node(parse(text))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words, tensor_of
+from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words, tensor_of
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -20,8 +20,8 @@ It drops more of them silently and keeps their count all the same: undefined, so
 
 
 @dataclass(frozen=True, slots=True)
-class _Pointer(NoLimits):
-    of: str
+class _Pointer(ParameterRule):
+    """A pointer is not null."""
 
     def describe(self, product: str) -> Words:
         return Words(f"{self.of} is not a null pointer", f"{self.of} 不是空指针")
@@ -53,10 +53,9 @@ class CallPresent(_Pointer):
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(ParameterRule):
     """The number of dimensions lies in a range."""
 
-    of: str
     low: int
     high: int
 
@@ -87,10 +86,8 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
-class Contiguous(NoLimits):
+class Contiguous(ParameterRule):
     """The tensor is contiguous."""
-
-    of: str
 
     @property
     def test(self) -> Test:
@@ -105,10 +102,8 @@ class Contiguous(NoLimits):
 
 
 @dataclass(frozen=True, slots=True)
-class NotEmpty(NoLimits):
+class NotEmpty(ParameterRule):
     """No dimension is 0."""
-
-    of: str
 
     @property
     def test(self) -> Test:

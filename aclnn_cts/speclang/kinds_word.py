@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, Words
+from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
 
 @dataclass(frozen=True, slots=True)
-class WordIn(NoLimits):
+class WordIn(ParameterRule):
     """The text is one of the words, letter by letter."""
 
-    of: str
     words: tuple[str, ...]
 
     @property

@@ -52,6 +52,11 @@ class Problems:
         if not self.is_full and not self._is_open(path):
             self.messages[f"{self.file.at(path)}: {message}"] = None
 
+    def add_if(self, wrong: object, path: Sequence[str | int], message: str) -> None:
+        """Record a mistake where something is wrong."""
+        if wrong:
+            self.add(path, message)
+
     def _is_open(self, path: Sequence[str | int]) -> bool:
         written = tuple(self.file.written(path)) if self.open else ()
         return any(written[: len(place)] == place for place in self.open)
@@ -109,6 +114,21 @@ class Problems:
         self.add(path, f"unknown {what} {shown(word)}; {known}")
         return False
 
+    def all_known(
+        self,
+        words: Iterable[str],
+        names: Iterable[str],
+        path: Sequence[str | int],
+        what: str,
+        *,
+        numbered: bool = False,
+    ) -> bool:
+        """Whether all words are among `names`; a mistake for each that is not, in its place where they are numbered."""
+        options, found = list(names), True
+        for number, word in enumerate(words):
+            found = self.known(word, options, (*path, number) if numbered else path, what) and found
+        return found
+
     def node(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Node | None:
         """Parse an expression and check its names, and what they are where `names` maps them to their kinds."""
         if not isinstance(text, (str, int, float)):
@@ -126,13 +146,7 @@ class Problems:
                 "waiver can; use shapes, dtypes and attributes",
             )
             return None
-        options = list(names)
-        ok = all(
-            [
-                self.known(name, options, path, f"name in the expression {shown(str(text))}:")
-                for name in sorted(node.names())
-            ]
-        )
+        ok = self.all_known(sorted(node.names()), names, path, f"name in the expression {shown(str(text))}:")
         # A name alone is read as the operand of an expression is.
         if (
             ok
@@ -155,10 +169,7 @@ class Problems:
         except ExpressionError as error:
             self.add(path, str(error))
             return ShapeExpression(text=text, items=())
-        options = list(names)
-        ok = all(
-            [self.known(name, options, path, f"name in the shape {shown(text)}:") for name in sorted(shape.names())]
-        )
+        ok = self.all_known(sorted(shape.names()), names, path, f"name in the shape {shown(text)}:")
         if ok and isinstance(names, Mapping) and (message := misread_shape(shape, names)) is not None:
             self.add(path, f"{shown(text)}: {message}")
             ok = False

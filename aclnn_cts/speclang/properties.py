@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,44 +117,38 @@ def imply(
         drawn.append(_parameter(item, kind, found))
     for key in PROPERTIES:
         for number, item in enumerate(parameters):
-            places = range(len(tiers[number].get(key, ())))
-            is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
-            paths: list[YamlPath] = [("parameters", number, key, *((place,) if is_list else ())) for place in places]
-            entries = tiers[number].get(key, ())
-            needed = item.get("present")
-            if isinstance(item.get("optional"), str):
-                needed = f"not ({item['optional']})"
-            _add(implied, str(item["name"]), key, entries, paths, replaced, problems, needed=needed)
+            made = _made(item, key, tiers[number].get(key, ()), ("parameters", number, key), implied, problems)
+            for where, constraint in made:
+                if constraint["id"] not in replaced:
+                    implied.constraints.append(constraint)
+                    implied.origins.append(where)
     _group_what_breaks_together(implied)
     return drawn, implied
 
 
-def _add(
-    implied: Implied,
-    name: str,
+def _made(
+    item: Mapping[str, Any],
     key: str,
     tiers: Sequence[Mapping[str, Any]],
-    paths: Sequence[YamlPath],
-    replaced: frozenset[str],
+    path: YamlPath,
+    implied: Implied,
     problems: Problems,
-    *,
-    needed: object = None,
-) -> None:
-    """Add the constraints of one property of one parameter, unless they are written out.
-
-    `needed` is the condition under which an output is computed, or an input may not be left out.
-    """
+) -> Iterator[tuple[YamlPath, dict[str, Any]]]:
+    """The constraints of one property of one parameter, and where each is written."""
     earlier: list[str] = []
-    for tier, path in zip(tiers, paths, strict=True):
-        made = _constraint(name, PROPERTIES[key], tier, earlier, implied, path, problems)
+    is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
+    optional = item.get("optional")
+    # The condition under which an output is computed, or an input may not be left out.
+    needed = f"not ({optional})" if isinstance(optional, str) else item.get("present")
+    for place, tier in enumerate(tiers):
+        where = (*path, place) if is_list else path
+        made = _constraint(str(item["name"]), PROPERTIES[key], tier, earlier, implied, where, problems)
         if key == "null" and needed is not None and made.setdefault("when", needed) == _ALWAYS:
             del made["when"]
         earlier.append(made["id"])
         if "group" in tier:
             implied.grouped.add(made["id"])
-        if made["id"] not in replaced:
-            implied.constraints.append(made)
-            implied.origins.append(path)
+        yield where, made
 
 
 def _group_what_breaks_together(implied: Implied) -> None:
@@ -295,8 +289,7 @@ def _constraint(
     rest = with_lists({key: value for key, value in tier.items() if key not in ("id", "is", "strength", _NONE)})
     made: dict[str, Any] = {"id": f"{name}.{tier.get('id', entry.suffix)}", "kind": entry.kind, "of": name}
     if entry.value is not None:
-        if "is" not in tier:
-            problems.add(path, f"{name}: no value; add `is`")
+        problems.add_if("is" not in tier, path, f"{name}: no value; add `is`")
         value = tier.get("is", "")
         key = "in" if entry.kind == "length" and isinstance(value, list) else entry.value
         made[key] = f"[*{value}]" if entry.kind == "shape" else value

@@ -12,7 +12,7 @@ from aclnn_cts.speclang.package import wording
 from aclnn_cts.speclang.placeholders import placed, placeholders, with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel, SentenceModel
-from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, listed, on_rule, titles
+from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, Taken, listed, on_rule, titles
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 _Clause = dict[str, Any]
@@ -184,7 +184,7 @@ class StockClauses:
                 yield {**(self._of_rules(on, section, sentence, path) if on else {}), **sentence}
                 return
             if section == "products" and word in self.content["products"]:
-                yield {**self.sentences.takes("product", [word]), "check": "runs", "products": [word]}
+                yield {**self._takes("product", [word]), "check": "runs"}
                 return
             if (found := self._taken(names, word, _strings(fields.get("products")))) is not None:
                 yield from found
@@ -270,7 +270,10 @@ class StockClauses:
             everywhere = len(self.content["products"])
             return [self._format(names[0], name, on if len(on) < everywhere else None) for name, on in where.items()]
         if word == "words":
-            return self._words(names[0])
+            listed_words = self._listed(names[0], "word") or ()
+            return [
+                self._takes("word", None, f'{names[0]} == "{text}"', name=names[0], word=text) for text in listed_words
+            ]
         if word != "dtypes":
             return None
         lists = self._dtypes(names[0])
@@ -279,19 +282,20 @@ class StockClauses:
         stated = {product: row for product, row in lists.items() if not on or product in on}
         return [self._dtype(names, dtype, [product]) for product, row in stated.items() for dtype in row]
 
-    def _format(self, name: str, word: str, on: Sequence[str] | None) -> _Clause:
-        """The sentence on a format, on the products that list it."""
-        texts = self.sentences.takes("format", on or (), name=name, format=word)
-        clause = {**texts, "check": "values", "when": f"format({name}) == {word}"}
-        return {**clause, "products": list(on)} if on else clause
+    def _takes(
+        self, what: Taken, on: Sequence[str] | None, when: str | None = None, **fields: str | tuple[str, ...]
+    ) -> _Clause:
+        """The sentence on what valid calls take, on the products that list it; values show it in calls that do."""
+        clause = {**self.sentences.takes(what, on or (), **fields), **({"products": list(on)} if on else {})}
+        return clause if when is None else {**clause, "check": "values", "when": when}
 
-    def _words(self, name: str) -> list[_Clause]:
-        """One sentence for each word of a text."""
-        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == "word")
-        return [
-            {**self.sentences.takes("word", name=name, word=word), "check": "values", "when": f'{name} == "{word}"'}
-            for word in next(rules, ())
-        ]
+    def _format(self, name: str, word: str, on: Sequence[str] | None) -> _Clause:
+        return self._takes("format", on, f"format({name}) == {word}", name=name, format=word)
+
+    def _listed(self, name: str, kind: str) -> Any:  # noqa: ANN401 - a YAML value
+        """What the first rule of a kind on a parameter lists; None where there is none."""
+        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == kind)
+        return next(rules, None)
 
     def _dtype(self, names: Sequence[str], dtype: str, on: Sequence[str] | None) -> _Clause:
         """One dtype of a tensor, or of any of several, on the products that list it."""
@@ -299,13 +303,11 @@ class StockClauses:
             on = [product for product, row in self._dtypes(names[0]).items() if dtype in row]
             on = [] if len(on) == len(self.content["products"]) else on
         when = " or ".join(f"dtype({name}) == {dtype}" for name in names)
-        texts = self.sentences.takes("dtype", on, name=tuple(names), dtype=dtype)
-        return {**texts, "check": "values", "when": when, **({"products": list(on)} if on else {})}
+        return self._takes("dtype", on, when, name=tuple(names), dtype=dtype)
 
     def _dtypes(self, name: str) -> Mapping[str, Sequence[str]]:
         """The dtypes of a tensor by product, after its rule."""
-        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == "dtype")
-        return self.sentences.by_product(next(rules, None))
+        return self.sentences.by_product(self._listed(name, "dtype"))
 
     def _rows(self) -> Iterator[_Clause]:
         """One sentence for each product and row of `rows`, and one on all other rows."""
@@ -318,10 +320,9 @@ class StockClauses:
             for row in rows:
                 pairs = ", ".join(f"{name} {dtype}" for name, dtype in zip(names, row, strict=False))
                 when = " and ".join(f"dtype({names[place]}) == {row[place]}" for place in varying if place < len(names))
-                texts = self.sentences.takes("row", [product], row=pairs)
-                yield {**texts, "check": "values", "when": when, "products": [product]}
+                yield self._takes("row", [product], when, row=pairs)
             if whole:
-                yield {**self.sentences.takes("rows", [product]), "constraints": whole, "products": [product]}
+                yield {**self._takes("rows", [product]), "constraints": whole}
 
     def _of_rules(self, rules: Sequence[Rule], section: str, fields: Mapping[str, Any], path: YamlPath) -> _Clause:
         """A clause on rules: where it is stated follows from them, and what it says where they are of one kind."""
@@ -335,8 +336,9 @@ class StockClauses:
             return made
         stated = _strings(fields.get("products")) or made.get("products", ())
         texts = self.sentences.on_rules(rules, stated, is_error=section == "returns")
-        if texts is None:
-            self.problems.add(path, f"{', '.join(made['constraints'])}: no stock sentence; write en and zh")
+        self.problems.add_if(
+            texts is None, path, f"{', '.join(made['constraints'])}: no stock sentence; write en and zh"
+        )
         return {**made, **(texts or {})}
 
 
