@@ -171,7 +171,7 @@ class StockClauses:
         name = section.partition(".")[2]
         word = fields["say"]
         words = word if isinstance(word, list) and word else [word]
-        stock = wording().sections["params" if name in self.kinds else section] if self._has_words(section) else {}
+        stock = self._stock_words(section)
         names = _strings(fields.get("of")) or ([name] if name in self.kinds else [])
         if not isinstance(word, list):
             if not isinstance(word, str):
@@ -197,13 +197,13 @@ class StockClauses:
         """The rules that a word names; a mistake where it names none."""
         name = section.partition(".")[2]
         if not (found := self._rules(word, name)):
-            stock = wording().sections["params" if name in self.kinds else section] if self._has_words(section) else {}
-            known = [*stock, *(str(rule["id"]) for rule in self.constraints)]
+            known = [*self._stock_words(section), *(str(rule["id"]) for rule in self.constraints)]
             self.problems.known(str(word), known, path, f"word of the section {section}:")
         return found
 
-    def _has_words(self, section: str) -> bool:
-        return section.partition(".")[2] in self.kinds or section in wording().sections
+    def _stock_words(self, section: str) -> Mapping[str, SentenceModel]:
+        """The stock sentences of a section by their words."""
+        return wording().sections.get("params" if section.partition(".")[2] in self.kinds else section, {})
 
     def _rules(self, word: object, name: str) -> list[Rule]:
         """Rules by an id, without the name of the parameter in that parameter's section, or by a word for several."""
