@@ -68,6 +68,6 @@ def rank_table(value: object, path: YamlPath, problems: Problems) -> dict[int, t
         if not (str(rank).isdecimal() and isinstance(names, list)):
             problems.add(path, f"{shown(rank)}: {shown(names)}; expected a number of dimensions and a list of formats")
             continue
-        problems.all_known(names, FORMATS, (*path, rank), "format")
-        table[int(rank)] = tuple(names)
+        table[int(rank)] = tuple(map(str, names))
+        problems.all_known(table[int(rank)], FORMATS, (*path, rank), "format")
     return table

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -38,11 +38,12 @@ class Node:
     value: Any = None
     operands: tuple[Node, ...] = ()
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> list[Node]:
         """The node and all within it, as they stand in the text."""
-        yield self
+        found = [self]
         for operand in self.operands:
-            yield from operand.walk()
+            found += operand.walk()
+        return found
 
     def names(self) -> frozenset[str]:
         """Every name that the expression reads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,11 +105,11 @@ class Problems:
             else:
                 self.add(path, f"{place}: {shown(item.get('input'), _ECHO)}: {item['msg']}")
 
-    def known(self, word: str, names: Iterable[str], path: Sequence[str | int], what: str) -> bool:
+    def known(self, word: str, names: Collection[str], path: Sequence[str | int], what: str) -> bool:
         """Whether `word` is among `names`; a mistake where not."""
-        options = list(dict.fromkeys(names))
-        if word in options:
+        if word in names:
             return True
+        options = list(dict.fromkeys(names))
         known = f"expected any of {', '.join(options)}{nearest(word, options)}" if options else "none is known here"
         self.add(path, f"unknown {what} {shown(word)}; {known}")
         return False
@@ -117,19 +117,19 @@ class Problems:
     def all_known(
         self,
         words: Iterable[str],
-        names: Iterable[str],
+        names: Collection[str],
         path: Sequence[str | int],
         what: str,
         *,
         numbered: bool = False,
     ) -> bool:
         """Whether all words are among `names`; a mistake for each that is not, in its place where they are numbered."""
-        options, found = list(names), True
+        found = True
         for number, word in enumerate(words):
-            found = self.known(word, options, (*path, number) if numbered else path, what) and found
+            found = self.known(word, names, (*path, number) if numbered else path, what) and found
         return found
 
-    def node(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Node | None:
+    def node(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Node | None:
         """Parse an expression and check its names, and what they are where `names` maps them to their kinds."""
         if not isinstance(text, (str, int, float)):
             self.add(path, f"{shown(text)}; expected an expression or a number")
@@ -157,12 +157,12 @@ class Problems:
             return None
         return node if ok else None
 
-    def expression(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Compiled:
+    def expression(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Compiled:
         """Compile an expression; after a mistake, one that gives 0."""
         node = self.node(text, path, names)
         return compile_node(node) if node is not None else (lambda _arguments, _target: 0)
 
-    def shape(self, text: str, path: Sequence[str | int], names: Iterable[str]) -> ShapeExpression:
+    def shape(self, text: str, path: Sequence[str | int], names: Collection[str]) -> ShapeExpression:
         """Parse a shape expression and check its names; after a mistake, the shape of rank 0."""
         try:
             shape = parse_shape(text)
