@@ -362,7 +362,7 @@ class ShortExampleModel(_Strict):
     arguments: dict[StrictStr, Any]
 
 
-class _Common(_Strict):
+class CommonModel(_Strict):
     """What parameters have in common, in a spec in the short form and in a family of specs."""
 
     family: StrictStr | None = None
@@ -373,7 +373,7 @@ class _Common(_Strict):
     outputs: dict[StrictStr, Any] = {}
 
 
-class ShortOperatorModel(_Common, _OperatorFile):
+class ShortOperatorModel(CommonModel, _OperatorFile):
     """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
 
     document: ShortDocumentModel
@@ -387,7 +387,7 @@ class ShortOperatorModel(_Common, _OperatorFile):
     clauses: dict[StrictStr, list[Any]] = {}
 
 
-class FamilyModel(_Common):
+class FamilyModel(CommonModel):
     """`families/NAME.yaml`: what specs of one family have in common; `speclang.families` puts it in."""
 
     parameters: dict[StrictStr, dict[StrictStr, Any]] = {}
