@@ -326,7 +326,7 @@ _SHAPE = re.compile(r"(\[.*\])$")
 
 def _rule_text(item: Constraint, product: str) -> str:
     """The rule with its condition, expressions as code."""
-    text = item.rule.describe(product)
+    text = item.rule.describe(product).en
     rule = f"`{text}`" if isinstance(item.rule, Holds) else _SHAPE.sub(r"`\1`", text)
     return f"{rule} (when `{item.when_text}`)" if item.when_text is not None else rule
 

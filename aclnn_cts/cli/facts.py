@@ -19,7 +19,7 @@ def dtypes_of(spec: Spec, item: Parameter, product: str) -> tuple[str, ...]:
 
 def rule_text(constraint: Constraint, product: str) -> str:
     """The rule in words, with the condition under which it is stated."""
-    text = constraint.rule.describe(product)
+    text = constraint.rule.describe(product).en
     return f"{text} (when {constraint.when_text})" if constraint.when_text is not None else text
 
 

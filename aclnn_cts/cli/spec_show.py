@@ -163,7 +163,7 @@ def _constraint(item: Constraint, product: str) -> dict[str, Any]:
     return {
         "id": item.id,
         "kind": item.kind,
-        "rule": item.rule.describe(product),
+        "rule": item.rule.describe(product).en,
         "when": item.when_text,
         "strength": item.strength,
         "status": list(conforming(item)),

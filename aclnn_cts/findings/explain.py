@@ -104,7 +104,7 @@ def _rules(record: Record, spec: Spec, language: str) -> Iterator[str]:
     else:
         yield f"promised: {' or '.join(evaluation.statuses)} ({evaluation.strength})"
     for constraint in evaluation.broken:
-        yield f"  broken: {constraint.id}: {constraint.rule.describe(case.product)}"
+        yield f"  broken: {constraint.id}: {constraint.rule.describe(case.product).en}"
         for clause in spec.clauses:
             if constraint.id in clause.constraints:
                 yield f"    clause {clause.at}: {_wording(clause, language)}"

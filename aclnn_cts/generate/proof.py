@@ -50,7 +50,7 @@ def prove_spec(spec: Spec, file: YamlFile, *, drawings: int = DRAWINGS, seed: in
 def _stated(spec: Spec, product: str) -> str:
     """Everything that the answers depend on: products of which a spec says the same are asked about once."""
     rules = [
-        (item.id, item.rule.describe(product), item.when_text, item.strength, item.group, item.statuses)
+        (item.id, item.rule.describe(product).en, item.when_text, item.strength, item.group, item.statuses)
         for item in spec.constraints_for(product)
     ]
     tensors = [(item.name, item.dtypes.get(product), item.formats.get(product)) for item in spec.parameters]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.speclang.kinds_dtype import DtypeIn, FormatIn
+from aclnn_cts.speclang.kinds_dtype import Listed
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import BatchJudged, Event
 
@@ -74,7 +74,7 @@ class ProductTables:
 def _tables(spec: Spec) -> Iterator[tuple[str, _Table]]:
     for item in spec.constraints:
         rule = item.rule
-        if not isinstance(rule, DtypeIn | FormatIn):
+        if not isinstance(rule, Listed):
             continue
         lists = [frozenset(rule.table.get(product, ())) for product in spec.products]
         if names := frozenset.union(*lists) - frozenset.intersection(*lists):

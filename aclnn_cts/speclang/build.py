@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -36,12 +37,12 @@ _SILENCING = {Strength.LIMIT: "limit", Strength.ACCURACY: "loss of accuracy"}
 """What a listed constraint may not require, in words: where it is broken, success conforms."""
 
 
+@dataclass(frozen=True, slots=True)
 class Interface:
     """What `interface.yaml` says of every operator: clauses, and constraints on the pointers of the call itself."""
 
-    def __init__(self, models: Sequence[ConstraintModel] = (), clauses: Sequence[Clause] = ()) -> None:
-        self.models = tuple(models)
-        self.clauses = tuple(clauses)
+    models: tuple[ConstraintModel, ...] = ()
+    clauses: tuple[Clause, ...] = ()
 
 
 def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
@@ -62,17 +63,14 @@ def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
         outputs=(WORKSPACE,),
         products=product_names(),
     )
-    return Interface(model.constraints, clauses), problems
+    return Interface(tuple(model.constraints), tuple(clauses)), problems
 
 
 def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec | None, Problems]:
     """Build one operator file. The spec is None where its form is wrong; see the problems in either case."""
     problems = Problems(file)
-    if is_short(file.content):
-        expanded = expand(file, problems)
-        if expanded is None:
-            return None, problems
-        problems = Problems(expanded)
+    if is_short(file.content) and expand(file, problems) is None:
+        return None, problems
     try:
         model = OperatorModel.model_validate(problems.file.content)
     except ValidationError as error:
@@ -90,8 +88,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
     for name, entry in model.tables.items():
         for product, dtypes in entry.items():
             problems.known(product, products, ("tables", name, product), "product")
-            for dtype in dtypes:
-                problems.known(dtype, DTYPES, ("tables", name, product), "dtype")
+            problems.all_known(dtypes, DTYPES, ("tables", name, product), "dtype")
     kinds = parameter_kinds(model, problems)
     modes = build_modes(model, problems, kinds)
     rows, row_parameters = build_rows(model, problems, kinds)
@@ -145,7 +142,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         row_parameters=row_parameters,
         precision=tuple(model.precision or ()),
         header=model.header,
-        atk=build_atk(model, problems, kinds) if model.atk is not None else None,
+        atk=build_atk(model.atk, problems, kinds) if model.atk is not None else None,
         open=tuple(place.at for place in model.open_),
         compiled=compile_constraints(constraints, products),
         pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPresent)),
@@ -158,16 +155,18 @@ def _constraints(model: OperatorModel, context: ConstraintContext, interface: In
     built: list[Constraint] = []
     seen: dict[str, None] = {}
     for number, entry in enumerate(model.constraints):
-        if entry.id in seen:
-            problems.add(("constraints", number, "id"), f"constraint {shown(entry.id)} stands twice; ids are unique")
+        problems.add_if(
+            entry.id in seen,
+            ("constraints", number, "id"),
+            f"constraint {shown(entry.id)} stands twice; ids are unique",
+        )
         seen[entry.id] = None
         constraint = build_constraint(entry, ("constraints", number), context)
         if constraint is not None:
             built.append(constraint)
     for number, entry in enumerate(model.constraints):
         for key in ("requires", "also"):
-            for named in getattr(entry, key):
-                problems.known(named, sorted(seen), ("constraints", number, key), "constraint")
+            problems.all_known(getattr(entry, key), sorted(seen), ("constraints", number, key), "constraint")
     shared = _interface_constraints(context, interface)
     ordered = in_evaluation_order((*built, *shared))
     if ordered is None:
@@ -239,10 +238,8 @@ def _interface_constraints(context: ConstraintContext, interface: Interface) -> 
 def _check_groups(model: OperatorModel, problems: Problems) -> None:
     promised: dict[str, tuple[str, object]] = {}
     for number, entry in enumerate(model.constraints):
-        if entry.group is None:
-            continue
         check = (entry.strength, entry.status)
-        if promised.setdefault(entry.group, check) != check:
+        if entry.group is not None and promised.setdefault(entry.group, check) != check:
             problems.add(
                 ("constraints", number),
                 f"constraint {shown(entry.id)} checks {check}, its group {shown(entry.group)} "
@@ -259,18 +256,16 @@ def _examples(
         path = ("examples", number)
         if entry.product is not None:
             problems.known(entry.product, products, (*path, "product"), "product")
+        arguments: dict[str, Any] = {}
         for name in kinds:
             if name not in entry.arguments:
                 problems.add((*path, "arguments"), f"argument {shown(name)} is missing; an example gives them all")
-        arguments: dict[str, Any] = {}
-        for name in kinds:
-            if name in entry.arguments:
-                try:
-                    arguments[name] = argument_from_json(
-                        entry.arguments[name], where=problems.file.at((*path, "arguments", name)), path=name
-                    )
-                except UsageError as error:
-                    problems.messages[str(error)] = None
+                continue
+            where = problems.file.at((*path, "arguments", name))
+            try:
+                arguments[name] = argument_from_json(entry.arguments[name], where=where, path=name)
+            except UsageError as error:
+                problems.messages[str(error)] = None
         for name in entry.arguments:
             problems.known(name, kinds, (*path, "arguments", name), "parameter")
         examples.append(Example(name=entry.name, at=entry.at, product=entry.product, arguments=arguments))

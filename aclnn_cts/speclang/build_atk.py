@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.speclang.model import Atk, AtkArgument
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import AtkArgumentModel, AtkModel, OperatorModel
+from aclnn_cts.speclang.schema import AtkArgumentModel, AtkModel
 
 _SECTION = "atk"
 _FIELDS = {
@@ -24,9 +24,8 @@ _FIELDS = {
 }
 
 
-def build_atk(model: OperatorModel, problems: Problems, kinds: Mapping[str, str]) -> Atk:
+def build_atk(section: AtkModel, problems: Problems, kinds: Mapping[str, str]) -> Atk:
     """Build the section; expressions may read the prototype's parameters and the files' other inputs."""
-    section = model.atk or AtkModel()
     for own, name in section.names.items():
         problems.known(name, kinds, (_SECTION, "names", own), "parameter")
     if section.format is not None:
@@ -44,14 +43,18 @@ def _argument(
     entry: AtkArgumentModel, kind: str, place: tuple[str, ...], problems: Problems, names: list[str]
 ) -> AtkArgument:
     for key in entry.model_fields_set:
-        if key not in _FIELDS[kind]:
-            problems.add((*place, key), f"{key}: means nothing for a parameter of the kind {kind}; leave it out")
+        problems.add_if(
+            key not in _FIELDS[kind],
+            (*place, key),
+            f"{key}: means nothing for a parameter of the kind {kind}; leave it out",
+        )
     follows = entry.dtype is not None and entry.dtype.startswith("as ")
     if entry.dtype is not None:
         problems.known(entry.dtype.removeprefix("as "), names if follows else DTYPES, (*place, "dtype"), "dtype")
     data = entry.data
-    if data is not None and "recipe" not in data:
-        problems.add((*place, "data"), "recipe: missing; name one (see docs/recipes.md)")
+    problems.add_if(
+        data is not None and "recipe" not in data, (*place, "data"), "recipe: missing; name one (see docs/recipes.md)"
+    )
     return AtkArgument(
         shape=problems.shape(entry.shape, (*place, "shape"), names) if entry.shape is not None else None,
         dtype=entry.dtype if not follows else None,

@@ -9,6 +9,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel, ConstraintModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 FAULTS = tuple(sorted(fault.value for fault in Fault))
 """The kinds of fault that a clause may name."""
@@ -26,7 +27,7 @@ def clauses_by_constraint(models: Sequence[ClauseModel]) -> dict[str, tuple[str,
 
 
 def build_clause(
-    entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str] | tuple[()]
+    entry: ClauseModel, path: YamlPath, problems: Problems, names: Mapping[str, str] | tuple[()]
 ) -> Clause:
     """One clause with its condition compiled; `names` are those that its condition may read."""
     return Clause(
@@ -65,20 +66,25 @@ def check_clauses(
     addresses = [entry.at for entry in clauses]
     for number, entry in enumerate(clauses):
         path = ("clauses", number)
-        if entry.at in seen:
-            problems.add((*path, "at"), f"clause {shown(entry.at)} stands twice; an address is never reused")
+        problems.add_if(
+            entry.at in seen, (*path, "at"), f"clause {shown(entry.at)} stands twice; an address is never reused"
+        )
         seen.add(entry.at)
         given = [name for name in _ENCODINGS if getattr(entry, name) is not None]
-        if len(given) != 1:
-            problems.add(
-                path,
-                f"clause {entry.at}: {' and '.join(given) or 'nothing'} given; expected exactly one of "
-                f"{', '.join(_ENCODINGS)}",
-            )
-        _check_products(entry, (*path, "products"), problems, products)
-        for identifier in entry.constraints or ():
-            problems.known(identifier, identifiers, (*path, "constraints"), "constraint")
-            named.add(identifier)
+        problems.add_if(
+            len(given) != 1,
+            path,
+            f"clause {entry.at}: {' and '.join(given) or 'nothing'} given; expected exactly one of "
+            f"{', '.join(_ENCODINGS)}",
+        )
+        problems.all_known(entry.products or (), products, (*path, "products"), "product", numbered=True)
+        problems.add_if(
+            entry.products == [],
+            (*path, "products"),
+            f"clause {entry.at}: no product; where it is stated for all, leave `products` out",
+        )
+        problems.all_known(entry.constraints or (), identifiers, (*path, "constraints"), "constraint")
+        named.update(entry.constraints or ())
         if entry.interface is not None and interface is not None:
             problems.known(
                 entry.interface,
@@ -89,49 +95,37 @@ def check_clauses(
         if entry.example is not None:
             problems.known(entry.example, examples, (*path, "example"), "example")
         if entry.output is not None:
-            _check_output(entry, entry.output, (*path, "output"), problems, outputs)
+            problems.known(entry.output, outputs, (*path, "output"), "output")
+            problems.add_if(
+                entry.check is None,
+                (*path, "output"),
+                f"clause {entry.at}: `output` goes with a check; take it away",
+            )
         if entry.faults is not None:
             _check_faults(entry, entry.faults, (*path, "faults"), problems)
-        for address in entry.contradicts:
-            problems.known(address, addresses, (*path, "contradicts"), "clause")
+        problems.all_known(entry.contradicts, addresses, (*path, "contradicts"), "clause")
     _check_encoded(constraints, named, problems)
 
 
-def _check_products(
-    entry: ClauseModel, path: tuple[str | int, ...], problems: Problems, products: Sequence[str]
-) -> None:
-    for number, product in enumerate(entry.products or ()):
-        problems.known(product, products, (*path, number), "product")
-    if entry.products == []:
-        problems.add(path, f"clause {entry.at}: no product; where it is stated for all, leave `products` out")
-
-
-def _check_output(
-    entry: ClauseModel, output: str, path: tuple[str | int, ...], problems: Problems, outputs: Sequence[str]
-) -> None:
-    problems.known(output, outputs, path, "output")
-    if entry.check is None:
-        problems.add(path, f"clause {entry.at}: `output` goes with a check; take it away")
-
-
-def _check_faults(entry: ClauseModel, faults: Sequence[str], path: tuple[str | int, ...], problems: Problems) -> None:
-    if entry.check is None:
-        problems.add(path, f"clause {entry.at}: `faults` goes with a check; take it away")
-    if not faults:
-        problems.add(path, f"clause {entry.at}: no kind of fault; where all of them contradict it, leave `faults` out")
+def _check_faults(entry: ClauseModel, faults: Sequence[str], path: YamlPath, problems: Problems) -> None:
+    problems.add_if(entry.check is None, path, f"clause {entry.at}: `faults` goes with a check; take it away")
+    problems.add_if(
+        not faults, path, f"clause {entry.at}: no kind of fault; where all of them contradict it, leave `faults` out"
+    )
     for number, kind in enumerate(faults):
         if current_code(kind) != kind:
             problems.add((*path, number), f"{shown(kind)} is now {current_code(kind)}")
         elif problems.known(kind, FAULTS, (*path, number), "kind of fault") and kind in faults[:number]:
             problems.add((*path, number), f"clause {entry.at}: the kind of fault {shown(kind)} stands twice")
-    if set(faults) >= set(FAULTS):
-        problems.add(path, f"clause {entry.at}: every kind of fault is named; leave `faults` out")
+    problems.add_if(
+        set(faults) >= set(FAULTS), path, f"clause {entry.at}: every kind of fault is named; leave `faults` out"
+    )
 
 
 def _check_encoded(constraints: Sequence[ConstraintModel], named: Collection[str], problems: Problems) -> None:
     for number, constraint in enumerate(constraints):
-        if constraint.id not in named:
-            problems.add(
-                ("constraints", number),
-                f"constraint {shown(constraint.id)} encodes no clause; name it in the clause that it comes from",
-            )
+        problems.add_if(
+            constraint.id not in named,
+            ("constraints", number),
+            f"constraint {shown(constraint.id)} encodes no clause; name it in the clause that it comes from",
+        )

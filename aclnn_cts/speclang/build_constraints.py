@@ -7,21 +7,21 @@ from typing import Any
 
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.build_context import ConstraintContext, Path
+from aclnn_cts.speclang.build_context import ConstraintContext
 from aclnn_cts.speclang.build_rules import KINDS
 from aclnn_cts.speclang.expression import Compiled
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.schema import ConstraintModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 
-def build_constraint(model: ConstraintModel, path: Path, context: ConstraintContext) -> Constraint | None:
+def build_constraint(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Constraint | None:
     """One entry as a `Constraint`; its mistakes go to `context.problems`."""
     problems = context.problems
     if not problems.known(model.kind, KINDS, (*path, "kind"), "kind of constraint"):
         return None
     statuses = _statuses(model, path, context)
-    for product in model.products or ():
-        problems.known(product, context.products, (*path, "products"), "product")
+    problems.all_known(model.products or (), context.products, (*path, "products"), "product")
     places = [*context.draws, *context.kinds]
     for key, entries in (("breaks", model.breaks), ("limits", model.limits)):
         for number, entry in enumerate(entries):
@@ -63,7 +63,7 @@ def _where_given(names: Sequence[str], when: Compiled | None) -> Compiled:
 
 
 def _assignments(
-    entries: Sequence[Mapping[str, Any]], path: Path, context: ConstraintContext
+    entries: Sequence[Mapping[str, Any]], path: YamlPath, context: ConstraintContext
 ) -> tuple[Mapping[str, Any], ...]:
     """Assignments whose expressions read the drawn names (and the arguments of the base case)."""
     names = {**context.draws, **context.kinds}
@@ -73,27 +73,34 @@ def _assignments(
     )
 
 
-def _assigned(value: object, path: Path, names: Mapping[str, str], context: ConstraintContext) -> Compiled:
+def _assigned(value: object, path: YamlPath, names: Mapping[str, str], context: ConstraintContext) -> Compiled:
     if not isinstance(value, list):
         return context.problems.expression(value, path, names)
     sizes = [context.problems.expression(size, path, names) for size in value]
     return lambda arguments, target: tuple([size(arguments, target) for size in sizes])
 
 
-def _statuses(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[str, ...]:
+def _statuses(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[str, ...]:
     names = [model.status] if isinstance(model.status, str) else list(model.status or ())
-    for name in names:
-        context.problems.known(name, (*STATUSES, ANY_ERROR), (*path, "status"), "status")
-    if model.strength == Strength.LISTED and not names:
-        context.problems.add(path, "status: missing; a listed constraint names the code that the document promises")
-    if model.strength == Strength.LIMIT and names not in ([], [ANY_ERROR]):
-        context.problems.add(
-            path, f"status: {names}; a limit names no code: leave it out, or {ANY_ERROR} where the document says error"
-        )
-    if model.strength == Strength.ACCURACY and names:
-        context.problems.add(
-            path, f"status: {names}; where accuracy alone is withdrawn, success is promised: leave it out"
-        )
-    if model.strength == Strength.OPEN and names:
-        context.problems.add(path, f"status: {names}; an open constraint promises none: leave it out")
+    context.problems.all_known(names, (*STATUSES, ANY_ERROR), (*path, "status"), "status")
+    context.problems.add_if(
+        model.strength == Strength.LISTED and not names,
+        path,
+        "status: missing; a listed constraint names the code that the document promises",
+    )
+    context.problems.add_if(
+        model.strength == Strength.LIMIT and names not in ([], [ANY_ERROR]),
+        path,
+        f"status: {names}; a limit names no code: leave it out, or {ANY_ERROR} where the document says error",
+    )
+    context.problems.add_if(
+        model.strength == Strength.ACCURACY and names,
+        path,
+        f"status: {names}; where accuracy alone is withdrawn, success is promised: leave it out",
+    )
+    context.problems.add_if(
+        model.strength == Strength.OPEN and names,
+        path,
+        f"status: {names}; an open constraint promises none: leave it out",
+    )
     return tuple(names)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from aclnn_cts.core.dtypes import FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Modes
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
-
-Path: TypeAlias = tuple[str | int, ...]
-"""Where an entry stands in the file."""
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +38,7 @@ class ConstraintContext:
 
 
 def product_table(
-    value: object, path: Path, context: ConstraintContext, known: Mapping[str, Any], what: str
+    value: object, path: YamlPath, context: ConstraintContext, known: Mapping[str, Any], what: str
 ) -> dict[str, tuple[str, ...]]:
     """A list, a list by product or a table's name, as a list for each product of the operator."""
     if isinstance(value, str):
@@ -55,13 +53,12 @@ def product_table(
         if not isinstance(names, (list, tuple)):
             context.problems.add(path, f"{shown(names)}; expected a list of {what}s")
             continue
-        for name in names:
-            context.problems.known(str(name), known, path, what)
         table[product] = tuple(str(name) for name in names)
+        context.problems.all_known(table[product], known, path, what)
     return table
 
 
-def rank_table(value: object, path: Path, problems: Problems) -> dict[int, tuple[str, ...]]:
+def rank_table(value: object, path: YamlPath, problems: Problems) -> dict[int, tuple[str, ...]]:
     """Formats by number of dimensions."""
     table: dict[int, tuple[str, ...]] = {}
     if not isinstance(value, Mapping):
@@ -71,7 +68,6 @@ def rank_table(value: object, path: Path, problems: Problems) -> dict[int, tuple
         if not (str(rank).isdecimal() and isinstance(names, list)):
             problems.add(path, f"{shown(rank)}: {shown(names)}; expected a number of dimensions and a list of formats")
             continue
-        for name in names:
-            problems.known(name, FORMATS, (*path, rank), "format")
-        table[int(rank)] = tuple(names)
+        table[int(rank)] = tuple(map(str, names))
+        problems.all_known(table[int(rank)], FORMATS, (*path, rank), "format")
     return table

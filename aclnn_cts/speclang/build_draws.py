@@ -10,6 +10,7 @@ from aclnn_cts.speclang.model import Draw, Evaluator
 from aclnn_cts.speclang.operand_kinds import RUN
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import DrawModel, OperatorModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 UNBOUNDED = 2**62
 
@@ -24,8 +25,7 @@ def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
         if name is None or (entry.name is not None and entry.run is not None):
             problems.add(path, "a draw has either `name` or `run`; give one")
             continue
-        if name in earlier:
-            problems.add(path, f"draw {shown(name)} stands twice; keep one")
+        problems.add_if(name in earlier, path, f"draw {shown(name)} stands twice; keep one")
         draw = (
             _run(name, entry, path, problems, earlier)
             if entry.run is not None
@@ -42,28 +42,26 @@ def draw_kinds(draws: Sequence[Draw]) -> dict[str, str]:
 
 
 def _bounds(
-    bounds: list[Any], path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
+    bounds: list[Any], path: YamlPath, problems: Problems, names: Mapping[str, str]
 ) -> tuple[Evaluator, Evaluator]:
     low, high = bounds
     for bound in bounds:
-        if isinstance(bound, float):
-            problems.add(path, f"{bound}; expected an integer, or an expression that gives one")
+        problems.add_if(
+            isinstance(bound, float), path, f"{bound}; expected an integer, or an expression that gives one"
+        )
     return (
         problems.expression(low if low is not None else -UNBOUNDED, path, names),
         problems.expression(high if high is not None else UNBOUNDED, path, names),
     )
 
 
-def _run(
-    name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
-) -> Draw | None:
+def _run(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names: Mapping[str, str]) -> Draw | None:
     if entry.length is None:
         problems.add(path, f"run {name}: length missing; give [least, most]")
         return None
     low, high = _bounds(entry.length, (*path, "length"), problems, names)
     given = [key for key in ("numel", "total", "broadcasts_with") if getattr(entry, key) is not None]
-    if len(given) > 1:
-        problems.add(path, f"run {name}: expected at most one of {', '.join(given)}")
+    problems.add_if(len(given) > 1, path, f"run {name}: expected at most one of {', '.join(given)}")
     if entry.numel is not None:
         return Draw(
             name=name,
@@ -75,8 +73,11 @@ def _run(
     if entry.total is not None:
         sizes = _bounds(entry.sizes or [0, None], (*path, "sizes"), problems, names)
         whole = problems.expression(entry.total, (*path, "total"), names)
-        if entry.sizes is not None and entry.sizes[1] is not None:
-            problems.add((*path, "sizes"), f"run {name}: sizes with a total have no upper bound; write [LEAST, null]")
+        problems.add_if(
+            entry.sizes is not None and entry.sizes[1] is not None,
+            (*path, "sizes"),
+            f"run {name}: sizes with a total have no upper bound; write [LEAST, null]",
+        )
         return Draw(name=name, kind="partition", low=low, high=high, value=whole, sizes=sizes)
     sizes = _bounds(entry.sizes or [1, None], (*path, "sizes"), problems, names)
     if entry.broadcasts_with is not None:
@@ -85,9 +86,7 @@ def _run(
     return Draw(name=name, kind="run", low=low, high=high, sizes=sizes)
 
 
-def _single(
-    name: str, entry: DrawModel, path: tuple[str | int, ...], problems: Problems, names: Mapping[str, str]
-) -> Draw | None:
+def _single(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names: Mapping[str, str]) -> Draw | None:
     given = [key for key in ("in_", "is_", "one_of") if getattr(entry, key) is not None]
     if len(given) != 1:
         problems.add(path, f"draw {name}: expected exactly one of in, is, one_of")

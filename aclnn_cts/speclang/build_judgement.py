@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from aclnn_cts.core.dtypes import DTYPES, JUDGED_INPUTS, JUDGED_OUTPUTS
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.model import Parameter
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import PRECISION_SECTIONS, OperatorModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 
 def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Sequence[Parameter]) -> None:
@@ -28,7 +28,7 @@ def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Seque
                 )
 
 
-def _dtypes(model: OperatorModel, item: Parameter, parameters: Sequence[Parameter]) -> Iterator[tuple[Path, str]]:
+def _dtypes(model: OperatorModel, item: Parameter, parameters: Sequence[Parameter]) -> Iterator[tuple[YamlPath, str]]:
     """The dtypes that valid calls give a tensor, and where each stands in the file."""
     number = parameters.index(item)
     earlier = {other.name: other for other in parameters[:number]}
@@ -65,13 +65,16 @@ def check_precision(model: OperatorModel, problems: Problems, parameters: Sequen
     }
     for number, entry in enumerate(model.precision or ()):
         path = ("precision", number)
-        if entry.operator is not None:
-            problems.add(
-                (*path, "operator"),
-                f"operator: {shown(entry.operator)}; a spec file has models of its own operator alone, leave it out",
-            )
-        if all(getattr(entry, name) is None for name in PRECISION_SECTIONS):
-            problems.add(path, f"the entry says nothing; add one of {', '.join(PRECISION_SECTIONS)}")
+        problems.add_if(
+            entry.operator is not None,
+            (*path, "operator"),
+            f"operator: {shown(entry.operator)}; a spec file has models of its own operator alone, leave it out",
+        )
+        problems.add_if(
+            all(getattr(entry, name) is None for name in PRECISION_SECTIONS),
+            path,
+            f"the entry says nothing; add one of {', '.join(PRECISION_SECTIONS)}",
+        )
         chosen = [item for item in parameters if item.name in (entry.outputs or outputs)]
         dtypes = {dtype for item in chosen for _, dtype in _dtypes(model, item, parameters)}
         _check_selector(entry.outputs, outputs, (*path, "outputs"), problems, "output")
@@ -81,7 +84,7 @@ def check_precision(model: OperatorModel, problems: Problems, parameters: Sequen
 
 
 def _check_selector(
-    given: Sequence[str] | None, known: Sequence[str], path: Path, problems: Problems, what: str
+    given: Sequence[str] | None, known: Sequence[str], path: YamlPath, problems: Problems, what: str
 ) -> None:
     if given is None:
         return
@@ -89,5 +92,4 @@ def _check_selector(
         why = f"there is no {what}" if given else "an empty list matches nothing"
         problems.add(path, f"{path[-1]}: {list(given)}; {why}, leave it out")
         return
-    for number, word in enumerate(given):
-        problems.known(word, known, (*path, number), what)
+    problems.all_known(given, known, path, what, numbered=True)

@@ -14,6 +14,7 @@ from aclnn_cts.speclang.model import Draw, Modes, Parameter
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
 from aclnn_cts.speclang.shape import INDEX, compile_shape
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 _POINTERS = {
     "aclTensor": "tensor",
@@ -47,15 +48,16 @@ def parameter_kinds(model: OperatorModel, problems: Problems) -> dict[str, str]:
     """What stands in a case for each parameter (`kind_of_type`); an unknown C type is a problem, and a tensor."""
     kinds: dict[str, str] = {}
     for number, item in enumerate(model.parameters):
-        if item.name in kinds:
-            problems.add(("parameters", number, "name"), f"parameter {shown(item.name)} stands twice; keep one")
+        problems.add_if(
+            item.name in kinds, ("parameters", number, "name"), f"parameter {shown(item.name)} stands twice; keep one"
+        )
         kind = kind_of_type(item.type)
-        if kind is None:
-            problems.add(
-                ("parameters", number, "type"),
-                f"C type {shown(item.type)} is not known; expected a pointer to {', '.join(_POINTERS)}, an integer "
-                "type, bool or double",
-            )
+        problems.add_if(
+            kind is None,
+            ("parameters", number, "type"),
+            f"C type {shown(item.type)} is not known; expected a pointer to {', '.join(_POINTERS)}, an integer "
+            "type, bool or double",
+        )
         kinds[item.name] = kind or "tensor"
     return kinds
 
@@ -71,33 +73,47 @@ def build_parameters(
         kind = context.kinds[item.name]
         text = item.shape if kind in _TENSORS else item.items
         earlier = [other.name for other in parameters if other.kind in (*_TENSORS, *_ARRAYS)]
-        if kind in (*_TENSORS, *_ARRAYS) and text is None:
-            problems.add(
-                path, f"{item.name}: {'shape' if kind in _TENSORS else 'items'} missing; say how a valid one is made"
-            )
-        if item.role == "inout" and kind not in _TENSORS:
-            problems.add((*path, "role"), f"{item.name}: 'inout'; only a tensor is input and output, leave `role` out")
-        if item.role == "output" and item.data:
-            problems.add(
-                (*path, "data"), f"{item.name}: an output has no contents before the call; expected `role: inout`"
-            )
-        if (kind == "tensor_list") != (item.length is not None):
-            problems.add(path, f"{item.name}: length missing; say how many tensors a valid list has")
-        if (
+        problems.add_if(
+            kind in (*_TENSORS, *_ARRAYS) and text is None,
+            path,
+            f"{item.name}: {'shape' if kind in _TENSORS else 'items'} missing; say how a valid one is made",
+        )
+        problems.add_if(
+            item.role == "inout" and kind not in _TENSORS,
+            (*path, "role"),
+            f"{item.name}: 'inout'; only a tensor is input and output, leave `role` out",
+        )
+        problems.add_if(
+            item.role == "output" and item.data,
+            (*path, "data"),
+            f"{item.name}: an output has no contents before the call; expected `role: inout`",
+        )
+        problems.add_if(
+            (kind == "tensor_list") != (item.length is not None),
+            path,
+            f"{item.name}: length missing; say how many tensors a valid list has",
+        )
+        problems.add_if(
             kind in _DRAWN
             and item.name not in names
-            and (context.modes is None or context.modes.attribute != item.name)
-        ):
-            problems.add(path, f"{item.name}: no draw of that name; add one to `draws`")
+            and (context.modes is None or context.modes.attribute != item.name),
+            path,
+            f"{item.name}: no draw of that name; add one to `draws`",
+        )
         by_draws = item.format is not None and not item.format.startswith("as ")
         for reference, key in ((item.dtype, "dtype"), (None if by_draws else item.format, "format")):
-            if reference is not None and not (
-                reference.startswith("as ") and all(name in earlier for name in _followed(reference))
-            ):
-                problems.add((*path, key), f"{shown(reference)}; expected 'as NAME' with an earlier tensor")
+            problems.add_if(
+                reference is not None
+                and not (reference.startswith("as ") and all(name in earlier for name in _followed(reference))),
+                (*path, key),
+                f"{shown(reference)}; expected 'as NAME' with an earlier tensor",
+            )
         needs_dtype = kind in (*_TENSORS, "scalar") and item.dtype is None and item.dtypes is None
-        if needs_dtype and item.name not in context.row_parameters:
-            problems.add(path, f"{item.name}: neither `dtypes` nor `dtype`; add one")
+        problems.add_if(
+            needs_dtype and item.name not in context.row_parameters,
+            path,
+            f"{item.name}: neither `dtypes` nor `dtype`; add one",
+        )
         known = {**names, **{name: context.kinds[name] for name in earlier}}
         readable = {**known, INDEX: "int"} if kind == "tensor_list" else known
         made = {name: kind for name, kind in context.kinds.items() if kind not in _TENSORS or name in earlier}
@@ -144,7 +160,7 @@ def build_parameters(
 def _recipe_parameter(
     key: str,
     value: object,
-    path: tuple[str | int, ...],
+    path: YamlPath,
     kinds: Mapping[str, str],
     problems: Problems,
 ) -> Any:  # noqa: ANN401 - a compiled expression, or the value
@@ -182,13 +198,13 @@ def build_modes(model: OperatorModel, problems: Problems, kinds: Mapping[str, st
         problems.known(product, model.products, ("modes", "operand", product), "product")
         for dtype, row in by_dtype.items():
             problems.known(dtype, DTYPES, ("modes", "operand", product, dtype), "dtype")
-            for operand in row:
-                if operand is not None:
-                    problems.known(operand, formats, ("modes", "operand", product, dtype), "operand format")
-            if len(row) != len(names):
-                problems.add(
-                    ("modes", "operand", product, dtype), f"{len(row)} entries; expected {len(names)}, one a mode"
-                )
+            named = [operand for operand in row if operand is not None]
+            problems.all_known(named, formats, ("modes", "operand", product, dtype), "operand format")
+            problems.add_if(
+                len(row) != len(names),
+                ("modes", "operand", product, dtype),
+                f"{len(row)} entries; expected {len(names)}, one a mode",
+            )
     operands = {
         product: {dtype: tuple(row) for dtype, row in by_dtype.items()} for product, by_dtype in entry.operand.items()
     }
@@ -202,18 +218,17 @@ def build_rows(
     if model.rows is None:
         return None, ()
     parameters = tuple(str(name) for name in model.rows.get("parameters", ()))
-    for name in parameters:
-        problems.known(name, kinds, ("rows", "parameters"), "parameter")
+    problems.all_known(parameters, kinds, ("rows", "parameters"), "parameter")
     rows: dict[str, tuple[tuple[str, ...], ...]] = {}
     for product, entries in model.rows.items():
         if product == "parameters" or not problems.known(product, model.products, ("rows", product), "product"):
             continue
         for number, row in enumerate(entries):
-            for dtype in row:
-                problems.known(dtype, DTYPES, ("rows", product, number), "dtype")
-            if len(row) != len(parameters):
-                problems.add(
-                    ("rows", product, number), f"{len(row)} dtypes; expected {len(parameters)}, one a parameter"
-                )
+            problems.all_known(row, DTYPES, ("rows", product, number), "dtype")
+            problems.add_if(
+                len(row) != len(parameters),
+                ("rows", product, number),
+                f"{len(row)} dtypes; expected {len(parameters)}, one a parameter",
+            )
         rows[product] = tuple(tuple(row) for row in entries)
     return rows, parameters

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import either, shown
-from aclnn_cts.speclang.build_context import ConstraintContext, Path, product_table, rank_table
+from aclnn_cts.speclang.build_context import ConstraintContext, product_table, rank_table
 from aclnn_cts.speclang.kinds import Rule
 from aclnn_cts.speclang.kinds_data import Elements, Finite
-from aclnn_cts.speclang.kinds_dtype import DtypeIn, DtypeRows, FormatIn, LayoutIn, ModeSupported, SameDtype, SameFormat
+from aclnn_cts.speclang.kinds_dtype import DtypeRows, LayoutIn, Listed, ModeSupported, SameDtype, SameFormat
 from aclnn_cts.speclang.kinds_list import EachItem, ListLength
 from aclnn_cts.speclang.kinds_number import Holds, Range
 from aclnn_cts.speclang.kinds_promotion import PROMOTE, CastFrom, Promotes, SameAsPromoted
@@ -22,17 +22,18 @@ from aclnn_cts.speclang.kinds_tensor import CallPresent, Contiguous, NotEmpty, P
 from aclnn_cts.speclang.kinds_word import WordIn
 from aclnn_cts.speclang.schema import ConstraintModel
 from aclnn_cts.speclang.shape import INDEX
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 MAX_ITEMS = 1024
 """Of an int array: a break makes one of four times as many."""
 
-_Builder: TypeAlias = Callable[[ConstraintModel, Path, ConstraintContext], Rule]
+_Builder: TypeAlias = Callable[[ConstraintModel, YamlPath, ConstraintContext], Rule]
 
 
 def _on_tensors(build: _Builder) -> _Builder:
     """A kind of rule on a tensor: of a list, every tensor keeps it."""
 
-    def built(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+    def built(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
         if not isinstance(model.of, str) or context.kinds.get(model.of) != "tensor_list":
             return build(model, path, context)
         kinds = {**context.kinds, model.of: "tensor", INDEX: "int"}
@@ -46,30 +47,27 @@ def _of_tensor(rule: Callable[[str], Rule]) -> _Builder:
     return _on_tensors(lambda model, path, context: rule(_of(model, path, context, "tensor")))
 
 
-def _of(model: ConstraintModel, path: Path, context: ConstraintContext, *kinds: str) -> str:
+def _of(model: ConstraintModel, path: YamlPath, context: ConstraintContext, *kinds: str) -> str:
     if not isinstance(model.of, str):
         context.problems.add(path, f"of: {shown(model.of)}; expected the name of a parameter")
         return next(iter(context.kinds), "")
     if context.problems.known(model.of, context.kinds, (*path, "of"), "parameter") and kinds:
         kind = context.kinds[model.of]
-        if kind not in kinds:
-            context.problems.add(
-                (*path, "of"),
-                f"{model.of} is of kind {kind}; {model.kind} takes {either(kinds)}",
-            )
+        context.problems.add_if(
+            kind not in kinds, (*path, "of"), f"{model.of} is of kind {kind}; {model.kind} takes {either(kinds)}"
+        )
     return model.of
 
 
-def _other(model: ConstraintModel, path: Path, context: ConstraintContext) -> str:
+def _other(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> str:
     if model.as_ is None:
         context.problems.add(path, f"as: missing; {model.kind} compares with another parameter")
         return next(iter(context.kinds), "")
-    for name in model.as_.split(" or "):
-        context.problems.known(name, context.kinds, (*path, "as"), "parameter")
+    context.problems.all_known(model.as_.split(" or "), context.kinds, (*path, "as"), "parameter")
     return model.as_
 
 
-def _bounds(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[Any, Any]:
+def _bounds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[Any, Any]:
     if not isinstance(model.in_, list) or len(model.in_) != 2:
         context.problems.add(path, f"in: {shown(model.in_)}; expected [low, high]")
         return 0, 0
@@ -79,7 +77,7 @@ def _bounds(model: ConstraintModel, path: Path, context: ConstraintContext) -> t
     return model.in_[0], model.in_[1]
 
 
-def _integers(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[int, int]:
+def _integers(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[int, int]:
     low, high = _bounds(model, path, context)
     if type(low) is int and type(high) is int and low <= high:
         return low, high
@@ -100,50 +98,45 @@ def _group_members(model: ConstraintModel, context: ConstraintContext) -> tuple[
     )
 
 
-def _present(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _present(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if isinstance(model.of, str) and model.of in context.call_level:
         return CallPresent(model.of)
     return Present(_of(model, path, context, *POINTERS))
 
 
-def _dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    table = product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
-    return DtypeIn(of=_of(model, path, context, "tensor", "scalar"), table=table, group=_group_members(model, context))
+def _listed(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    known, kinds = (DTYPES, ("tensor", "scalar")) if model.kind == "dtype" else (FORMATS, ("tensor",))
+    table = product_table(model.in_, (*path, "in"), context, known, model.kind)
+    of = _of(model, path, context, *kinds)
+    return Listed(of=of, what=model.kind, table=table, group=_group_members(model, context))
 
 
-def _format(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    table = product_table(model.in_, (*path, "in"), context, FORMATS, "format")
-    return FormatIn(of=_of(model, path, context, "tensor"), table=table, group=_group_members(model, context))
-
-
-def _layout(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _layout(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     table = rank_table(model.in_, (*path, "in"), context.problems)
     return LayoutIn(of=_of(model, path, context, "tensor"), table=table)
 
 
-def _rows(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    if context.rows is None:
-        context.problems.add(path, "dtype_rows needs the top-level table `rows`; add it")
+def _rows(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    context.problems.add_if(context.rows is None, path, "dtype_rows needs the top-level table `rows`; add it")
     return DtypeRows(parameters=context.row_parameters, rows=context.rows or {})
 
 
-def _mode(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _mode(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if context.modes is None:
         context.problems.add(path, "mode needs the top-level table `modes`; add it")
         return ModeSupported(attribute="", by="", operand={})
     return ModeSupported(attribute=context.modes.attribute, by=context.modes.by, operand=context.modes.operand)
 
 
-def _rank(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _rank(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     low, high = _integers(model, path, context)
     return Rank(of=_of(model, path, context, "tensor"), low=low, high=high)
 
 
-def _length(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _length(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if isinstance(model.of, str) and context.kinds.get(model.of) == "tensor_list":
         text = model.is_ if model.is_ is not None else 0
-        if model.is_ is None:
-            context.problems.add(path, "is: missing; say how many tensors the list has")
+        context.problems.add_if(model.is_ is None, path, "is: missing; say how many tensors the list has")
         node = context.problems.node(text, (*path, "is"), context.kinds)
         return ListLength(model.of, str(text) if node is not None else "0")
     low, high = _integers(model, path, context) if model.in_ is not None else (model.is_, model.is_)
@@ -153,7 +146,7 @@ def _length(model: ConstraintModel, path: Path, context: ConstraintContext) -> R
     return Length(of=_of(model, path, context, "int_array", "bool_array", "float_array"), low=low, high=high)
 
 
-def _word(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _word(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     words = model.in_
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         context.problems.add(path, f"in: {shown(words)}; expected a list of words")
@@ -161,7 +154,7 @@ def _word(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
     return WordIn(_of(model, path, context, "string"), tuple(words))
 
 
-def _dims(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _dims(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     low, high = _bounds(model, path, context)
     for bound in (low, high):
         if bound is not None and type(bound) is not int:
@@ -171,34 +164,29 @@ def _dims(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rul
     return Dims(of=_of(model, path, context, "tensor", "int_array"), low=low, high=high, axes=axes)
 
 
-def _shape(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _shape(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     text = model.is_ if isinstance(model.is_, str) else "[]"
-    if not isinstance(model.is_, str):
-        context.problems.add(path, f"is: {shown(model.is_)}; expected a shape expression such as '[*input]'")
+    context.problems.add_if(
+        not isinstance(model.is_, str), path, f"is: {shown(model.is_)}; expected a shape expression such as '[*input]'"
+    )
     return ShapeIs(
         of=_of(model, path, context, "tensor", "int_array"),
         shape=context.problems.shape(text, (*path, "is"), context.kinds),
     )
 
 
-def _broadcast(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    of = _of(model, path, context, "tensor")
-    text = model.as_ or of
-    if model.as_ is None:
-        context.problems.add(path, "as: missing; broadcast compares with a tensor, or with broadcast(a, b)")
-    node = context.problems.node(f"broadcasts({of}, {text})", (*path, "as"), context.kinds)
-    return Broadcast(of=of, other=text if node is not None else of)
+def _broadcast(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    return Broadcast(*_beside(model, path, context, "broadcasts({}, {})", "broadcast(a, b)"))
 
 
-def _size(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
-    if model.axis is None or model.is_ is None:
-        context.problems.add(path, "size needs `axis` and `is`; add them")
+def _size(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    context.problems.add_if(model.axis is None or model.is_ is None, path, "size needs `axis` and `is`; add them")
     node = context.problems.node(model.is_ if model.is_ is not None else 0, (*path, "is"), context.kinds)
     text = str(model.is_) if node is not None else "0"
     return SizeIs(of=_of(model, path, context, "tensor", "int_array"), axis=model.axis or 0, text=text)
 
 
-def _range(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _range(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     low, high = _bounds(model, path, context)
     of = str(model.of)
     readable = context.problems.node(of, (*path, "of"), context.kinds) is not None
@@ -209,57 +197,64 @@ def _range(model: ConstraintModel, path: Path, context: ConstraintContext) -> Ru
     return Range(of=of if readable else "0", low=low, high=high, draw=model.draw)
 
 
-def _holds(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _holds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     text = model.that or "true"
-    if model.that is None:
-        context.problems.add(path, "holds needs `that`: a predicate over the arguments")
+    context.problems.add_if(model.that is None, path, "holds needs `that`: a predicate over the arguments")
     if context.problems.node(text, (*path, "that"), context.kinds) is None:
         text = "true"
-    if not model.breaks:
-        context.problems.add(path, "holds needs `breaks`: assignments to draws that break it")
+    context.problems.add_if(not model.breaks, path, "holds needs `breaks`: assignments to draws that break it")
     return Holds(text)
 
 
-def _finite(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _finite(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     names = [model.of] if isinstance(model.of, str) else model.of
     if not isinstance(names, list):
         context.problems.add(path, f"of: {shown(model.of)}; expected a list of parameters")
         names = []
-    for name in names:
-        context.problems.known(name, context.kinds, (*path, "of"), "parameter")
+    context.problems.all_known(names, context.kinds, (*path, "of"), "parameter")
     return Finite(tuple(names))
 
 
-def _elements(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _elements(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     low, high = _bounds(model, path, context)
     return Elements(of=_of(model, path, context, "tensor"), low=low, high=high)
 
 
-def _promotable(model: ConstraintModel, path: Path, context: ConstraintContext) -> tuple[str, str]:
-    """The tensor, and the one or the `promote(a, b)` whose dtype its own is held against."""
+def _beside(
+    model: ConstraintModel, path: YamlPath, context: ConstraintContext, test: str, several: str
+) -> tuple[str, str]:
+    """A tensor, and the one or the several that it is held against; `test` is an expression that reads both."""
     of = _of(model, path, context, "tensor")
     text = model.as_ or of
-    if model.as_ is None:
-        context.problems.add(path, f"as: missing; {model.kind} compares with a tensor, or with promote(a, b)")
-    node = context.problems.node(f"promote({of}, {text})", (*path, "as"), context.kinds)
+    context.problems.add_if(
+        model.as_ is None, path, f"as: missing; {model.kind} compares with a tensor, or with {several}"
+    )
+    node = context.problems.node(test.format(of, text), (*path, "as"), context.kinds)
     return of, text if node is not None else of
 
 
-def _promotion(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _promotable(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[str, str]:
+    return _beside(model, path, context, "promote({}, {})", "promote(a, b)")
+
+
+def _promotion(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     of, other = _promotable(model, path, context)
     table = None if model.in_ is None else product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
     return Promotes(of=of, other=other, table=table)
 
 
-def _structure(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     structure = model.as_ or STRUCTURES[0]
     if model.as_ is None:
         context.problems.add(path, f"as: missing; expected one of {', '.join(STRUCTURES)}")
     else:
         context.problems.known(structure, STRUCTURES, (*path, "as"), "structure")
     number = model.is_
-    if number is None and structure != "permutation":
-        context.problems.add(path, f"is: missing; say what the lengths of {structure} add up to")
+    context.problems.add_if(
+        number is None and structure != "permutation",
+        path,
+        f"is: missing; say what the lengths of {structure} add up to",
+    )
     node = context.problems.node(0 if number is None else number, (*path, "is"), context.kinds)
     least = 0
     if model.in_ is not None:
@@ -276,7 +271,7 @@ def _structure(model: ConstraintModel, path: Path, context: ConstraintContext) -
     )
 
 
-def _same_dtype(model: ConstraintModel, path: Path, context: ConstraintContext) -> Rule:
+def _same_dtype(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if model.as_ is not None and model.as_.startswith(PROMOTE):
         return SameAsPromoted(*_promotable(model, path, context))
     others = tuple(_other(model, path, context).split(" or "))
@@ -285,13 +280,13 @@ def _same_dtype(model: ConstraintModel, path: Path, context: ConstraintContext) 
 
 KINDS: Mapping[str, _Builder] = {
     "present": _present,
-    "dtype": _on_tensors(_dtype),
+    "dtype": _on_tensors(_listed),
     "same_dtype": _on_tensors(_same_dtype),
     "promotion": _promotion,
     "cast": lambda model, path, context: CastFrom(*_promotable(model, path, context)),
     "dtype_rows": _rows,
     "mode": _mode,
-    "format": _on_tensors(_format),
+    "format": _on_tensors(_listed),
     "same_format": _on_tensors(
         lambda model, path, context: SameFormat(_of(model, path, context, "tensor"), _other(model, path, context))
     ),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ import yaml
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.written_rules import unrolled
-from aclnn_cts.speclang.yaml_file import Path_, YamlFile, is_plain, read_yaml
+from aclnn_cts.speclang.placeholders import unrolled
+from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath, is_plain, read_yaml
 
 _FOLDER = "editions"
 _BY = {"parameters": ("name",), "constraints": ("id",), "draws": ("name", "run")}
@@ -54,16 +54,20 @@ def check_edition(edition: str, folders: Sequence[Path]) -> None:
 
 
 def read_edition(path: Path, *, base: Path, name: str, base_name: str) -> YamlFile:
-    """Read a spec file and its difference at `path`; the file that both make, whose text is a whole spec."""
-    merge = _Merge(unrolled(read_yaml(base, name=base_name)), read_yaml(path, name=name))
-    merge.run()
-    made = replace(merge.change, content=merge.content, lines=merge.lines, names=merge.names)
-    return replace(made, text=_text(made))
+    """Read a spec file and its difference at `path`; the file that both make, whose text is a whole spec.
+
+    Raises UsageError where a change names nothing.
+    """
+    old, new = unrolled(read_yaml(base, name=base_name)), read_yaml(path, name=name)
+    lines: dict[YamlPath, int] = {}
+    names: dict[YamlPath, str] = {}
+    content = _laid_out(_merged(old, new), (), lines, names, old)
+    return replace(new, text=_text(new.name, content), content=content, lines=lines, names=names)
 
 
-def _text(file: YamlFile) -> str:
-    dumped: str = yaml.dump(file.content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=_WIDTH)
-    return f"# {file.name}: the file that it changes, with the changes.\n{dumped}"
+def _text(name: str, content: object) -> str:
+    dumped: str = yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=_WIDTH)
+    return f"# {name}: the file that it changes, with the changes.\n{dumped}"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -82,112 +86,123 @@ def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _string)
 
 
-@dataclass(slots=True)
-class _Merge:
-    """A spec file with the changes of another one, and where each value comes from."""
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A value, of which what is within it is nodes too, and where it is written."""
 
-    base: YamlFile
-    change: YamlFile
-    content: dict[str, Any] = field(default_factory=dict)
-    lines: dict[Path_, int] = field(default_factory=dict)
-    names: dict[Path_, str] = field(default_factory=dict)
+    file: YamlFile
+    line: int | None
+    """None: of what neither file has as a whole."""
+    value: Any
 
-    def run(self) -> None:
-        """Merge the files. Raises UsageError where a change names nothing."""
-        old, new = self.base.content, self.change.content
-        if not isinstance(old, dict) or isinstance(old.get("clauses"), list):
-            raise UsageError(f"{self.base.at(())}: is in the full form; an edition changes a spec in the short form")
-        if not isinstance(new, dict) or not isinstance(new.get("document"), dict):
-            raise UsageError(f"{self.change.at(())}: expected changes by key, with `document` of the edition")
-        for key in {**old, **new}:
-            if key not in new:
-                self.content[key] = self._copied(self.base, (key,), (key,))
-            elif new[key] is not None:
-                self.content[key] = self._changed(key)
+    @property
+    def where(self) -> str:
+        return f"{self.file.name}:{self.line}"
 
-    def _changed(self, key: str) -> object:
-        old, new = self.base.content.get(key), self.change.content[key]
-        if key in _BY and isinstance(old or [], list) and isinstance(new, dict):
-            return list(self._entries(key, old or [], new))
-        if key == "document" or not isinstance(old, dict) or not isinstance(new, dict):
-            return self._copied(self.change, (key,), (key,))
-        made: dict[str, Any] = {}
-        for name in {**old, **new}:
-            place = (key, name)
-            if name not in new:
-                made[name] = self._copied(self.base, place, place)
-            elif key == "clauses" and isinstance(new[name], list):
-                made[name] = self._section(name, old.get(name), new[name])
-            elif new[name] is not None:
-                made[name] = self._copied(self.change, place, place)
-        return made
 
-    def _entries(self, key: str, old: Sequence[Mapping[str, Any]], new: Mapping[str, Any]) -> Iterator[object]:
-        """The entries of a list by name: those of the base, changed or left out, then new ones."""
-        names = [next((str(entry[word]) for word in _BY[key] if word in entry), "") for entry in old]
-        left = [place for place, name in enumerate(names) if new.get(name, ()) is not None]
-        for number, place in enumerate(left):
-            yield self._entry(key, number, place, names[place], new.get(names[place], {}))
-        for number, name in enumerate((name for name in new if name not in names), start=len(left)):
-            if not isinstance(new[name], dict) or key == "parameters":
-                raise UsageError(
-                    f"{self.change.at((key, name))}: {shown(name)} is not among {key}; expected any of "
-                    f"{', '.join(names)}{nearest(name, names)}"
-                )
-            word = _BY[key][0]
-            given = {word: name} if not set(_BY[key]) & new[name].keys() else {}
-            self.lines[(key, number)] = self.change.line((key, name))
-            yield {**given, **self._copied(self.change, (key, name), (key, number))}
+def _located(file: YamlFile, value: object, path: YamlPath = ()) -> _Node:
+    """The values of a file with their lines."""
+    if isinstance(value, dict):
+        value = {key: _located(file, item, (*path, key)) for key, item in value.items()}
+    elif isinstance(value, list):
+        value = [_located(file, item, (*path, place)) for place, item in enumerate(value)]
+    return _Node(file, file.line(path), value)
 
-    def _entry(self, key: str, number: int, place: int, name: str, new: object) -> object:
-        if not isinstance(new, dict):
-            raise UsageError(f"{self.change.at((key, name))}: {shown(new)}; expected keys of {name}, or null")
-        kept = self._copied(self.base, (key, place), (key, number))
-        for word, value in new.items():
-            kept.pop(word, None)
-            if value is not None:
-                kept[word] = self._copied(self.change, (key, name, word), (key, number, word))
-        return kept
 
-    def _section(self, section: str, old: object, new: Sequence[object]) -> list[object]:
-        """The clauses of a section, where a number stands for that entry of the base, as does `base` beside changes."""
-        made: list[object] = []
-        entries = old if isinstance(old, list) else []
-        for place, entry in enumerate(new):
-            source: Path_ = ("clauses", section, place)
-            target: Path_ = ("clauses", section, len(made))
-            number = entry.get("base") if isinstance(entry, dict) else entry
-            if not isinstance(number, int) or isinstance(number, bool):
-                made.append(self._copied(self.change, source, target))
-                continue
-            if not 0 < number <= len(entries):
-                raise UsageError(
-                    f"{self.change.at(source)}: {number}: the section has {len(entries)} written entries in "
-                    f"{self.base.name}; expected the number of one, or a clause"
-                )
-            kept = self._copied(self.base, ("clauses", section, number - 1), target)
-            if isinstance(entry, dict):
-                kept = dict(kept) if isinstance(kept, dict) else {"say": kept}
-                for key in entry.keys() - {"base"}:
-                    kept[key] = self._copied(self.change, (*source, key), (*target, key))
-            made.append(kept)
-        return made
+def _laid_out(
+    node: _Node, path: YamlPath, lines: dict[YamlPath, int], names: dict[YamlPath, str], base: YamlFile
+) -> object:
+    """The values themselves; the line of each, and the name of its file where that is the base, go by its path."""
+    if node.line is not None:
+        lines[path] = node.line
+        if node.file is base:
+            names[path] = base.name
+    if isinstance(node.value, dict):
+        return {key: _laid_out(item, (*path, key), lines, names, base) for key, item in node.value.items()}
+    if isinstance(node.value, list):
+        return [_laid_out(item, (*path, place), lines, names, base) for place, item in enumerate(node.value)]
+    return node.value
 
-    def _copied(self, file: YamlFile, source: Path_, target: Path_) -> Any:  # noqa: ANN401 - any value
-        """A value of a file, and the lines of it and of what is in it."""
-        value: Any = file.content
-        for step in source:
-            value = value[step]
-        return self._noted(file, value, source, target)
 
-    def _noted(self, file: YamlFile, value: object, source: Path_, target: Path_) -> object:
-        self.lines[target] = file.line(source)
-        if file is self.base:
-            self.names[target] = file.name
-        else:
-            self.names.pop(target, None)
-        if isinstance(value, dict):
-            return {key: self._noted(file, item, (*source, key), (*target, key)) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self._noted(file, item, (*source, at), (*target, at)) for at, item in enumerate(value)]
-        return value
+def _merged(base: YamlFile, change: YamlFile) -> _Node:
+    if not isinstance(base.content, dict) or isinstance(base.content.get("clauses"), list):
+        raise UsageError(f"{base.at(())}: is in the full form; an edition changes a spec in the short form")
+    if not isinstance(change.content, dict) or not isinstance(change.content.get("document"), dict):
+        raise UsageError(f"{change.at(())}: expected changes by key, with `document` of the edition")
+    old, new = _located(base, base.content).value, _located(change, change.content).value
+    made = {key: _changed(key, old.get(key), new[key]) if key in new else old[key] for key in {**old, **new}}
+    return _Node(change, None, _without_nulls(made, new))
+
+
+def _without_nulls(made: Mapping[str, _Node], new: Mapping[str, _Node]) -> dict[str, _Node]:
+    """What an edition does not take away by a null."""
+    return {key: node for key, node in made.items() if key not in new or new[key].value is not None}
+
+
+def _changed(key: str, old: _Node | None, new: _Node) -> _Node:
+    """A section of the base, if it has it, with the changes."""
+    before = old.value if old is not None else None
+    if key in _BY and isinstance(before or [], list) and isinstance(new.value, dict):
+        return replace(new, line=None, value=list(_entries(key, before or [], new.value)))
+    if key == "document" or old is None or not isinstance(before, dict) or not isinstance(new.value, dict):
+        return new
+    made = {**before, **new.value}
+    if key == "clauses":
+        made |= {
+            name: replace(node, line=None, value=list(_section(before.get(name), node, old.file.name)))
+            for name, node in new.value.items()
+            if isinstance(node.value, list)
+        }
+    return replace(new, line=None, value=_without_nulls(made, new.value))
+
+
+def _entries(key: str, old: Sequence[_Node], new: Mapping[str, _Node]) -> Iterator[_Node]:
+    """The entries of a list by name: those of the base, changed or left out, then new ones."""
+    names = [next((str(entry.value[word].value) for word in _BY[key] if word in entry.value), "") for entry in old]
+    for name, entry in zip(names, old, strict=True):
+        change = new.get(name)
+        if change is None:
+            yield entry
+        elif change.value is not None:
+            yield _entry(name, entry, change)
+    for name, entry in new.items():
+        if name in names:
+            continue
+        if not isinstance(entry.value, dict) or key == "parameters":
+            raise UsageError(
+                f"{entry.where}: {shown(name)} is not among {key}; expected any of {', '.join(names)}"
+                f"{nearest(name, names)}"
+            )
+        given = {} if set(_BY[key]) & entry.value.keys() else {_BY[key][0]: replace(entry, line=None, value=name)}
+        yield replace(entry, value={**given, **entry.value})
+
+
+def _entry(name: str, old: _Node, new: _Node) -> _Node:
+    if not isinstance(new.value, dict):
+        raise UsageError(f"{new.where}: {shown(new.value)}; expected keys of {name}, or null")
+    kept = {key: node for key, node in old.value.items() if key not in new.value}
+    return replace(old, value={**kept, **_without_nulls(new.value, new.value)})
+
+
+def _section(old: _Node | None, new: _Node, base: str) -> Iterator[_Node]:
+    """The clauses of a section, where a number stands for that entry of the base, as does `base` beside changes."""
+    entries = old.value if old is not None and isinstance(old.value, list) else []
+    for entry in new.value:
+        changes = (
+            {key: node for key, node in entry.value.items() if key != "base"} if isinstance(entry.value, dict) else {}
+        )
+        pointer = entry.value.get("base") if isinstance(entry.value, dict) else entry
+        number = pointer.value if pointer is not None else None
+        if not isinstance(number, int) or isinstance(number, bool):
+            yield entry
+            continue
+        if not 0 < number <= len(entries):
+            raise UsageError(
+                f"{entry.where}: {number}: the section has {len(entries)} written entries in {base}; expected the "
+                "number of one, or a clause"
+            )
+        kept = entries[number - 1]
+        if isinstance(entry.value, dict):
+            values = kept.value if isinstance(kept.value, dict) else {"say": replace(kept, line=None)}
+            kept = replace(kept, value={**values, **changes})
+        yield kept

@@ -10,6 +10,8 @@ from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.model import Spec
 
+_DECIDING = (Strength.LISTED, Strength.LIMIT, Strength.OPEN, Strength.ACCURACY)
+
 
 class Evaluation(msgspec.Struct, frozen=True):
     """Every constraint on one case: broken, not applicable (it requires a broken one, or is undefined), or holding."""
@@ -28,10 +30,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     def strength(self) -> str:
         """`valid` where nothing is broken, else what decides among the broken: listed, limit, open or accuracy."""
         strengths = {item.strength for item in self.broken}
-        for strength in (Strength.LISTED, Strength.LIMIT, Strength.OPEN, Strength.ACCURACY):
-            if strength in strengths:
-                return strength
-        return "valid"
+        return next((strength for strength in _DECIDING if strength in strengths), "valid")
 
 
 def promised_statuses(broken: tuple[Constraint, ...]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 _TENSOR = re.compile(r"([A-Z][A-Z0-9_]*) \[((?:[0-9]{1,12}(?:, ?[0-9]{1,12})*)?)\](?: ([A-Z][A-Z0-9_]*))?(?: = (.+))?")
 _RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})")
@@ -34,7 +34,7 @@ def full_examples(examples: list[dict[str, Any]], kinds: Mapping[str, str], prob
     ]
 
 
-def _argument(value: object, kind: str | None, path: Path, problems: Problems) -> object:
+def _argument(value: object, kind: str | None, path: YamlPath, problems: Problems) -> object:
     """One argument as a case file writes it; a mapping is taken as it is."""
     if kind is None or value is None or isinstance(value, dict):
         return value
@@ -44,7 +44,7 @@ def _argument(value: object, kind: str | None, path: Path, problems: Problems) -
     return _tensor(value, path, problems) if kind == "tensor" else {kind: value}
 
 
-def _tensor(text: object, path: Path, problems: Problems) -> dict[str, Any]:
+def _tensor(text: object, path: YamlPath, problems: Problems) -> dict[str, Any]:
     found = _TENSOR.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         problems.add(
@@ -60,7 +60,7 @@ def _tensor(text: object, path: Path, problems: Problems) -> dict[str, Any]:
     return {"tensor": made}
 
 
-def _values(text: str, count: int, path: Path, problems: Problems) -> list[int | float]:
+def _values(text: str, count: int, path: YamlPath, problems: Problems) -> list[int | float]:
     """`LOW..HIGH`, one number for all elements, or the numbers themselves."""
     bounds = _RANGE.fullmatch(text)
     words = [word.strip() for word in text.split(",")]
@@ -73,6 +73,5 @@ def _values(text: str, count: int, path: Path, problems: Problems) -> list[int |
     else:
         problems.add(path, f"{shown(text)}; expected LOW..HIGH, a number, or numbers with commas between them")
         return []
-    if len(values) != count:
-        problems.add(path, f"{len(values)} values; the shape has {count}")
+    problems.add_if(len(values) != count, path, f"{len(values)} values; the shape has {count}")
     return values

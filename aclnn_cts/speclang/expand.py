@@ -12,24 +12,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.example_arguments import full_examples
 from aclnn_cts.speclang.families import with_common
 from aclnn_cts.speclang.named_expressions import with_meanings
 from aclnn_cts.speclang.other_products import with_other_products
+from aclnn_cts.speclang.placeholders import unrolled
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import imply
 from aclnn_cts.speclang.schema import ConstraintsModel, ShortOperatorModel
 from aclnn_cts.speclang.sentences import Sentences
 from aclnn_cts.speclang.stock_clauses import StockClauses
-from aclnn_cts.speclang.written_rules import followed, unrolled, written_rule
-from aclnn_cts.speclang.yaml_file import YamlFile
+from aclnn_cts.speclang.written_rules import followed, written_rule
+from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
 _MOST_ITEMS = 16
 """Items of a bool array that are drawn one by one."""
-
-
 _SHORT = frozenset({"family", "let", "defaults", "sentences"})
 """Keys that the full form does not have."""
 
@@ -42,13 +40,9 @@ def is_short(content: object) -> bool:
 def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
     """The file in the full form; None where the short form is not kept."""
     try:
-        file = unrolled(file)
-        problems = Problems(file, problems.messages)
-        model = ShortOperatorModel.model_validate(file.content)
-        if (common := with_common(file, problems)) is not file:
-            file = common
-        file = with_other_products(file)
-        problems = Problems(file, problems.messages)
+        problems.file = file = unrolled(file)
+        ShortOperatorModel.model_validate(file.content)
+        problems.file = file = with_other_products(with_common(file, problems))
         model = ShortOperatorModel.model_validate(file.content)
     except ValidationError as error:
         problems.validation(error, ShortOperatorModel)
@@ -63,21 +57,24 @@ def expand(file: YamlFile, problems: Problems) -> YamlFile | None:
     drawn, implied = imply(
         parameters, kinds, content.get("defaults", {}), [str(entry.get("id")) for entry in written], problems
     )
-    places: list[Path] = [*implied.origins, *(file.written(("constraints", number)) for number in range(len(written)))]
-    origins: dict[Path, Path] = {**file.origins}
+    places: list[YamlPath] = [
+        *implied.origins,
+        *(file.written(("constraints", number)) for number in range(len(written))),
+    ]
+    origins: dict[YamlPath, YamlPath] = {**file.origins}
     origins.update((("constraints", number), place) for number, place in enumerate(places))
     full: dict[str, Any] = {key: value for key, value in content.items() if key not in _SHORT}
     if model.modes is not None:
         full["modes"] = _modes(content["modes"])
     full["document"] = {"title": model.operator, **content["document"]}
-    expanded = replace(file, content=full, origins=origins, source=file.source or file.content)
-    chained = followed(written, implied.constraints, Problems(expanded, problems.messages))
+    problems.file = expanded = replace(file, content=full, origins=origins, source=file.source or file.content)
+    chained = followed(written, implied.constraints, problems)
     constraints = [*implied.constraints, *chained]
     full.update(parameters=drawn, constraints=constraints)
     try:
         ConstraintsModel.model_validate({"constraints": constraints})
     except ValidationError as error:
-        Problems(expanded, problems.messages).validation(error, ConstraintsModel)
+        problems.validation(error, ConstraintsModel)
     if problems.messages:
         return None
     stock = StockClauses(

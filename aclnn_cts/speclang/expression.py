@@ -38,16 +38,21 @@ class Node:
     value: Any = None
     operands: tuple[Node, ...] = ()
 
+    def walk(self) -> list[Node]:
+        """The node and all within it, as they stand in the text."""
+        found = [self]
+        for operand in self.operands:
+            found += operand.walk()
+        return found
+
     def names(self) -> frozenset[str]:
         """Every name that the expression reads."""
-        inner: frozenset[str] = frozenset().union(*(operand.names() for operand in self.operands))
-        return inner | {self.value} if self.kind == "name" else inner
+        return frozenset(node.value for node in self.walk() if node.kind == "name")
 
     def contents_read(self) -> frozenset[str]:
         """The tensors whose contents the expression reads."""
-        inner: frozenset[str] = frozenset().union(*(operand.contents_read() for operand in self.operands))
-        reads = self.kind == "call" and self.value in CONTENTS
-        return inner | self.operands[0].names() if reads else inner
+        calls = (node for node in self.walk() if node.kind == "call" and node.value in CONTENTS)
+        return frozenset().union(*(node.operands[0].names() for node in calls))
 
 
 def _shape(value: Value) -> tuple[int, ...]:

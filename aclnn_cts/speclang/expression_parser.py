@@ -10,12 +10,22 @@ from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import COMPARISONS, CONTENTS, FUNCTIONS, SIZES, VALUE_WORDS, Node
+from aclnn_cts.speclang.expression import (
+    COMPARISONS,
+    CONTENTS,
+    FUNCTIONS,
+    SIZES,
+    VALUE_WORDS,
+    Compiled,
+    Node,
+    compile_node,
+)
 
 MAX_LENGTH = 400
 MAX_DEPTH = 24
 MAX_EXPONENT = 64
 
+_ARITHMETIC = (("+", "-"), ("*", "/", "//", "%"))
 _RESERVED = frozenset({"and", "or", "not", "if", "else"})
 _TARGET_FIELDS = frozenset(Target.__struct_fields__)
 _TOKEN = re.compile(
@@ -87,23 +97,20 @@ class Expression:
         return node
 
     def _comparison(self) -> Node:
-        operands = [self._sum()]
+        operands = [self._arithmetic()]
         operators: list[str] = []
         while word := self.take(*COMPARISONS):
             operators.append(word)
-            operands.append(self._sum())
+            operands.append(self._arithmetic())
         return Node("compare", tuple(operators), tuple(operands)) if operators else operands[0]
 
-    def _sum(self) -> Node:
-        return self._left(self._product, "+", "-")
-
-    def _product(self) -> Node:
-        return self._left(self._unary, "*", "/", "//", "%")
-
-    def _left(self, inner: Callable[[], Node], *words: str) -> Node:
-        node = inner()
-        while word := self.take(*words):
-            node = Node("arithmetic", word, (node, inner()))
+    def _arithmetic(self, level: int = 0) -> Node:
+        """Operators of a level and of those that bind tighter, from left to right."""
+        if level == len(_ARITHMETIC):
+            return self._unary()
+        node = self._arithmetic(level + 1)
+        while word := self.take(*_ARITHMETIC[level]):
+            node = Node("arithmetic", word, (node, self._arithmetic(level + 1)))
         return node
 
     def _unary(self) -> Node:
@@ -240,3 +247,8 @@ def parse(text: str | float) -> Node:
     if cursor.peek()[0] != "end":
         raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
     return node
+
+
+def compiled(text: str | float) -> Compiled:
+    """An expression that is known to be right, compiled."""
+    return compile_node(parse(text))

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.package import checked_file, package_folder
 from aclnn_cts.speclang.placeholders import placed
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import over, role_of
 from aclnn_cts.speclang.schema import FamilyModel
-from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
+from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath, read_yaml
 
 _ALTERNATIVES = (
     frozenset({"shape", "same_shape_as"}),
@@ -71,7 +70,7 @@ def with_common(file: YamlFile, problems: Problems) -> YamlFile:
     family = _family(name) if name is not None else {}
     roles = {key: {**family.get(key, {}), **own.get(key, {})} for key in _ROLES}
     content = {key: value for key, value in own.items() if key not in ("family", *_ROLES)}
-    origins: dict[Path, Path] = {}
+    origins: dict[YamlPath, YamlPath] = {}
     first = next((item["name"] for item in own["parameters"] if _role(item) == "input"), "")
     for key in _MAPPINGS:
         content[key] = {**family.get(key, {}), **own.get(key, {})}

@@ -1,15 +1,16 @@
 """What a constraint is: one documented rule that can be evaluated, broken on purpose and described.
 
-A kind of rule is one class with the four methods of `Rule`; `speclang.build_rules.KINDS` lists them. Evaluation reads
+A kind of rule is one class with the methods of `Rule`; `speclang.build_rules.KINDS` lists them. Evaluation reads
 the arguments of a call alone. Breaking is described and not done here: a rule yields `Way`s; `generate` applies them to
 the drawing of a valid case and then proves by evaluating every constraint on the result.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.target import Target
@@ -54,35 +55,40 @@ class Way:
     call_null: tuple[str, ...] = ()
 
 
-class Rule(Protocol):
-    """A kind of constraint."""
+class Words(NamedTuple):
+    """A few words and symbols for a rule, for tables and messages."""
 
-    @property
-    def test(self) -> Test: ...
-
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        """Changes that may break it in a case that holds all, nearest first."""
-        ...
-
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
-        """Changes that put a case on the rule's limits and one step to both sides; nothing for a rule without one."""
-        ...
-
-    def describe(self, product: str) -> str:
-        """The rule in a few words and symbols, for tables and messages."""
-        ...
-
-    def describe_zh(self, product: str) -> str:
-        """The same in Chinese."""
-        ...
+    en: str
+    zh: str
 
 
 @dataclass(frozen=True, slots=True)
-class NoLimits:
-    """A rule without limits to put a case on."""
+class Rule(ABC):
+    """A kind of constraint."""
+
+    @property
+    @abstractmethod
+    def test(self) -> Test:
+        """What is evaluated."""
+
+    @abstractmethod
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        """Changes that may break it in a case that holds all, nearest first."""
 
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        """Changes that put a case on the rule's limits and one step to both sides; nothing for a rule without one."""
         return iter(())
+
+    @abstractmethod
+    def describe(self, product: str) -> Words:
+        """The rule in both languages, as it is stated for a product."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRule(Rule):
+    """A rule on one parameter."""
+
+    of: str
 
 
 def tensor_of(case: Case, name: str) -> Tensor:

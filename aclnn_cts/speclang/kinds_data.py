@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case, Data, Tensor, owner, tensors_in
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import Compiled, compile_node
-from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.expression import Compiled
+from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -74,7 +74,7 @@ def _given(value: object) -> tuple[Tensor, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Finite(NoLimits):
+class Finite(Rule):
     """The inputs named hold no inf and no nan."""
 
     of: tuple[str, ...]
@@ -93,18 +93,14 @@ class Finite(NoLimits):
                     data = Data(recipe="special", seed=tensor.data.seed)
                     yield Way(text=f"{key}: data with inf and nan", data={key: data})
 
-    def describe(self, product: str) -> str:
-        return f"{', '.join(self.of)} hold neither inf nor nan"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{'、'.join(self.of)} 不含 inf 与 nan"
+    def describe(self, product: str) -> Words:
+        return Words(f"{', '.join(self.of)} hold neither inf nor nan", f"{'、'.join(self.of)} 不含 inf 与 nan")
 
 
 @dataclass(frozen=True, slots=True)
-class Elements(NoLimits):
+class Elements(ParameterRule):
     """Every element of a tensor lies in a range; a bound may be None."""
 
-    of: str
     low: str | int | None
     high: str | int | None
 
@@ -138,11 +134,11 @@ class Elements(NoLimits):
                 data = Data(values=(value,) * tensor.numel)
                 yield Way(text=f"{self.of}: elements -> {value}", data={self.of: data})
 
-    def describe(self, product: str) -> str:
-        return f"elements of {self.of} {self._range('lie in [{}, {}]', 'are at least {}', 'are at most {}')}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的元素{self._range('在 [{}, {}] 内', '不小于 {}', '不大于 {}')}"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"elements of {self.of} {self._range('lie in [{}, {}]', 'are at least {}', 'are at most {}')}",
+            f"{self.of} 的元素{self._range('在 [{}, {}] 内', '不小于 {}', '不大于 {}')}",
+        )
 
     def _range(self, both: str, least: str, most: str) -> str:
         if self.high is None:
@@ -152,4 +148,4 @@ class Elements(NoLimits):
 
 def _bound(value: str | int | None, none: float) -> Compiled:
     """A bound over the arguments of a call."""
-    return (lambda _arguments, _target: none) if value is None else compile_node(parse(value))
+    return (lambda _arguments, _target: none) if value is None else compiled(value)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
+from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words, tensor_of
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -49,20 +49,20 @@ def _renamed(what: str, text: str, names: Mapping[str, str]) -> Way:
     return Way(text=text, dtypes=names) if what == "dtype" else Way(text=text, formats=names)
 
 
+_OTHERS = {"dtype": OTHER_DTYPES, "format": OTHER_FORMATS}
+"""Those that a break may choose among."""
+_CHINESE = {"dtype": "数据类型", "format": "数据格式"}
+
+
 @dataclass(frozen=True, slots=True)
-class _Listed(NoLimits):
+class Listed(ParameterRule):
     """The dtype or format is in the product's list."""
 
-    of: str
+    what: str
+    """`dtype` or `format`, as tensors name it; parameters name their lists by its plural."""
     table: Mapping[str, tuple[str, ...]]
     group: tuple[str, ...] = ()
     """Parameters of the other rules of its group, which change together with it."""
-
-    what: ClassVar[str]
-    """`dtype` or `format`, as tensors name it; parameters name their lists by its plural."""
-    what_zh: ClassVar[str]
-    others: ClassVar[tuple[str, ...]]
-    """Those that a break may choose among."""
 
     @property
     def test(self) -> Test:
@@ -75,43 +75,26 @@ class _Listed(NoLimits):
         elsewhere = [name for names in self.table.values() for name in names]
         lists = attrgetter(f"{self.what}s")
         sisters = [name for item in spec.parameters for name in lists(item).get(case.product, ())]
-        names = dict.fromkeys(name for name in (*elsewhere, *sisters, *self.others) if name in self.others)
-        for constraint in spec.constraints_for(case.product):
-            if isinstance(constraint.rule, type(self)) and constraint.rule.of == self.of:
-                names.update(dict.fromkeys(constraint.rule.table[case.product]))
+        others = _OTHERS[self.what]
+        names = dict.fromkeys(name for name in (*elsewhere, *sisters, *others) if name in others)
+        for rule in (constraint.rule for constraint in spec.constraints_for(case.product)):
+            if isinstance(rule, Listed) and (rule.of, rule.what) == (self.of, self.what):
+                names.update(dict.fromkeys(rule.table[case.product]))
         rejected = [name for name in names if name not in self.table[case.product]]
         yield from _other_names(spec, case, self.of, self.what, rejected, self.group)
 
-    def describe(self, product: str) -> str:
-        return f"{self.what} of {self.of} is one of {', '.join(self.table.get(product, ())) or 'nothing'}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的{self.what_zh}为 {', '.join(self.table.get(product, ())) or '无'} 之一"
-
-
-@dataclass(frozen=True, slots=True)
-class DtypeIn(_Listed):
-    """The dtype is in the product's list."""
-
-    what: ClassVar[str] = "dtype"
-    what_zh: ClassVar[str] = "数据类型"
-    others: ClassVar[tuple[str, ...]] = OTHER_DTYPES
+    def describe(self, product: str) -> Words:
+        names = ", ".join(self.table.get(product, ()))
+        return Words(
+            f"{self.what} of {self.of} is one of {names or 'nothing'}",
+            f"{self.of} 的{_CHINESE[self.what]}为 {names or '无'} 之一",
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class FormatIn(_Listed):
-    """The format is in the product's list."""
-
-    what: ClassVar[str] = "format"
-    what_zh: ClassVar[str] = "数据格式"
-    others: ClassVar[tuple[str, ...]] = OTHER_FORMATS
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutIn(NoLimits):
+class LayoutIn(ParameterRule):
     """The format is one of those for the tensor's number of dimensions. Of a number without formats it says nothing."""
 
-    of: str
     table: Mapping[int, tuple[str, ...]]
 
     @property
@@ -125,21 +108,20 @@ class LayoutIn(NoLimits):
         names = dict.fromkeys(name for names in self.table.values() for name in names)
         yield from _other_names(spec, case, self.of, "format", [name for name in names if name not in fitting], ())
 
-    def describe(self, product: str) -> str:
-        return f"format of {self.of} by number of dimensions: {self._listed(', ', '; ')}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 各维数对应的数据格式：{self._listed('、', '；')}"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"format of {self.of} by number of dimensions: {self._listed(', ', '; ')}",
+            f"{self.of} 各维数对应的数据格式：{self._listed('、', '；')}",
+        )
 
     def _listed(self, comma: str, between: str) -> str:
         return between.join(f"{rank} {comma.join(names)}" for rank, names in self.table.items())
 
 
 @dataclass(frozen=True, slots=True)
-class SameDtype(NoLimits):
+class SameDtype(ParameterRule):
     """Two dtypes are equal."""
 
-    of: str
     others: tuple[str, ...]
     """The first that is given counts."""
 
@@ -168,11 +150,11 @@ class SameDtype(NoLimits):
                 yield Way(text=f"{text}, with {', '.join(followers)}", dtypes={self.of: dtype})
             yield Way(text=text, dtypes={**followers, self.of: dtype})
 
-    def describe(self, product: str) -> str:
-        return f"dtype of {self.of} equals dtype of {' or else '.join(self.others)}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 与 {'（为空时与 '.join(self.others)}{'）' * (len(self.others) - 1)} 的数据类型相同"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"dtype of {self.of} equals dtype of {' or else '.join(self.others)}",
+            f"{self.of} 与 {'（为空时与 '.join(self.others)}{'）' * (len(self.others) - 1)} 的数据类型相同",
+        )
 
 
 def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
@@ -183,7 +165,7 @@ def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class DtypeRows(NoLimits):
+class DtypeRows(Rule):
     """The dtypes of several parameters stand in one row of the product's table."""
 
     parameters: tuple[str, ...]
@@ -213,17 +195,16 @@ class DtypeRows(NoLimits):
                 if dtype != old:
                     yield Way(text=f"{name}: dtype {old} -> {dtype}, a row that the table lacks", dtypes={name: dtype})
 
-    def describe(self, product: str) -> str:
+    def describe(self, product: str) -> Words:
         count = len(self.rows.get(product, ()))
-        return f"dtypes of {', '.join(self.parameters)} are a row of the table ({count} rows)"
-
-    def describe_zh(self, product: str) -> str:
-        count = len(self.rows.get(product, ()))
-        return f"{'、'.join(self.parameters)} 的数据类型在表的同一行内，共 {count} 行"
+        return Words(
+            f"dtypes of {', '.join(self.parameters)} are a row of the table ({count} rows)",
+            f"{'、'.join(self.parameters)} 的数据类型在表的同一行内，共 {count} 行",
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class ModeSupported(NoLimits):
+class ModeSupported(Rule):
     """The compute mode is one that the document does not reject for the product and dtype."""
 
     attribute: str
@@ -255,24 +236,21 @@ class ModeSupported(NoLimits):
                         dtypes={} if dtype == old else {self.by: dtype},
                     )
 
-    def describe(self, product: str) -> str:
-        rejected = [f"{value} with {dtype}" for value, dtype in self._rejected(product)]
-        return f"{self.attribute} is supported for the dtype" + (f" (not {', '.join(rejected)})" if rejected else "")
-
-    def describe_zh(self, product: str) -> str:
-        rejected = [f"{dtype} 不支持 {value}" for value, dtype in self._rejected(product)]
-        return f"该数据类型支持此 {self.attribute}" + (f" ({', '.join(rejected)})" if rejected else "")
-
-    def _rejected(self, product: str) -> Iterator[tuple[int, str]]:
-        for dtype, row in self.operand.get(product, {}).items():
-            yield from ((value, dtype) for value, promised in enumerate(row) if promised is None)
+    def describe(self, product: str) -> Words:
+        rows = self.operand.get(product, {}).items()
+        rejected = [(value, dtype) for dtype, row in rows for value, operand in enumerate(row) if operand is None]
+        but = ", ".join(f"{value} with {dtype}" for value, dtype in rejected)
+        but_zh = ", ".join(f"{dtype} 不支持 {value}" for value, dtype in rejected)
+        return Words(
+            f"{self.attribute} is supported for the dtype" + (f" (not {but})" if rejected else ""),
+            f"该数据类型支持此 {self.attribute}" + (f" ({but_zh})" if rejected else ""),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class SameFormat(NoLimits):
+class SameFormat(ParameterRule):
     """Two formats are equal."""
 
-    of: str
     other: str
 
     @property
@@ -287,8 +265,5 @@ class SameFormat(NoLimits):
             if name != old:
                 yield Way(text=f"{self.of}: format {old} -> {name}", formats={self.of: name})
 
-    def describe(self, product: str) -> str:
-        return f"format of {self.of} equals format of {self.other}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 与 {self.other} 的数据格式相同"
+    def describe(self, product: str) -> Words:
+        return Words(f"format of {self.of} equals format of {self.other}", f"{self.of} 与 {self.other} 的数据格式相同")

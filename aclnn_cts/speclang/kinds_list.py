@@ -10,9 +10,8 @@ import msgspec
 
 from aclnn_cts.core.case import Case, TensorList
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import compile_node
-from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Rule, Test, Way
+from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words
 from aclnn_cts.speclang.shape import INDEX
 
 if TYPE_CHECKING:
@@ -22,10 +21,9 @@ _Key = TypeVar("_Key", bound="str | tuple[str, int]")
 
 
 @dataclass(frozen=True, slots=True)
-class EachItem:
+class EachItem(ParameterRule):
     """A rule on a tensor that every tensor of a list keeps; it reads its place as `index`."""
 
-    of: str
     rule: Rule
     """The rule, in which the list's name stands for one tensor of it."""
 
@@ -62,11 +60,9 @@ class EachItem:
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
         return self._each(spec, case, limits=True)
 
-    def describe(self, product: str) -> str:
-        return f"each tensor: {self.rule.describe(product)}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"每个张量：{self.rule.describe_zh(product)}"
+    def describe(self, product: str) -> Words:
+        words = self.rule.describe(product)
+        return Words(f"each tensor: {words.en}", f"每个张量：{words.zh}")
 
 
 def _of_item(way: Way, of: str, name: str) -> Way:
@@ -92,15 +88,14 @@ def _of_item(way: Way, of: str, name: str) -> Way:
 
 
 @dataclass(frozen=True, slots=True)
-class ListLength(NoLimits):
+class ListLength(ParameterRule):
     """A list has as many tensors as an expression says."""
 
-    of: str
     text: str
 
     @property
     def test(self) -> Test:
-        of, expected = self.of, compile_node(parse(self.text))
+        of, expected = self.of, compiled(self.text)
         return lambda arguments, target: len(arguments[of]) == expected(arguments, target)
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
@@ -110,8 +105,5 @@ class ListLength(NoLimits):
             if count >= 0 and count != old:
                 yield Way(text=f"{self.of}: {old} -> {count} tensors", lengths={self.of: count})
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} has {self.text} tensors"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 有 {self.text} 个张量"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} has {self.text} tensors", f"{self.of} 有 {self.text} 个张量")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
-from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.expression import UNDEFINED, Compiled
+from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.kinds import Rule, Test, Way, Words
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -36,7 +36,7 @@ def bound_text(low: object, high: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Range(Rule):
     """A number lies between two bounds, either of which may be absent."""
 
     of: str
@@ -46,9 +46,9 @@ class Range:
     """The draw that a break changes."""
 
     def _compiled(self) -> tuple[Compiled, Compiled | None, Compiled | None]:
-        value = compile_node(parse(self.of))
-        low = compile_node(parse(self.low)) if self.low is not None else None
-        high = compile_node(parse(self.high)) if self.high is not None else None
+        value = compiled(self.of)
+        low = compiled(self.low) if self.low is not None else None
+        high = compiled(self.high) if self.high is not None else None
         return value, low, high
 
     @property
@@ -67,15 +67,6 @@ class Range:
             low(arguments, target) <= value(arguments, target) <= high(arguments, target)
         )
 
-    def _bounds(self, case: Case) -> tuple[Any, Any, Any]:
-        value, low, high = self._compiled()
-        target = case.target
-        return (
-            value(case.arguments, target),
-            low(case.arguments, target) if low is not None else None,
-            high(case.arguments, target) if high is not None else None,
-        )
-
     def _way(self, spec: Spec, old: object, new: float) -> Way | None:
         name = self.draw or self.of
         parameter = next((item for item in spec.parameters if item.name == name), None)
@@ -91,7 +82,9 @@ class Range:
 
     def _values(self, spec: Spec, case: Case, offsets: tuple[tuple[int, ...], tuple[int, ...]]) -> Iterator[Way]:
         try:
-            old, low, high = self._bounds(case)
+            old, low, high = (
+                part(case.arguments, case.target) if part is not None else None for part in self._compiled()
+            )
         except UNDEFINED:
             return
         values = [low + step for step in offsets[0] if low is not None] + [
@@ -115,11 +108,10 @@ class Range:
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
         yield from self._values(spec, case, ((-1, 0, 1), (-1, 0, 1)))
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} lies in {bound_text(self.low, self.high)}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 在 {bound_text(self.low, self.high)} 内"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"{self.of} lies in {bound_text(self.low, self.high)}", f"{self.of} 在 {bound_text(self.low, self.high)} 内"
+        )
 
 
 def _double_way(name: str, old: object, new: float) -> Way:
@@ -127,21 +119,18 @@ def _double_way(name: str, old: object, new: float) -> Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Holds(NoLimits):
+class Holds(Rule):
     """A predicate holds. It has no ways of its own to break it: the spec writes them (`breaks`)."""
 
     text: str
 
     @property
     def test(self) -> Test:
-        predicate = compile_node(parse(self.text))
+        predicate = compiled(self.text)
         return lambda arguments, target: bool(predicate(arguments, target))
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         return iter(())
 
-    def describe(self, product: str) -> str:
-        return self.text
-
-    def describe_zh(self, product: str) -> str:
-        return self.text
+    def describe(self, product: str) -> Words:
+        return Words(self.text, self.text)

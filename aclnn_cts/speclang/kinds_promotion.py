@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case, Scalar, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
-from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
+from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.expression_parser import compiled, parse
+from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words, tensor_of
 from aclnn_cts.speclang.kinds_dtype import OTHER_DTYPES
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ PROMOTE = "promote("
 
 
 @dataclass(frozen=True, slots=True)
-class Relation(NoLimits):
+class Relation(ParameterRule):
     """A rule on the dtype of `of` and on those that an expression reads; each kind has its own test."""
 
-    of: str
     other: str
     """A tensor or scalar, or `promote(a, b)`."""
 
@@ -62,7 +61,7 @@ class Promotes(Relation):
 
     @property
     def test(self) -> Test:
-        promote, table = _compiled(f"promote({self.other}, {self.of})"), self.table
+        promote, table = compiled(f"promote({self.other}, {self.of})"), self.table
         names = self.operands
 
         def promotes(arguments: Mapping[str, Any], target: Target) -> bool:
@@ -76,13 +75,12 @@ class Promotes(Relation):
 
         return promotes
 
-    def describe(self, product: str) -> str:
-        listed = "" if self.table is None else f" to one of {', '.join(self.table.get(product, ()))}"
-        return f"dtypes of {self.of} and {self.other} promote{listed}"
-
-    def describe_zh(self, product: str) -> str:
-        listed = "" if self.table is None else f"，推导结果为 {', '.join(self.table.get(product, ()))} 之一"
-        return f"{self.of} 与 {self.other} 的数据类型可互推导{listed}"
+    def describe(self, product: str) -> Words:
+        listed = None if self.table is None else ", ".join(self.table.get(product, ()))
+        return Words(
+            f"dtypes of {self.of} and {self.other} promote" + ("" if listed is None else f" to one of {listed}"),
+            f"{self.of} 与 {self.other} 的数据类型可互推导" + ("" if listed is None else f"，推导结果为 {listed} 之一"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +89,13 @@ class CastFrom(Relation):
 
     @property
     def test(self) -> Test:
-        return _compiled(f"castable({self.other}, {self.of})")
+        return compiled(f"castable({self.other}, {self.of})")
 
-    def describe(self, product: str) -> str:
-        return f"dtype of {self.other} converts to dtype of {self.of}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.other} 的数据类型可转换为 {self.of} 的数据类型"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"dtype of {self.other} converts to dtype of {self.of}",
+            f"{self.other} 的数据类型可转换为 {self.of} 的数据类型",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,31 +104,15 @@ class SameAsPromoted(Relation):
 
     @property
     def test(self) -> Test:
-        return _compiled(f"dtype({self.of}) == {self.other}")
+        return compiled(f"dtype({self.of}) == {self.other}")
 
-    def describe(self, product: str) -> str:
-        return f"dtype of {self.of} equals {self.other}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的数据类型等于 {self.other}"
-
-
-def _compiled(text: str) -> Compiled:
-    return compile_node(parse(text))
+    def describe(self, product: str) -> Words:
+        return Words(f"dtype of {self.of} equals {self.other}", f"{self.of} 的数据类型等于 {self.other}")
 
 
 def _names(text: str) -> tuple[str, ...]:
     """The parameters that an expression reads, in their order."""
-    found: dict[str, None] = {}
-
-    def gather(node: Any) -> None:  # noqa: ANN401 - a node
-        if node.kind == "name":
-            found[node.value] = None
-        for operand in node.operands:
-            gather(operand)
-
-    gather(parse(text))
-    return tuple(found)
+    return tuple(dict.fromkeys(node.value for node in parse(text).walk() if node.kind == "name"))
 
 
 def relations(spec: Spec, product: str) -> tuple[Relation, ...]:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import BoolArray, Case, FloatArray, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import compile_node
-from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words
 from aclnn_cts.speclang.kinds_number import bound_text
 from aclnn_cts.speclang.shape import ShapeExpression, compile_shape
 
@@ -29,15 +28,14 @@ def sizes_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a tensor or an in
     return shape
 
 
-def _axis_way(of: str, axis: int, old: object, new: int, spec: Spec) -> Way:
+def _axis_way(of: str, axis: int, old: object, new: int) -> Way:
     return Way(text=f"{of}[{axis}]: {old} -> {new}", axes={(of, axis): new})
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class Length(ParameterRule):
     """The number of items of an int array lies in a range."""
 
-    of: str
     low: int
     high: int
 
@@ -65,20 +63,18 @@ class Length:
             if count >= 0:
                 yield self._way(case, count)
 
-    def describe(self, product: str) -> str:
-        count = str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
-        return f"{self.of} has {count} item{'s' if self.high != 1 else ''}"
-
-    def describe_zh(self, product: str) -> str:
-        count = str(self.low) if self.low == self.high else f"{self.low} 至 {self.high}"
-        return f"{self.of} 有 {count} 个元素"
+    def describe(self, product: str) -> Words:
+        to, to_zh = ("", "") if self.low == self.high else (f" to {self.high}", f" 至 {self.high}")
+        return Words(
+            f"{self.of} has {self.low}{to} item{'s' if self.high != 1 else ''}",
+            f"{self.of} 有 {self.low}{to_zh} 个元素",
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Dims:
+class Dims(ParameterRule):
     """Every dimension of a tensor or item of an array, or those of some axes, lies in a range; bounds may be absent."""
 
-    of: str
     low: int | None
     high: int | None
     axes: tuple[int, ...] | None = None
@@ -115,13 +111,11 @@ class Dims:
         bounds = [bound for bound in (self.low, self.high) if bound is not None]
         yield from self._ways(spec, case, sorted({bound + step for bound in bounds for step in (-1, 0, 1)}))
 
-    def describe(self, product: str) -> str:
+    def describe(self, product: str) -> Words:
         where = "every dimension" if self.axes is None else "dimension " + ", ".join(map(str, self.axes))
-        return f"{where} of {self.of} lies in {bound_text(self.low, self.high)}"
-
-    def describe_zh(self, product: str) -> str:
-        where = "每一维" if self.axes is None else f"第 {'、'.join(map(str, self.axes))} 维"
-        return f"{self.of} 的{where}在 {bound_text(self.low, self.high)} 内"
+        where_zh = "每一维" if self.axes is None else f"第 {'、'.join(map(str, self.axes))} 维"
+        bounds = bound_text(self.low, self.high)
+        return Words(f"{where} of {self.of} lies in {bounds}", f"{self.of} 的{where_zh}在 {bounds} 内")
 
 
 def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[Way]:
@@ -149,10 +143,9 @@ def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: i
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeIs(NoLimits):
+class ShapeIs(ParameterRule):
     """A shape (or the items of an array) equals a shape expression."""
 
-    of: str
     shape: ShapeExpression
 
     @property
@@ -163,15 +156,15 @@ class ShapeIs(NoLimits):
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         sizes = sizes_of(case.arguments[self.of])
         for axis, size in enumerate(sizes):
-            yield _axis_way(self.of, axis, size, size + 1, spec)
+            yield _axis_way(self.of, axis, size, size + 1)
             if axis == 0:
                 yield from self._as_many(case, sizes)
         for axis, size in enumerate(sizes):
             if size > 1:
-                yield _axis_way(self.of, axis, size, size - 1, spec)
-            yield _axis_way(self.of, axis, size, size * 2 + 1, spec)
+                yield _axis_way(self.of, axis, size, size - 1)
+            yield _axis_way(self.of, axis, size, size * 2 + 1)
             if size != 1:
-                yield _axis_way(self.of, axis, size, 1, spec)
+                yield _axis_way(self.of, axis, size, 1)
 
     def _as_many(self, case: Case, sizes: Sequence[int]) -> Iterator[Way]:
         """Other shapes of as many elements: two sizes exchanged, one dimension more, one less."""
@@ -186,63 +179,58 @@ class ShapeIs(NoLimits):
             for rank in (len(sizes) + 1, len(sizes) - 1):
                 yield Way(text=f"{self.of}: rank {len(sizes)} -> {rank}, as many elements", ranks={self.of: rank})
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} is shaped {self.shape.text}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的 shape 为 {self.shape.text}"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} is shaped {self.shape.text}", f"{self.of} 的 shape 为 {self.shape.text}")
 
 
 @dataclass(frozen=True, slots=True)
-class Broadcast(NoLimits):
+class Broadcast(ParameterRule):
     """Two shapes broadcast: counted from the last dimension, sizes are equal, or one of them is 1."""
 
-    of: str
     other: str
     """A tensor, or what several broadcast to."""
 
     @property
     def test(self) -> Test:
-        broadcasts = compile_node(parse(f"broadcasts({self.of}, {self.other})"))
+        broadcasts = compiled(f"broadcasts({self.of}, {self.other})")
         return lambda arguments, target: bool(broadcasts(arguments, target))
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         own = sizes_of(case.arguments[self.of])
-        others = sizes_of(compile_node(parse(self.other))(case.arguments, case.target))
+        others = sizes_of(compiled(self.other)(case.arguments, case.target))
         is_tensor = self.other in case.arguments
         for back in range(1, min(len(own), len(others)) + 1):
             size, other = own[-back], others[-back]
             axis, place = len(own) - back, len(others) - back
             if other > 1:
-                yield _axis_way(self.of, axis, size, other + 1, spec)
+                yield _axis_way(self.of, axis, size, other + 1)
                 if other > 2:
-                    yield _axis_way(self.of, axis, size, other - 1, spec)
+                    yield _axis_way(self.of, axis, size, other - 1)
             elif not is_tensor:
                 continue
             elif size > 1:
-                yield _axis_way(self.other, place, other, size + 1, spec)
+                yield _axis_way(self.other, place, other, size + 1)
             else:
                 text = f"{self.of}[{axis}]: {size} -> 2, {self.other}[{place}]: {other} -> 3"
                 yield Way(text=text, axes={(self.of, axis): 2, (self.other, place): 3})
 
-    def describe(self, product: str) -> str:
-        return f"the shapes of {self.of} and {self.other} broadcast"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 与 {self.other} 的 shape 满足 broadcast 关系"
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"the shapes of {self.of} and {self.other} broadcast",
+            f"{self.of} 与 {self.other} 的 shape 满足 broadcast 关系",
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class SizeIs(NoLimits):
+class SizeIs(ParameterRule):
     """One dimension (or item) equals an expression."""
 
-    of: str
     axis: int
     text: str
 
     @property
     def test(self) -> Test:
-        of, axis, expected = self.of, self.axis, compile_node(parse(self.text))
+        of, axis, expected = self.of, self.axis, compiled(self.text)
         return lambda arguments, target: sizes_of(arguments[of])[axis] == expected(arguments, target)
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
@@ -251,10 +239,7 @@ class SizeIs(NoLimits):
         old = sizes[axis]
         for new in dict.fromkeys((old + 1, old - 1, old * 2 + 1, 1)):
             if new > 0 and new != old:
-                yield _axis_way(self.of, axis, old, new, spec)
+                yield _axis_way(self.of, axis, old, new)
 
-    def describe(self, product: str) -> str:
-        return f"{self.of}[{self.axis}] equals {self.text}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of}[{self.axis}] 等于 {self.text}"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of}[{self.axis}] equals {self.text}", f"{self.of}[{self.axis}] 等于 {self.text}")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import compile_node
-from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words
 from aclnn_cts.speclang.kinds_data import INTEGER_LIMITS
 
 if TYPE_CHECKING:
@@ -35,10 +34,9 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Structure(NoLimits):
+class Structure(ParameterRule):
     """The elements of a tensor along an axis, or the items of an int array, have a structure."""
 
-    of: str
     structure: str
     number: str | int
     """The total; of a permutation the least number; of boxes how many there are for an index to name."""
@@ -49,7 +47,7 @@ class Structure(NoLimits):
 
     @property
     def test(self) -> Test:
-        number = compile_node(parse(self.number))
+        number = compiled(self.number)
 
         def fits(arguments: Mapping[str, Any], target: Target) -> bool:
             value, wanted = arguments[self.of], int(number(arguments, target))
@@ -116,7 +114,7 @@ class Structure(NoLimits):
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         value = case.arguments[self.of]
-        wanted = int(compile_node(parse(self.number))(case.arguments, case.target))
+        wanted = int(compiled(self.number)(case.arguments, case.target))
         if isinstance(value, tuple):
             for text, items in self._broken(len(value), wanted):
                 yield Way(text=f"{self.of}: {text}", values={self.of: items})
@@ -164,10 +162,7 @@ class Structure(NoLimits):
             return tuple(stops[1:])
         return tuple(after - before for before, after in itertools.pairwise(stops))[:count]
 
-    def describe(self, product: str) -> str:
-        least = f", each at least {self.least}" if self.least else ""
-        return f"{self.of} holds {_WORDS[self.structure][0].format(self.number)}{least}"
-
-    def describe_zh(self, product: str) -> str:
-        least = f"，每段不小于 {self.least}" if self.least else ""
-        return f"{self.of} 为{_WORDS[self.structure][1].format(self.number)}{least}"
+    def describe(self, product: str) -> Words:
+        least, least_zh = (f", each at least {self.least}", f"，每段不小于 {self.least}") if self.least else ("", "")
+        words, words_zh = (text.format(self.number) for text in _WORDS[self.structure])
+        return Words(f"{self.of} holds {words}{least}", f"{self.of} 为{words_zh}{least_zh}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way, tensor_of
+from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words, tensor_of
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -20,14 +20,11 @@ It drops more of them silently and keeps their count all the same: undefined, so
 
 
 @dataclass(frozen=True, slots=True)
-class _Pointer(NoLimits):
-    of: str
+class _Pointer(ParameterRule):
+    """A pointer is not null."""
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} is not a null pointer"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 不是空指针"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} is not a null pointer", f"{self.of} 不是空指针")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +53,9 @@ class CallPresent(_Pointer):
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(ParameterRule):
     """The number of dimensions lies in a range."""
 
-    of: str
     low: int
     high: int
 
@@ -82,18 +78,16 @@ class Rank:
             if 0 <= rank <= MAX_RANK:
                 yield self._way(case, rank)
 
-    def describe(self, product: str) -> str:
-        return f"rank of {self.of} is {self.low}" + (f" to {self.high}" if self.high != self.low else "")
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 的维数为 {self.low}" + (f" 至 {self.high}" if self.high != self.low else "")
+    def describe(self, product: str) -> Words:
+        return Words(
+            f"rank of {self.of} is {self.low}" + (f" to {self.high}" if self.high != self.low else ""),
+            f"{self.of} 的维数为 {self.low}" + (f" 至 {self.high}" if self.high != self.low else ""),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Contiguous(NoLimits):
+class Contiguous(ParameterRule):
     """The tensor is contiguous."""
-
-    of: str
 
     @property
     def test(self) -> Test:
@@ -103,18 +97,13 @@ class Contiguous(NoLimits):
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         yield Way(text=f"{self.of}: contiguous -> strided with gaps", strided=self.of)
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} is contiguous"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 是连续的"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} is contiguous", f"{self.of} 是连续的")
 
 
 @dataclass(frozen=True, slots=True)
-class NotEmpty(NoLimits):
+class NotEmpty(ParameterRule):
     """No dimension is 0."""
-
-    of: str
 
     @property
     def test(self) -> Test:
@@ -126,8 +115,5 @@ class NotEmpty(NoLimits):
         for axis in range(len(shape) - 1, -1, -1):
             yield Way(text=f"{self.of}: dimension {axis} {shape[axis]} -> 0", axes={(self.of, axis): 0})
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} is not empty"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 非空"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} is not empty", f"{self.of} 非空")

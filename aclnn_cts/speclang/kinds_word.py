@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.kinds import NoLimits, Test, Way
+from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
 
 
 @dataclass(frozen=True, slots=True)
-class WordIn(NoLimits):
+class WordIn(ParameterRule):
     """The text is one of the words, letter by letter."""
 
-    of: str
     words: tuple[str, ...]
 
     @property
@@ -39,8 +38,5 @@ class WordIn(NoLimits):
             if word not in self.words:
                 yield Way(text=f"{self.of}: {old!r} -> {word!r}", values={self.of: word})
 
-    def describe(self, product: str) -> str:
-        return f"{self.of} is one of {', '.join(self.words)}"
-
-    def describe_zh(self, product: str) -> str:
-        return f"{self.of} 为 {'、'.join(self.words)} 之一"
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} is one of {', '.join(self.words)}", f"{self.of} 为 {'、'.join(self.words)} 之一")

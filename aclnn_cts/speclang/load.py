@@ -17,10 +17,11 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.editions import check_edition, edition_file, edition_files, is_edition_file, read_edition
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.speclang.package import package_folder
-from aclnn_cts.speclang.yaml_file import YamlError, YamlFile, parse_yaml, read_yaml
+from aclnn_cts.speclang.yaml_file import YamlFile, parse_yaml, read_yaml
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.build import Interface
+    from aclnn_cts.speclang.problems import Problems
 
 __all__ = [
     "SHARED_FILES",
@@ -93,7 +94,7 @@ class Specs(Mapping[str, Spec]):
     @property
     def interface_clauses(self) -> tuple[Clause, ...]:
         """The clauses on what all operators have in common."""
-        interface, _ = _interface(package_folder())
+        interface, _ = _interface()
         return interface.clauses
 
     def find(self, word: str, *, where: str = "operator") -> Spec:
@@ -133,15 +134,25 @@ def _read_file(path: Path) -> YamlFile:
     return read_edition(path, base=base, name=_shown(path), base_name=_shown(base))
 
 
-@functools.lru_cache(maxsize=1)
-def _interface(folder: Path) -> tuple[Interface, tuple[str, ...]]:
-    from aclnn_cts.speclang.build import Interface, build_interface  # noqa: PLC0415 - as the module says
+def _interface_in(path: Path) -> tuple[Interface, tuple[str, ...]]:
+    """What a file says of all operators, and what is wrong with it."""
+    from aclnn_cts.speclang.build import build_interface  # noqa: PLC0415 - as the module says
 
-    path = folder / "interface.yaml"
-    if not path.exists():
-        return Interface(), ()
     interface, problems = build_interface(read_yaml(path, name=_shown(path)))
     return interface, problems.sorted()
+
+
+@functools.cache
+def _interface() -> tuple[Interface, tuple[str, ...]]:
+    return _interface_in(package_folder() / "interface.yaml")
+
+
+def _built(file: YamlFile, stem: str) -> tuple[Spec | None, Problems]:
+    """The spec of an operator's file."""
+    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
+
+    interface, _ = _interface()
+    return build_spec(file, stem=stem, interface=interface)
 
 
 def load_specs(folders: Sequence[Path] = (), *, edition: str = "") -> Specs:
@@ -170,12 +181,8 @@ def _raise_for(messages: Sequence[str]) -> None:
 
 def _read(path: Path, edition: str) -> tuple[Spec | None, Sequence[str]]:
     """The spec of an operator's file in an edition, and what is wrong with it."""
-    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
-
-    interface, _ = _interface(package_folder())
     change = edition_file(path, edition) if edition else path
-    file = _read_file(change if change.exists() else path)
-    spec, problems = build_spec(file, stem=path.stem, interface=interface)
+    spec, problems = _built(_read_file(change if change.exists() else path), path.stem)
     messages = problems.sorted()
     if spec is not None and spec.open:
         messages = (*messages, _draft(spec))
@@ -224,12 +231,10 @@ class LintedFile:
 
 def specs_from_texts(texts: Mapping[str, str]) -> Specs:
     """The specs of these texts by stem, and no others, such as a run used them; UsageError with every message."""
-    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
-
-    interface, messages = _interface(package_folder())
+    _, messages = _interface()
     specs: list[Spec] = []
     for stem, text in texts.items():
-        spec, problems = build_spec(parse_yaml(text, name=f"specs/{stem}.yaml"), stem=stem, interface=interface)
+        spec, problems = _built(parse_yaml(text, name=f"specs/{stem}.yaml"), stem)
         messages = (*messages, *problems.sorted())
         if spec is not None:
             specs.append(spec)
@@ -243,47 +248,32 @@ def lint_files(files: Sequence[Path] = (), *, edition: str = "") -> tuple[list[L
 
     `edition`: build that of the package, or of each file, instead.
     """
-    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
-
     folder = package_folder()
     check_edition(edition, (folder, *(path.parent for path in files)))
-    interface, interface_messages = _interface(folder)
-    messages = [] if files else list(interface_messages)
+    messages = [] if files else list(_interface()[1])
     linted: list[LintedFile] = []
     paths = list(files) or [*([] if edition else _operator_files(folder)), *edition_files(folder, edition)]
     for path in [edition_file(path, edition) for path in files] if edition and files else paths:
-        if path.stem in SHARED_FILES:
-            if path.stem == "interface":
-                messages.extend(_lint_interface(path))
+        if path.stem in SHARED_FILES - {"interface"}:
             continue
         try:
+            if path.stem == "interface":
+                messages.extend(_interface_in(path)[1])
+                continue
             file = _read_file(path)
         except UsageError as error:
             messages.append(str(error))
             continue
-        spec, problems = build_spec(file, stem=path.stem, interface=interface)
+        spec, problems = _built(file, path.stem)
         messages.extend(problems.sorted())
         if spec is not None and not problems.messages:
             linted.append(LintedFile(spec, problems.file, tuple(problems.open.values())))
     return linted, messages
 
 
-def _lint_interface(path: Path) -> list[str]:
-    from aclnn_cts.speclang.build import build_interface  # noqa: PLC0415 - as the module says
-
-    try:
-        _, problems = build_interface(read_yaml(path, name=_shown(path)))
-    except YamlError as error:
-        return [str(error)]
-    return list(problems.sorted())
-
-
 def load_spec_file(path: Path) -> Spec:
     """Build an operator's spec from one file, such as that of a run directory; UsageError with every message."""
-    from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
-
-    interface, _ = _interface(package_folder())
-    spec, problems = build_spec(read_yaml(path, name=_shown(path)), stem=path.stem, interface=interface)
+    spec, problems = _built(read_yaml(path, name=_shown(path)), path.stem)
     if spec is None or problems.messages:
         raise UsageError("\n".join(problems.sorted()))
     return spec

@@ -286,8 +286,6 @@ class Spec:
     """Names of the inputs, tensors and lists of tensors; those that are outputs too among them."""
     outputs: tuple[str, ...] = field(init=False, repr=False)
     """Names of the outputs, tensors and lists of tensors; those that are inputs too among them."""
-    both: tuple[str, ...] = field(init=False, repr=False)
-    """Names of those that are inputs and outputs."""
     conditional: tuple[Parameter, ...] = field(init=False, repr=False)
     """The outputs that only some calls compute, and the inputs that only some give."""
     promoting: tuple[str, ...] = field(init=False, repr=False)
@@ -296,19 +294,22 @@ class Spec:
     """Tensors whose elements harm a device beyond a range, and the constraint that says so."""
 
     _has_lists: bool = field(init=False, repr=False)
+    _parameters: Mapping[str, Parameter] = field(init=False, repr=False)
+    _constraints: Mapping[str, Constraint] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Gather the names that are asked for with every call."""
         tensors = tuple(item.name for item in self.parameters if item.is_input and item.holds_tensors)
         object.__setattr__(self, "inputs", tensors)
         object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.is_output))
-        object.__setattr__(self, "both", tuple(name for name in tensors if name in self.outputs))
         object.__setattr__(self, "conditional", tuple(item for item in self.parameters if item.present is not None))
         unsafe = [item for item in self.constraints if item.unsafe is not None]
         ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
         object.__setattr__(self, "unsafe_elements", ranged)
         related = {name for item in self.constraints if isinstance(item.rule, Relation) for name in item.rule.operands}
         object.__setattr__(self, "promoting", tuple(name for name in tensors if name in related))
+        object.__setattr__(self, "_parameters", {item.name: item for item in self.parameters})
+        object.__setattr__(self, "_constraints", {item.id: item for item in self.constraints})
         object.__setattr__(self, "_has_lists", any(item.kind == "tensor_list" for item in self.parameters))
 
     @property
@@ -318,17 +319,11 @@ class Spec:
 
     def parameter(self, name: str) -> Parameter:
         """A parameter by its name; KeyError where there is none."""
-        for item in self.parameters:
-            if item.name == name:
-                return item
-        raise KeyError(name)
+        return self._parameters[name]
 
     def constraint(self, identifier: str) -> Constraint:
         """A constraint by its id; KeyError where there is none."""
-        for item in self.constraints:
-            if item.id == identifier:
-                return item
-        raise KeyError(identifier)
+        return self._constraints[identifier]
 
     def constraints_for(self, product: str) -> tuple[Constraint, ...]:
         """The constraints that apply to a product."""
@@ -365,8 +360,7 @@ class Spec:
 
     def updated(self, case: Case) -> frozenset[str]:
         """The tensors that are input and output, each tensor of a list."""
-        both = self.both
-        return frozenset(_tensor_names(both, case)) if both else frozenset()
+        return frozenset(_tensor_names([name for name in self.inputs if name in self.outputs], case))
 
     def output_tensors(self, case: Case) -> frozenset[str]:
         """The names of all output tensors, each tensor of a list."""

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from aclnn_cts.speclang.build_context import Path
-from aclnn_cts.speclang.yaml_file import YamlFile
+from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
 _OTHERS = "others"
 _SECTIONS = ("tables", "rows", "defaults", "parameters")
@@ -16,7 +15,7 @@ _SECTIONS = ("tables", "rows", "defaults", "parameters")
 def with_other_products(file: YamlFile) -> YamlFile:
     """The file with a list for each product where `others` stands for several."""
     products = [str(name) for name in file.content["products"]]
-    origins: dict[Path, Path] = {**file.origins}
+    origins: dict[YamlPath, YamlPath] = {**file.origins}
     made = {
         key: _named(value, products, (key,), origins) if key in _SECTIONS else value
         for key, value in file.content.items()
@@ -24,7 +23,7 @@ def with_other_products(file: YamlFile) -> YamlFile:
     return replace(file, content=made, origins=origins, source=file.source or file.content)
 
 
-def _named(value: Any, products: Iterable[str], path: Path, origins: dict[Path, Path]) -> Any:  # noqa: ANN401 - YAML
+def _named(value: Any, products: Iterable[str], path: YamlPath, origins: dict[YamlPath, YamlPath]) -> Any:  # noqa: ANN401 - YAML
     if isinstance(value, list):
         return [_named(item, products, (*path, place), origins) for place, item in enumerate(value)]
     if not isinstance(value, Mapping):

@@ -1,14 +1,19 @@
-"""Short ways to write values: names in braces such as `{name}`, and one item in the place of a list of one."""
+"""Short ways to write values: names in braces, one item in the place of a list of one, one entry for several rules."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
+
+from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _LISTS = frozenset({"products", "requires", "also", "contradicts", "faults", "rules"})
 """Keys whose values are lists; one item may stand for a list of one."""
+_MOST = 64
+"""Values for which one entry is repeated, and one more."""
 
 
 def with_lists(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,3 +44,42 @@ def placeholders(value: object) -> set[str]:
         return set(_PLACEHOLDER.findall(value))
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return {name for item in items for name in placeholders(item)}
+
+
+def unrolled(file: YamlFile) -> YamlFile:
+    """The file with the rules that `for` and `rules` write once in the place of that entry, one for each value."""
+    entries = file.content.get("constraints") if isinstance(file.content, dict) else None
+    if not isinstance(entries, list) or not any(map(_is_repeated, entries)):
+        return file
+    made = [found for number, entry in enumerate(entries) for found in _rules(entry, ("constraints", number))]
+    lines = {place: line for place, line in file.lines.items() if place[:1] != ("constraints",)}
+    for number, (_, path) in enumerate(made):
+        for place, line in file.lines.items():
+            if place[: len(path)] == path:
+                new: YamlPath = ("constraints", number, *place[len(path) :])
+                lines[new] = line
+    return replace(file, content={**file.content, "constraints": [rule for rule, _ in made]}, lines=lines)
+
+
+def _is_repeated(entry: object) -> bool:
+    """Whether an entry is of this form; any other is left to the schema."""
+    if not isinstance(entry, dict) or entry.keys() != {"for", "rules"}:
+        return False
+    columns, rules = entry["for"], entry["rules"]
+    if not isinstance(columns, dict) or not isinstance(rules, list):
+        return False
+    lists = [values for values in columns.values() if isinstance(values, list)]
+    lengths = {len(values) for values in lists}
+    is_table = len(lists) == len(columns) and len(lengths) == 1 and lengths <= set(range(1, _MOST))
+    return is_table and all(isinstance(rule, dict) for rule in rules)
+
+
+def _rules(entry: Any, path: YamlPath) -> Iterator[tuple[Any, YamlPath]]:  # noqa: ANN401 - a YAML value
+    """The rules of one entry, and where each is written."""
+    if not _is_repeated(entry):
+        yield entry, path
+        return
+    columns = entry["for"]
+    for values in zip(*columns.values(), strict=True):
+        for place, rule in enumerate(entry["rules"]):
+            yield placed(rule, dict(zip(columns, values, strict=True))), (*path, "rules", place)

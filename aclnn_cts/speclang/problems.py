@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from aclnn_cts.speclang.expression import Compiled, Node, compile_node
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
 from aclnn_cts.speclang.operand_kinds import misread, misread_shape
 from aclnn_cts.speclang.shape import ShapeExpression, parse_shape
-from aclnn_cts.speclang.yaml_file import YamlFile
+from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
 _ECHO = 60
 _RENAMED = {"promise": "check", "promises": "checks"}
@@ -39,7 +39,7 @@ class Problems:
 
     file: YamlFile
     messages: dict[str, None] = field(default_factory=dict)
-    open: dict[tuple[str | int, ...], str] = field(default_factory=dict)
+    open: dict[YamlPath, str] = field(default_factory=dict)
     """Places of a draft that a person has to settle, and what to read: a mistake there is none yet."""
 
     @property
@@ -52,6 +52,11 @@ class Problems:
         if not self.is_full and not self._is_open(path):
             self.messages[f"{self.file.at(path)}: {message}"] = None
 
+    def add_if(self, wrong: object, path: Sequence[str | int], message: str) -> None:
+        """Record a mistake where something is wrong."""
+        if wrong:
+            self.add(path, message)
+
     def _is_open(self, path: Sequence[str | int]) -> bool:
         written = tuple(self.file.written(path)) if self.open else ()
         return any(written[: len(place)] == place for place in self.open)
@@ -59,7 +64,7 @@ class Problems:
     def leave_open(self, number: int, at: str, read: Sequence[str], names: Sequence[str]) -> None:
         """Record entry `number` of `open`: a place, by the parameters' names, and what to read for it."""
         section, *rest = at.split(".")
-        place: tuple[str | int, ...] = (section, *rest)
+        place: YamlPath = (section, *rest)
         if section == "parameters" and rest and self.known(rest[0], names, ("open", number, "at"), "parameter"):
             place = (section, list(names).index(rest[0]), *rest[1:])
         advice = f"; read {', '.join(read)}" if read else ""
@@ -100,16 +105,31 @@ class Problems:
             else:
                 self.add(path, f"{place}: {shown(item.get('input'), _ECHO)}: {item['msg']}")
 
-    def known(self, word: str, names: Iterable[str], path: Sequence[str | int], what: str) -> bool:
+    def known(self, word: str, names: Collection[str], path: Sequence[str | int], what: str) -> bool:
         """Whether `word` is among `names`; a mistake where not."""
-        options = list(dict.fromkeys(names))
-        if word in options:
+        if word in names:
             return True
+        options = list(dict.fromkeys(names))
         known = f"expected any of {', '.join(options)}{nearest(word, options)}" if options else "none is known here"
         self.add(path, f"unknown {what} {shown(word)}; {known}")
         return False
 
-    def node(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Node | None:
+    def all_known(
+        self,
+        words: Iterable[str],
+        names: Collection[str],
+        path: Sequence[str | int],
+        what: str,
+        *,
+        numbered: bool = False,
+    ) -> bool:
+        """Whether all words are among `names`; a mistake for each that is not, in its place where they are numbered."""
+        found = True
+        for number, word in enumerate(words):
+            found = self.known(word, names, (*path, number) if numbered else path, what) and found
+        return found
+
+    def node(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Node | None:
         """Parse an expression and check its names, and what they are where `names` maps them to their kinds."""
         if not isinstance(text, (str, int, float)):
             self.add(path, f"{shown(text)}; expected an expression or a number")
@@ -126,13 +146,7 @@ class Problems:
                 "waiver can; use shapes, dtypes and attributes",
             )
             return None
-        options = list(names)
-        ok = all(
-            [
-                self.known(name, options, path, f"name in the expression {shown(str(text))}:")
-                for name in sorted(node.names())
-            ]
-        )
+        ok = self.all_known(sorted(node.names()), names, path, f"name in the expression {shown(str(text))}:")
         # A name alone is read as the operand of an expression is.
         if (
             ok
@@ -143,22 +157,19 @@ class Problems:
             return None
         return node if ok else None
 
-    def expression(self, text: object, path: Sequence[str | int], names: Iterable[str]) -> Compiled:
+    def expression(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Compiled:
         """Compile an expression; after a mistake, one that gives 0."""
         node = self.node(text, path, names)
         return compile_node(node) if node is not None else (lambda _arguments, _target: 0)
 
-    def shape(self, text: str, path: Sequence[str | int], names: Iterable[str]) -> ShapeExpression:
+    def shape(self, text: str, path: Sequence[str | int], names: Collection[str]) -> ShapeExpression:
         """Parse a shape expression and check its names; after a mistake, the shape of rank 0."""
         try:
             shape = parse_shape(text)
         except ExpressionError as error:
             self.add(path, str(error))
             return ShapeExpression(text=text, items=())
-        options = list(names)
-        ok = all(
-            [self.known(name, options, path, f"name in the shape {shown(text)}:") for name in sorted(shape.names())]
-        )
+        ok = self.all_known(sorted(shape.names()), names, path, f"name in the shape {shown(text)}:")
         if ok and isinstance(names, Mapping) and (message := misread_shape(shape, names)) is not None:
             self.add(path, f"{shown(text)}: {message}")
             ok = False

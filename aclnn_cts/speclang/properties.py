@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.printable import either, shown
 from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.kinds_promotion import PROMOTE
 from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Implied:
     """The constraints of one file so far, and where each comes from."""
 
     constraints: list[dict[str, Any]] = field(default_factory=list)
-    origins: list[Path] = field(default_factory=list)
+    origins: list[YamlPath] = field(default_factory=list)
     grouped: set[str] = field(default_factory=set)
     """Ids of those whose group is written, or written to be none."""
 
@@ -117,44 +117,38 @@ def imply(
         drawn.append(_parameter(item, kind, found))
     for key in PROPERTIES:
         for number, item in enumerate(parameters):
-            places = range(len(tiers[number].get(key, ())))
-            is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
-            paths: list[Path] = [("parameters", number, key, *((place,) if is_list else ())) for place in places]
-            entries = tiers[number].get(key, ())
-            needed = item.get("present")
-            if isinstance(item.get("optional"), str):
-                needed = f"not ({item['optional']})"
-            _add(implied, str(item["name"]), key, entries, paths, replaced, problems, needed=needed)
+            made = _made(item, key, tiers[number].get(key, ()), ("parameters", number, key), implied, problems)
+            for where, constraint in made:
+                if constraint["id"] not in replaced:
+                    implied.constraints.append(constraint)
+                    implied.origins.append(where)
     _group_what_breaks_together(implied)
     return drawn, implied
 
 
-def _add(
-    implied: Implied,
-    name: str,
+def _made(
+    item: Mapping[str, Any],
     key: str,
     tiers: Sequence[Mapping[str, Any]],
-    paths: Sequence[Path],
-    replaced: frozenset[str],
+    path: YamlPath,
+    implied: Implied,
     problems: Problems,
-    *,
-    needed: object = None,
-) -> None:
-    """Add the constraints of one property of one parameter, unless they are written out.
-
-    `needed` is the condition under which an output is computed, or an input may not be left out.
-    """
+) -> Iterator[tuple[YamlPath, dict[str, Any]]]:
+    """The constraints of one property of one parameter, and where each is written."""
     earlier: list[str] = []
-    for tier, path in zip(tiers, paths, strict=True):
-        made = _constraint(name, PROPERTIES[key], tier, earlier, implied, path, problems)
+    is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
+    optional = item.get("optional")
+    # The condition under which an output is computed, or an input may not be left out.
+    needed = f"not ({optional})" if isinstance(optional, str) else item.get("present")
+    for place, tier in enumerate(tiers):
+        where = (*path, place) if is_list else path
+        made = _constraint(str(item["name"]), PROPERTIES[key], tier, earlier, implied, where, problems)
         if key == "null" and needed is not None and made.setdefault("when", needed) == _ALWAYS:
             del made["when"]
         earlier.append(made["id"])
         if "group" in tier:
             implied.grouped.add(made["id"])
-        if made["id"] not in replaced:
-            implied.constraints.append(made)
-            implied.origins.append(path)
+        yield where, made
 
 
 def _group_what_breaks_together(implied: Implied) -> None:
@@ -189,7 +183,7 @@ def _root(name: str, followed: Mapping[str, Any]) -> str:
 
 
 def _tiers(
-    key: str, item: Mapping[str, Any], defaults: Mapping[str, Any], path: Path, problems: Problems
+    key: str, item: Mapping[str, Any], defaults: Mapping[str, Any], path: YamlPath, problems: Problems
 ) -> list[dict[str, Any]]:
     """What a property says, from the widest to the narrowest: the parameter's words over the defaults of the file."""
     common = _entries(key, defaults[key], ("defaults", key), problems) if key in defaults else []
@@ -237,14 +231,14 @@ def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
     return {**{key: value for key, value in common.items() if key not in check}, **own}
 
 
-def _entries(key: str, value: object, path: Path, problems: Problems) -> list[dict[str, Any]]:
+def _entries(key: str, value: object, path: YamlPath, problems: Problems) -> list[dict[str, Any]]:
     """A property as mappings: it is written as a value, a mapping, a list of mappings, or a word for a check."""
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
         return [_entry(key, entry, (*path, number), problems) for number, entry in enumerate(value)]
     return [_entry(key, value, path, problems)]
 
 
-def _entry(key: str, value: object, path: Path, problems: Problems) -> dict[str, Any]:
+def _entry(key: str, value: object, path: YamlPath, problems: Problems) -> dict[str, Any]:
     if isinstance(value, dict) and (_KEYS & set(value) or key not in ("dtypes", "layouts")):
         keys = {*_KEYS, "in"} if key == "promotes_with" else _KEYS
         for name in value:
@@ -273,7 +267,7 @@ def _check(word: str) -> dict[str, Any]:
     return {"strength": word} if word in _STRENGTHS else {"status": word}
 
 
-def _value(key: str, value: object, path: Path, problems: Problems) -> object:
+def _value(key: str, value: object, path: YamlPath, problems: Problems) -> object:
     if key == "rank" and isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
     if key in _NAMING and not isinstance(value, str):
@@ -288,15 +282,14 @@ def _constraint(
     tier: Mapping[str, Any],
     earlier: Sequence[str],
     implied: Implied,
-    path: Path,
+    path: YamlPath,
     problems: Problems,
 ) -> dict[str, Any]:
     """One tier as a constraint of the full form."""
     rest = with_lists({key: value for key, value in tier.items() if key not in ("id", "is", "strength", _NONE)})
     made: dict[str, Any] = {"id": f"{name}.{tier.get('id', entry.suffix)}", "kind": entry.kind, "of": name}
     if entry.value is not None:
-        if "is" not in tier:
-            problems.add(path, f"{name}: no value; add `is`")
+        problems.add_if("is" not in tier, path, f"{name}: no value; add `is`")
         value = tier.get("is", "")
         key = "in" if entry.kind == "length" and isinstance(value, list) else entry.value
         made[key] = f"[*{value}]" if entry.kind == "shape" else value

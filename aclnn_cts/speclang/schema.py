@@ -93,13 +93,10 @@ class ModesModel(_Strict):
     operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None]]]
 
 
-class ShortModesModel(_Strict):
+class ShortModesModel(ModesModel):
     """The same, where one dtype may stand for all modes."""
 
-    attribute: StrictStr
-    by: StrictStr
-    names: dict[StrictStr, StrictStr]
-    operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None] | StrictStr | None]]
+    operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None] | StrictStr | None]]  # type: ignore[assignment]  # wider
 
 
 class _Constraint(_Strict):
@@ -365,27 +362,8 @@ class ShortExampleModel(_Strict):
     arguments: dict[StrictStr, Any]
 
 
-class ShortOperatorModel(_OperatorFile):
-    """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
-
-    document: ShortDocumentModel
-    family: StrictStr | None = None
-    rows: dict[StrictStr, list[StrictStr | list[StrictStr | Names]]] | None = None  # type: ignore[assignment]  # wider
-    modes: ShortModesModel | None = None  # type: ignore[assignment]  # wider
-    let: dict[Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
-    defaults: dict[StrictStr, Any] = {}
-    first: dict[StrictStr, Any] = {}
-    inputs: dict[StrictStr, Any] = {}
-    outputs: dict[StrictStr, Any] = {}
-    sentences: dict[StrictStr, dict[StrictStr, Any] | list[StrictStr]] = {}
-    parameters: Annotated[list[ShortParameterModel], Field(min_length=1)]
-    constraints: list[ShortConstraintModel] = []
-    examples: list[ShortExampleModel] = []
-    clauses: dict[StrictStr, list[Any]] = {}
-
-
-class FamilyModel(_Strict):
-    """`families/NAME.yaml`: what specs of one family have in common; `speclang.families` puts it in."""
+class CommonModel(_Strict):
+    """What parameters have in common, in a spec in the short form and in a family of specs."""
 
     family: StrictStr | None = None
     let: dict[StrictStr, Scalar] = {}
@@ -393,6 +371,25 @@ class FamilyModel(_Strict):
     first: dict[StrictStr, Any] = {}
     inputs: dict[StrictStr, Any] = {}
     outputs: dict[StrictStr, Any] = {}
+
+
+class ShortOperatorModel(CommonModel, _OperatorFile):
+    """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
+
+    document: ShortDocumentModel
+    rows: dict[StrictStr, list[StrictStr | list[StrictStr | Names]]] | None = None  # type: ignore[assignment]  # wider
+    modes: ShortModesModel | None = None
+    let: dict[Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
+    sentences: dict[StrictStr, dict[StrictStr, Any] | list[StrictStr]] = {}
+    parameters: Annotated[list[ShortParameterModel], Field(min_length=1)]
+    constraints: list[ShortConstraintModel] = []
+    examples: list[ShortExampleModel] = []
+    clauses: dict[StrictStr, list[Any]] = {}
+
+
+class FamilyModel(CommonModel):
+    """`families/NAME.yaml`: what specs of one family have in common; `speclang.families` puts it in."""
+
     parameters: dict[StrictStr, dict[StrictStr, Any]] = {}
     draws: list[DrawModel] = []
     constraints: list[ShortConstraintModel] = []

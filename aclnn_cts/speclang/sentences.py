@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from aclnn_cts.speclang.package import products, wording
 from aclnn_cts.speclang.schema import Bilingual
 
 Rule = Mapping[str, Any]
 """A constraint of the full form."""
+Taken: TypeAlias = Literal["product", "dtype", "row", "rows", "format", "word"]
+"""What valid calls take, as `wording.yaml` calls it."""
 _TOGETHER = re.compile(r"(?:broadcast|promote)\(([^()]*)\)")
 LANGUAGES: tuple[Literal["en", "zh"], ...] = ("en", "zh")
 
@@ -75,7 +77,7 @@ class Sentences:
 
     def takes(
         self,
-        what: Literal["product", "dtype", "row", "rows", "format", "word"],
+        what: Taken,
         on: Sequence[str] = (),
         **fields: str | tuple[str, ...],
     ) -> dict[str, str]:

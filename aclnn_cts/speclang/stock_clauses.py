@@ -8,12 +8,12 @@ from typing import Any
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_context import Path
 from aclnn_cts.speclang.package import wording
 from aclnn_cts.speclang.placeholders import placed, placeholders, with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel, SentenceModel
-from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, listed, on_rule, titles
+from aclnn_cts.speclang.sentences import LANGUAGES, Rule, Sentences, Taken, listed, on_rule, titles
+from aclnn_cts.speclang.yaml_file import YamlPath
 
 _Clause = dict[str, Any]
 _IMPLIED = "implied"
@@ -48,7 +48,7 @@ class StockClauses:
     constraints: Sequence[Rule]
     sentences: Sentences
 
-    def clauses(self, sections: Mapping[str, Sequence[object]]) -> Iterator[tuple[_Clause, Path]]:
+    def clauses(self, sections: Mapping[str, Sequence[object]]) -> Iterator[tuple[_Clause, YamlPath]]:
         """Every clause with its address, in the order of the document, and where it comes from."""
         known = self.sections()
         for section in sections:
@@ -61,7 +61,7 @@ class StockClauses:
                     number = self._number(clause.pop("at", number + 1), path)
                     yield {"at": f"{section}.{number}", **clause}, path
 
-    def _number(self, value: object, path: Path) -> int:
+    def _number(self, value: object, path: YamlPath) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
         self.problems.add(path, f"at: {shown(value)}; expected a number: the section is the key above")
@@ -75,10 +75,12 @@ class StockClauses:
         }
         return [section for head in _HEADS for section in names.get(head, [head])]
 
-    def _entries(self, section: str, given: Sequence[object] | None, named: set[str]) -> Iterator[tuple[object, Path]]:
+    def _entries(
+        self, section: str, given: Sequence[object] | None, named: set[str]
+    ) -> Iterator[tuple[object, YamlPath]]:
         """The entries of a section, with what it implies in the place of `implied`, or of the section."""
         for place, entry in enumerate([_IMPLIED] if given is None else given):
-            path: Path = ("clauses", section, place) if given is not None else ("parameters",)
+            path: YamlPath = ("clauses", section, place) if given is not None else ("parameters",)
             for word in self.implied(section, named) if entry == _IMPLIED else self._series(section, entry):
                 yield word, path
 
@@ -126,7 +128,7 @@ class StockClauses:
         codes = [rule for rule in own if rule["kind"] == "present" and rule["strength"] == "listed"]
         return [*words, *(rule["id"] for rule in own if rule not in codes and on_rule(rule, is_error=False))]
 
-    def said(self, section: str, entry: object, path: Path) -> Iterator[_Clause]:
+    def said(self, section: str, entry: object, path: YamlPath) -> Iterator[_Clause]:
         """One entry of a section: a word, rules, a word with other fields, or a clause of the spec's own."""
         fields = with_lists(entry) if isinstance(entry, dict) else {"say": entry}
         name = section.partition(".")[2]
@@ -150,7 +152,7 @@ class StockClauses:
             yield self._completed({**clause, **over}, path)
             fields.pop("at", None)
 
-    def _completed(self, clause: Mapping[str, Any], path: Path) -> _Clause:
+    def _completed(self, clause: Mapping[str, Any], path: YamlPath) -> _Clause:
         """A clause with its check where that follows, and words replaced by what they stand for."""
         made = dict(clause)
         if _OF_A_CHECK & made.keys() and not _ENCODINGS & made.keys():
@@ -164,12 +166,12 @@ class StockClauses:
             made["untestable"] = reasons[reason].model_dump()
         return made
 
-    def _stock(self, section: str, fields: dict[str, Any], path: Path) -> Iterator[_Clause]:
+    def _stock(self, section: str, fields: dict[str, Any], path: YamlPath) -> Iterator[_Clause]:
         """What a word, or rules, say in a section."""
         name = section.partition(".")[2]
         word = fields["say"]
         words = word if isinstance(word, list) and word else [word]
-        stock = wording().sections["params" if name in self.kinds else section] if self._has_words(section) else {}
+        stock = self._stock_words(section)
         names = _strings(fields.get("of")) or ([name] if name in self.kinds else [])
         if not isinstance(word, list):
             if not isinstance(word, str):
@@ -182,7 +184,7 @@ class StockClauses:
                 yield {**(self._of_rules(on, section, sentence, path) if on else {}), **sentence}
                 return
             if section == "products" and word in self.content["products"]:
-                yield {**self.sentences.takes("product", [word]), "check": "runs", "products": [word]}
+                yield {**self._takes("product", [word]), "check": "runs"}
                 return
             if (found := self._taken(names, word, _strings(fields.get("products")))) is not None:
                 yield from found
@@ -191,17 +193,17 @@ class StockClauses:
         if all(found_rules):
             yield self._of_rules([rule for rules in found_rules for rule in rules], section, fields, path)
 
-    def _known(self, word: object, section: str, path: Path) -> list[Rule]:
+    def _known(self, word: object, section: str, path: YamlPath) -> list[Rule]:
         """The rules that a word names; a mistake where it names none."""
         name = section.partition(".")[2]
         if not (found := self._rules(word, name)):
-            stock = wording().sections["params" if name in self.kinds else section] if self._has_words(section) else {}
-            known = [*stock, *(str(rule["id"]) for rule in self.constraints)]
+            known = [*self._stock_words(section), *(str(rule["id"]) for rule in self.constraints)]
             self.problems.known(str(word), known, path, f"word of the section {section}:")
         return found
 
-    def _has_words(self, section: str) -> bool:
-        return section.partition(".")[2] in self.kinds or section in wording().sections
+    def _stock_words(self, section: str) -> Mapping[str, SentenceModel]:
+        """The stock sentences of a section by their words."""
+        return wording().sections.get("params" if section.partition(".")[2] in self.kinds else section, {})
 
     def _rules(self, word: object, name: str) -> list[Rule]:
         """Rules by an id, without the name of the parameter in that parameter's section, or by a word for several."""
@@ -213,7 +215,7 @@ class StockClauses:
         ids = [f"{item['name']}.{suffix}" for item in self.parameters if item["role"] in _ROLES[head]]
         return [rule for identifier in ids for rule in self.constraints if rule["id"] == identifier]
 
-    def _sentence(self, sentence: SentenceModel, name: str, fields: dict[str, Any], path: Path) -> _Clause:
+    def _sentence(self, sentence: SentenceModel, name: str, fields: dict[str, Any], path: YamlPath) -> _Clause:
         """A stock sentence with its placeholders filled; what fills them is taken from the fields of the entry."""
         written = sentence.model_dump(exclude={_IMPLIED}, exclude_defaults=True)
         made = {
@@ -268,7 +270,10 @@ class StockClauses:
             everywhere = len(self.content["products"])
             return [self._format(names[0], name, on if len(on) < everywhere else None) for name, on in where.items()]
         if word == "words":
-            return self._words(names[0])
+            listed_words = self._listed(names[0], "word") or ()
+            return [
+                self._takes("word", None, f'{names[0]} == "{text}"', name=names[0], word=text) for text in listed_words
+            ]
         if word != "dtypes":
             return None
         lists = self._dtypes(names[0])
@@ -277,19 +282,20 @@ class StockClauses:
         stated = {product: row for product, row in lists.items() if not on or product in on}
         return [self._dtype(names, dtype, [product]) for product, row in stated.items() for dtype in row]
 
-    def _format(self, name: str, word: str, on: Sequence[str] | None) -> _Clause:
-        """The sentence on a format, on the products that list it."""
-        texts = self.sentences.takes("format", on or (), name=name, format=word)
-        clause = {**texts, "check": "values", "when": f"format({name}) == {word}"}
-        return {**clause, "products": list(on)} if on else clause
+    def _takes(
+        self, what: Taken, on: Sequence[str] | None, when: str | None = None, **fields: str | tuple[str, ...]
+    ) -> _Clause:
+        """The sentence on what valid calls take, on the products that list it; values show it in calls that do."""
+        clause = {**self.sentences.takes(what, on or (), **fields), **({"products": list(on)} if on else {})}
+        return clause if when is None else {**clause, "check": "values", "when": when}
 
-    def _words(self, name: str) -> list[_Clause]:
-        """One sentence for each word of a text."""
-        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == "word")
-        return [
-            {**self.sentences.takes("word", name=name, word=word), "check": "values", "when": f'{name} == "{word}"'}
-            for word in next(rules, ())
-        ]
+    def _format(self, name: str, word: str, on: Sequence[str] | None) -> _Clause:
+        return self._takes("format", on, f"format({name}) == {word}", name=name, format=word)
+
+    def _listed(self, name: str, kind: str) -> Any:  # noqa: ANN401 - a YAML value
+        """What the first rule of a kind on a parameter lists; None where there is none."""
+        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == kind)
+        return next(rules, None)
 
     def _dtype(self, names: Sequence[str], dtype: str, on: Sequence[str] | None) -> _Clause:
         """One dtype of a tensor, or of any of several, on the products that list it."""
@@ -297,13 +303,11 @@ class StockClauses:
             on = [product for product, row in self._dtypes(names[0]).items() if dtype in row]
             on = [] if len(on) == len(self.content["products"]) else on
         when = " or ".join(f"dtype({name}) == {dtype}" for name in names)
-        texts = self.sentences.takes("dtype", on, name=tuple(names), dtype=dtype)
-        return {**texts, "check": "values", "when": when, **({"products": list(on)} if on else {})}
+        return self._takes("dtype", on, when, name=tuple(names), dtype=dtype)
 
     def _dtypes(self, name: str) -> Mapping[str, Sequence[str]]:
         """The dtypes of a tensor by product, after its rule."""
-        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == "dtype")
-        return self.sentences.by_product(next(rules, None))
+        return self.sentences.by_product(self._listed(name, "dtype"))
 
     def _rows(self) -> Iterator[_Clause]:
         """One sentence for each product and row of `rows`, and one on all other rows."""
@@ -316,12 +320,11 @@ class StockClauses:
             for row in rows:
                 pairs = ", ".join(f"{name} {dtype}" for name, dtype in zip(names, row, strict=False))
                 when = " and ".join(f"dtype({names[place]}) == {row[place]}" for place in varying if place < len(names))
-                texts = self.sentences.takes("row", [product], row=pairs)
-                yield {**texts, "check": "values", "when": when, "products": [product]}
+                yield self._takes("row", [product], when, row=pairs)
             if whole:
-                yield {**self.sentences.takes("rows", [product]), "constraints": whole, "products": [product]}
+                yield {**self._takes("rows", [product]), "constraints": whole}
 
-    def _of_rules(self, rules: Sequence[Rule], section: str, fields: Mapping[str, Any], path: Path) -> _Clause:
+    def _of_rules(self, rules: Sequence[Rule], section: str, fields: Mapping[str, Any], path: YamlPath) -> _Clause:
         """A clause on rules: where it is stated follows from them, and what it says where they are of one kind."""
         made: _Clause = {"constraints": [rule["id"] for rule in rules]}
         on = rules[0].get("products") or []
@@ -333,8 +336,9 @@ class StockClauses:
             return made
         stated = _strings(fields.get("products")) or made.get("products", ())
         texts = self.sentences.on_rules(rules, stated, is_error=section == "returns")
-        if texts is None:
-            self.problems.add(path, f"{', '.join(made['constraints'])}: no stock sentence; write en and zh")
+        self.problems.add_if(
+            texts is None, path, f"{', '.join(made['constraints'])}: no stock sentence; write en and zh"
+        )
         return {**made, **(texts or {})}
 
 

@@ -1,61 +1,17 @@
-"""Written rules of the short form: what follows from the rest of a rule, one entry for several rules, and chains."""
+"""Written rules of the short form: what follows from the rest of a rule, and chains."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_context import Path
-from aclnn_cts.speclang.placeholders import placed, with_lists
+from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import promised
-from aclnn_cts.speclang.yaml_file import Path_, YamlFile
 
 _READ = re.compile(r"\bdim\((\w+),")
-_MOST = 64
-"""Values for which one entry is repeated, and one more."""
-
-
-def unrolled(file: YamlFile) -> YamlFile:
-    """The file with the rules that `for` and `rules` write once in the place of that entry, one for each value."""
-    entries = file.content.get("constraints") if isinstance(file.content, dict) else None
-    if not isinstance(entries, list) or not any(map(_is_repeated, entries)):
-        return file
-    made = [found for number, entry in enumerate(entries) for found in _rules(entry, ("constraints", number))]
-    lines = {place: line for place, line in file.lines.items() if place[:1] != ("constraints",)}
-    for number, (_, path) in enumerate(made):
-        for place, line in file.lines.items():
-            if place[: len(path)] == path:
-                new: Path_ = ("constraints", number, *place[len(path) :])
-                lines[new] = line
-    return replace(file, content={**file.content, "constraints": [rule for rule, _ in made]}, lines=lines)
-
-
-def _is_repeated(entry: object) -> bool:
-    """Whether an entry is of this form; any other is left to the schema."""
-    if not isinstance(entry, dict) or entry.keys() != {"for", "rules"}:
-        return False
-    columns, rules = entry["for"], entry["rules"]
-    if not isinstance(columns, dict) or not isinstance(rules, list):
-        return False
-    lists = [values for values in columns.values() if isinstance(values, list)]
-    lengths = {len(values) for values in lists}
-    is_table = len(lists) == len(columns) and len(lengths) == 1 and lengths <= set(range(1, _MOST))
-    return is_table and all(isinstance(rule, dict) for rule in rules)
-
-
-def _rules(entry: Any, path: Path) -> Iterator[tuple[Any, Path]]:  # noqa: ANN401 - a YAML value
-    """The rules of one entry, and where each is written."""
-    if not _is_repeated(entry):
-        yield entry, path
-        return
-    columns = entry["for"]
-    for values in zip(*columns.values(), strict=True):
-        for place, rule in enumerate(entry["rules"]):
-            yield placed(rule, dict(zip(columns, values, strict=True))), (*path, "rules", place)
 
 
 def written_rule(entry: Mapping[str, Any], names: Collection[str], rows: Mapping[str, Any]) -> dict[str, Any]:

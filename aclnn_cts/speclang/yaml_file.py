@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
@@ -19,7 +19,8 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import YAML_BYTES, YAML_DEPTH, YAML_ITEMS, read_outside
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 
-Path_: TypeAlias = tuple[str | int, ...]
+YamlPath: TypeAlias = tuple[str | int, ...]
+"""Where a value stands in a file."""
 _Event: TypeAlias = Any
 """PyYAML's events carry no types."""
 
@@ -43,15 +44,15 @@ class YamlFile:
     name: str
     text: str
     content: Any
-    lines: Mapping[Path_, int]
-    origins: Mapping[Path_, Path_] = field(default_factory=dict)
+    lines: Mapping[YamlPath, int]
+    origins: Mapping[YamlPath, YamlPath] = field(default_factory=dict)
     """Of content that was expanded: the path in the file from which the value at a path comes."""
     source: Any = None
     """Of content that was expanded: the values of the file."""
-    names: Mapping[Path_, str] = field(default_factory=dict)
+    names: Mapping[YamlPath, str] = field(default_factory=dict)
     """Of content that two files make: the other file's name, for the values that are its own."""
 
-    def written(self, path: Sequence[str | int]) -> Path_:
+    def written(self, path: Sequence[str | int]) -> YamlPath:
         """The path in the file of a path in the content: another one where the content was expanded."""
         place = tuple(path)
         for end in range(len(place), 0, -1):
@@ -67,7 +68,7 @@ class YamlFile:
         """`file:line` of a path."""
         return f"{self.names.get(self._nearest(path), self.name)}:{self.line(path)}"
 
-    def _nearest(self, path: Sequence[str | int]) -> Path_:
+    def _nearest(self, path: Sequence[str | int]) -> YamlPath:
         place = self.written(path)
         while place and place not in self.lines:
             place = place[:-1]
@@ -87,17 +88,16 @@ def read_yaml(path: Path, *, name: str | None = None) -> YamlFile:
 
 def parse_yaml(text: str, *, name: str) -> YamlFile:
     """Parse one YAML document into dicts, lists, strings, numbers, booleans and None, with the line of each path."""
-    builder = _Builder(name)
+    builder = _Builder(name, yaml.parse(text, Loader=_Loader))
     try:
-        for event in yaml.parse(text, Loader=_Loader):
-            builder.feed(event)
+        content = builder.document()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         reason = printable(str(error.problem or error.context), ECHO_LIMIT)
         raise YamlError(f"{name}:{line}: not valid YAML: {reason}") from None
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise YamlError(f"{name}:1: not valid YAML: {printable(str(error), ECHO_LIMIT)}") from None
-    return YamlFile(name=name, text=text, content=builder.content, lines=builder.lines)
+    return YamlFile(name=name, text=text, content=content, lines=builder.lines)
 
 
 def is_plain(text: str) -> bool:
@@ -110,64 +110,59 @@ def is_plain(text: str) -> bool:
 
 
 class _Builder:
-    """Builds values from the parser's events, iteratively, so that deep nesting costs a message and not the stack."""
+    """Builds values from the parser's events, and notes the line of each."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, events: Iterator[_Event]) -> None:
         self.name = name
-        self.content: Any = None
-        self.lines: dict[Path_, int] = {}
-        self._open: list[tuple[Any, Path_]] = []
-        self._key: list[str | None] = []
-        self._documents = 0
-        self._items = 0
+        self.lines: dict[YamlPath, int] = {}
+        self._events = events
 
-    def feed(self, event: _Event) -> None:
+    def document(self) -> object:
+        """The content of the one document; None where there is none."""
+        contents: list[object] = []
+        for event in self._events:
+            if type(event) is yaml.DocumentStartEvent:
+                if contents:
+                    self._fail(event, "a second document; expected one document in a file")
+                contents.append(self._node(next(self._events), ()))
+        return contents[0] if contents else None
+
+    def _node(self, event: _Event, path: YamlPath) -> object:
+        self._refuse_extras(event)
         kind = type(event)
+        if kind is not yaml.ScalarEvent and len(path) >= YAML_DEPTH:
+            self._fail(event, f"nested deeper than {YAML_DEPTH} levels; flatten it")
+        if len(self.lines) >= YAML_ITEMS:
+            self._fail(event, f"more than {YAML_ITEMS} values; split the file")
+        self.lines[path] = event.start_mark.line + 1
         if kind is yaml.ScalarEvent:
-            self._refuse_extras(event)
-            self._scalar(event)
-        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-            self._refuse_extras(event)
-            self._start({} if kind is yaml.MappingStartEvent else [], event)
-        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-            self._open.pop()
-            self._key.pop()
-        elif kind is yaml.AliasEvent:
-            self._fail(
-                event,
-                f"alias *{printable(event.anchor, ECHO_LIMIT)}; anchors and aliases are refused, write the value out",
-            )
-        elif kind is yaml.DocumentStartEvent:
-            self._documents += 1
-            if self._documents > 1:
-                self._fail(event, "a second document; expected one document in a file")
+            return self._value(event)
+        if kind is yaml.SequenceStartEvent:
+            items: list[object] = []
+            while type(item := next(self._events)) is not yaml.SequenceEndEvent:
+                items.append(self._node(item, (*path, len(items))))
+            return items
+        entries: dict[str, object] = {}
+        while type(key := next(self._events)) is not yaml.MappingEndEvent:
+            self._refuse_extras(key)
+            if type(key) is not yaml.ScalarEvent:
+                self._fail(key, "a key that is a list or a mapping; expected a plain key")
+            if key.value in entries:
+                self._fail(key, f"key {shown(key.value)} stands twice; keep one")
+            entries[key.value] = self._node(next(self._events), (*path, key.value))
+        return entries
 
-    def _fail(self, event: _Event, message: str) -> None:
+    def _fail(self, event: _Event, message: str) -> NoReturn:
         raise YamlError(f"{self.name}:{event.start_mark.line + 1}: {message}")
 
     def _refuse_extras(self, event: _Event) -> None:
+        """Aliases, anchors and tags."""
         if event.anchor is not None:
-            self._fail(
-                event,
-                f"anchor &{printable(event.anchor, ECHO_LIMIT)}; anchors and aliases are refused, write the value out",
-            )
+            sort = "alias *" if type(event) is yaml.AliasEvent else "anchor &"
+            name = printable(event.anchor, ECHO_LIMIT)
+            self._fail(event, f"{sort}{name}; anchors and aliases are refused, write the value out")
         if event.tag is not None:
             self._fail(event, f"tag {printable(event.tag, ECHO_LIMIT)}; tags are refused, write plain values")
-
-    def _start(self, value: object, event: _Event) -> None:
-        if len(self._open) >= YAML_DEPTH:
-            self._fail(event, f"nested deeper than {YAML_DEPTH} levels; flatten it")
-        path = self._place(value, event)
-        self._open.append((value, path))
-        self._key.append(None)
-
-    def _scalar(self, event: _Event) -> None:
-        if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
-            if event.value in self._open[-1][0]:
-                self._fail(event, f"key {shown(event.value)} stands twice; keep one")
-            self._key[-1] = event.value
-            return
-        self._place(self._value(event), event)
 
     def _value(self, event: _Event) -> object:
         text: str = event.value
@@ -189,27 +184,3 @@ class _Builder:
                 event, f"{shown(text[:40])} is no decimal number that is taken here; quote it or write it in decimal"
             )
         return text
-
-    def _place(self, value: object, event: _Event) -> Path_:
-        line = event.start_mark.line + 1
-        self._items += 1
-        if self._items > YAML_ITEMS:
-            self._fail(event, f"more than {YAML_ITEMS} values; split the file")
-        if not self._open:
-            self.content = value
-            self.lines[()] = line
-            return ()
-        parent, path = self._open[-1]
-        step: str | int
-        if isinstance(parent, dict):
-            if self._key[-1] is None:
-                self._fail(event, "a key that is a list or a mapping; expected a plain key")
-            step = str(self._key[-1])
-            parent[step] = value
-            self._key[-1] = None
-        else:
-            step = len(parent)
-            parent.append(value)
-        place = (*path, step)
-        self.lines[place] = line
-        return place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -19,7 +20,20 @@ PINNED = "pinned"
 """The kind of case that a waiver pins. Such cases are counted apart: they are in no total."""
 
 
-class Counts(msgspec.Struct):
+class _Sum(msgspec.Struct):
+    """Numbers, alone and by name."""
+
+    def include(self, other: _Sum) -> None:
+        """Add another's numbers to these."""
+        for field in self.__struct_fields__:
+            mine, theirs = getattr(self, field), getattr(other, field)
+            if isinstance(mine, dict):
+                _add(mine, theirs)
+            else:
+                setattr(self, field, mine + theirs)
+
+
+class Counts(_Sum):
     """How many trials were planned and how they ended; `waived` is a part of `failed`."""
 
     cases: int = 0
@@ -74,18 +88,6 @@ class Counts(msgspec.Struct):
         """Those out of scope by reason, in the order of the names."""
         return dict(sorted(self.out_of_scope_by_reason.items()))
 
-    def include(self, other: Counts) -> None:
-        """Add another's counts to these."""
-        self.cases += other.cases
-        self.passed += other.passed
-        self.failed += other.failed
-        self.waived += other.waived
-        self.errors += other.errors
-        self.skipped += other.skipped
-        self.out_of_scope += other.out_of_scope
-        _add(self.skipped_by_reason, other.skipped_by_reason)
-        _add(self.out_of_scope_by_reason, other.out_of_scope_by_reason)
-
     def count(self, result: str, *, reason: str, waived: bool, number: int = 1) -> None:
         """Count an end of trials.
 
@@ -111,14 +113,14 @@ class Counts(msgspec.Struct):
             raise HarnessError(f"result {shown(result)}; expected passed, failed, error, skipped or out of scope")
 
 
-class ConstraintCount(msgspec.Struct):
+class ConstraintCount(_Sum):
     """Trials whose case holds one constraint, and whose case breaks it, whatever came of them."""
 
     held: int = 0
     broken: int = 0
 
 
-class LawCount(msgspec.Struct):
+class LawCount(_Sum):
     """Trials of one law, whatever came of them, and those that were planned and could not be generated."""
 
     tried: int = 0
@@ -135,7 +137,7 @@ class CoverageCount(msgspec.Struct):
     """Tried, and never judged: this implementation cannot be given them, say."""
 
 
-class Tried(msgspec.Struct):
+class Tried(_Sum):
     """Trials of one dtype or rule that are to be judged, and those that were."""
 
     planned: int = 0
@@ -180,6 +182,7 @@ _MOST_REASONS = 64
 _LONGEST = 200
 """Characters of a message and a case that are kept."""
 _NUMBER = re.compile(r"\d+")
+_Example = TypeVar("_Example", Unjudged, Observed)
 
 
 class OperatorSummary(msgspec.Struct):
@@ -293,66 +296,44 @@ class OperatorSummary(msgspec.Struct):
         if key not in self.unjudged and len(self.unjudged) >= _MOST_REASONS:
             key = f"{aim}: {verdict.kind or verdict.result}: others"
         known = self.unjudged.get(key)
-        if known is None or record.trial_id < known.trial:
-            self.unjudged[key] = Unjudged(
-                aim=aim,
-                result=verdict.result,
-                kind=verdict.kind,
-                message=message,
-                trial=record.trial_id,
-                case=case_text(record.trial.case)[:_LONGEST],
-                number=known.number if known is not None else 0,
-            )
-        self.unjudged[key].number += 1
+        if known is not None and known.trial <= record.trial_id:
+            known.number += 1
+            return
+        left = Unjudged(
+            aim=aim,
+            result=verdict.result,
+            kind=verdict.kind,
+            message=message,
+            trial=record.trial_id,
+            case=case_text(record.trial.case)[:_LONGEST],
+            number=1,
+        )
+        _include_examples(self.unjudged, {key: left})
 
     def _observe(self, record: Record, kind: Observation) -> None:
         constraint = record.trial.case.origin.constraint or record.fingerprint.clause
         key = f"{kind.value}: {constraint}"
         known = self.observed.get(key)
-        if known is None or record.trial_id < known.trial:
-            self.observed[key] = Observed(
-                kind=kind.value,
-                constraint=constraint,
-                trial=record.trial_id,
-                case=case_text(record.trial.case)[:_LONGEST],
-                number=known.number if known is not None else 0,
-            )
-        self.observed[key].number += 1
+        if known is not None and known.trial <= record.trial_id:
+            known.number += 1
+            return
+        text = case_text(record.trial.case)[:_LONGEST]
+        seen = Observed(kind=kind.value, constraint=constraint, trial=record.trial_id, case=text, number=1)
+        _include_examples(self.observed, {key: seen})
 
     def copy(self) -> OperatorSummary:
         """The same counts, apart from these."""
-        copied = OperatorSummary()
-        copied.include(self)
-        return copied
+        return msgspec.msgpack.decode(msgspec.msgpack.encode(self), type=OperatorSummary)
 
     def include(self, other: OperatorSummary) -> None:
         """Add the counts of another part of the same run."""
-        for kind, counts in other.kinds.items():
-            self.kind(kind).include(counts)
-        for aim, counts in other.aims.items():
-            self.aim(aim).include(counts)
-        for identifier, count in other.constraints.items():
-            self.constraint(identifier).held += count.held
-            self.constraint(identifier).broken += count.broken
-        for identifier, law in other.laws.items():
-            self.law(identifier).tried += law.tried
-            self.law(identifier).withheld += law.withheld
+        for field in ("kinds", "aims", "constraints", "laws", "dtypes", "rules"):
+            mine, theirs = getattr(self, field), getattr(other, field)
+            for name, counts in theirs.items():
+                (mine.get(name) or mine.setdefault(name, type(counts)())).include(counts)
         self.reach(other.cells)
-        for mine, theirs in ((self.dtypes, other.dtypes), (self.rules, other.rules)):
-            for name, tried in theirs.items():
-                known = mine.setdefault(name, Tried())
-                known.planned += tried.planned
-                known.judged += tried.judged
-        for key, seen in other.observed.items():
-            earlier = self.observed.get(key)
-            example = seen if earlier is None or seen.trial < earlier.trial else earlier
-            total = seen.number + (earlier.number if earlier is not None else 0)
-            self.observed[key] = msgspec.structs.replace(example, number=total)
-        for key, left in other.unjudged.items():
-            before = self.unjudged.get(key)
-            least = left if before is None or left.trial < before.trial else before
-            number = left.number + (before.number if before is not None else 0)
-            self.unjudged[key] = msgspec.structs.replace(least, number=number)
+        _include_examples(self.observed, other.observed)
+        _include_examples(self.unjudged, other.unjudged)
         # No sum: what a campaign had covered when it last ended.
         self.coverage = dict(other.coverage) or self.coverage
 
@@ -372,6 +353,15 @@ def _try(tried: dict[str, Tried], names: Iterable[str], *, judged: bool, every: 
         if (found := tried.get(name)) is not None:
             found.planned += 1
             found.judged += judged
+
+
+def _include_examples(mine: dict[str, _Example], theirs: Mapping[str, _Example]) -> None:
+    """Add the numbers under each key; the example is that of the least trial."""
+    for key, found in theirs.items():
+        known = mine.get(key, found)
+        least = found if found.trial < known.trial else known
+        number = found.number + (known.number if key in mine else 0)
+        mine[key] = msgspec.structs.replace(least, number=number)
 
 
 def _add(mine: dict[str, int], theirs: Mapping[str, int]) -> None:

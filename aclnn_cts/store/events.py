@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.summary import Summary
 
@@ -64,8 +63,8 @@ class BatchJudged:
     """
 
     records: tuple[Record, ...]
-    coverage: Coverage = field(default_factory=Coverage)
-    """Which constraints the trials' cases held and broke."""
+    coverage: Summary = field(default_factory=Summary)
+    """Which constraints the trials' cases held and broke, and which laws and cells were tried: these counts alone."""
     state: Mapping[str, object] | None = None
     blobs: tuple[bytes, ...] = ()
     """Recorded outputs, kept by their SHA-256."""

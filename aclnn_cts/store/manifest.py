@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -177,38 +177,26 @@ def _check_settings(settings: Mapping[str, Any], *, where: str) -> None:
             ) from None
 
 
-def ran_on(manifest: Manifest) -> str:
-    """What the implementation says in a line that it ran on; empty where it says nothing.
+def ran_on(manifest: Manifest, language: Literal["en", "zh"] = "en") -> str:
+    """What the implementation says in a line that it ran on; empty where it says nothing in the language.
 
     What an adapter of the user's own says of itself is marked as declared: nothing here has measured it.
     """
-    fact = _ran_on(manifest)
+    facts = (manifest.environment.get(f"adapter.{name}") for name in ("description", "device", "implementation"))
+    fact = next((fact for fact in facts if fact is not None and fact.value), None)
     if fact is None:
         return ""
-    return f"{fact.value} (declared by the adapter)" if OWN_ADAPTER_FILE in manifest.environment else str(fact.value)
-
-
-def ran_on_zh(manifest: Manifest) -> str:
-    """The same in Chinese; empty where the implementation does not say it."""
-    fact = _ran_on(manifest)
-    if fact is None:
-        return ""
+    is_declared = OWN_ADAPTER_FILE in manifest.environment
+    if language == "en":
+        return f"{fact.value} (declared by the adapter)" if is_declared else str(fact.value)
     # What an adapter of the user's own says has no translation.
-    return f"{fact.zh or fact.value}（由适配器声明）" if OWN_ADAPTER_FILE in manifest.environment else fact.zh or ""
+    return f"{fact.zh or fact.value}（由适配器声明）" if is_declared else fact.zh or ""
 
 
 def version_of(manifest: Manifest) -> str:
     """The implementation's version; empty where it is not known."""
     fact = manifest.environment.get("adapter.version")
     return "" if fact is None or fact.known == Known.UNKNOWN else str(fact.value)
-
-
-def _ran_on(manifest: Manifest) -> Fact | None:
-    for name in ("description", "device", "implementation"):
-        fact = manifest.environment.get(f"adapter.{name}")
-        if fact is not None and fact.value:
-            return fact
-    return None
 
 
 def is_software(manifest: Manifest) -> bool:

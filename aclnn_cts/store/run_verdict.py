@@ -350,21 +350,17 @@ class Insufficient(str, Enum):
 
 def insufficient(terms: Terms | None, *, profile: str, finished: bool) -> tuple[Insufficient, ...]:
     """Why acceptance cannot rest on a run of that profile; empty where it can, if the run is not inconclusive."""
-    plan = terms.plan if terms is not None else Plan.CASES
-    found = []
-    if plan == Plan.STATUSES:
-        found.append(Insufficient.PHASES)
-    if plan == Plan.CAMPAIGN:
-        found.append(Insufficient.CAMPAIGN)
-    elif not profile:
-        found.append(Insufficient.CASES)
-    elif profile not in SUFFICIENT:
-        found.append(Insufficient.PROFILE)
-    if terms is not None and terms.plan == Plan.PROFILE and terms.min_judged < MIN_JUDGED:
-        found.append(Insufficient.MIN_JUDGED)
-    if not finished:
-        found.append(Insufficient.UNFINISHED)
-    return tuple(found)
+    plan, least = (terms.plan, terms.min_judged) if terms is not None else (Plan.CASES, MIN_JUDGED)
+    is_campaign = plan == Plan.CAMPAIGN
+    holds = {
+        Insufficient.PHASES: plan == Plan.STATUSES,
+        Insufficient.CAMPAIGN: is_campaign,
+        Insufficient.CASES: not is_campaign and not profile,
+        Insufficient.PROFILE: not is_campaign and profile and profile not in SUFFICIENT,
+        Insufficient.MIN_JUDGED: plan == Plan.PROFILE and least < MIN_JUDGED,
+        Insufficient.UNFINISHED: not finished,
+    }
+    return tuple(reason for reason in holds if holds[reason])
 
 
 _PLANS = {Plan.STATUSES: "statuses alone", Plan.CASES: "chosen cases alone"}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeAlias, final
 
@@ -16,7 +16,6 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.events import BatchJudged, Event, Planned, RunFinished, Skipped
 from aclnn_cts.store.files import storage_failure, write_atomically
 from aclnn_cts.store.manifest import Manifest
@@ -49,7 +48,7 @@ _RESULTS = frozenset({f".{RESULTS}.lock", *(RESULTS + end for end in STORE_ENDS)
 
 
 @final
-class RunWriter:
+class RunWriter(AbstractContextManager["RunWriter"]):
     """Stores what a run emits; a consumer of its events. To be used as a context manager."""
 
     def __init__(
@@ -79,15 +78,15 @@ class RunWriter:
             self.finish(seconds=event.seconds, interrupted=event.interrupted)
 
     def append(
-        self, records: Sequence[Record], *, coverage: Coverage | None = None, state: Mapping[str, object] | None = None
+        self, records: Sequence[Record], *, coverage: Summary | None = None, state: Mapping[str, object] | None = None
     ) -> None:
         """Store a batch, its counts and `state` in one commit, then the trial file of each new finding."""
         operators = {record.trial.case.operator for record in records}
-        summary = self.summary.apart(operators if coverage is None else operators | coverage.operators)
+        summary = self.summary.apart(operators if coverage is None else {*operators, *coverage.operators})
         for record in records:
             summary.add(record)
         if coverage is not None:
-            summary.cover(coverage)
+            summary.include(coverage)
         self._commit(summary, records, state=state)
 
     def append_part(
@@ -182,9 +181,6 @@ class RunWriter:
         """Let go of the files; without `finish` the run can be resumed."""
         self._store.close()
 
-    def __enter__(self) -> RunWriter:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
 
@@ -217,12 +213,8 @@ def create_run(
             _remove(path, without=_RESULTS)
         for folder in (SPECS, BLOBS, FAILURES):
             _make(path / folder)
-        for name, content in specs.items():
-            write_atomically(path / SPECS / name, content)
-        if waivers:
-            _make(path / WAIVERS)
-        for name, content in (waivers or {}).items():
-            write_atomically(path / WAIVERS / name, content)
+        _keep(path / SPECS, specs)
+        _keep(path / WAIVERS, waivers or {})
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(specs.items())}
         write_atomically(path / MANIFEST, _pretty(msgspec.structs.replace(manifest, specs=hashes)))
         summary = Summary(terms=terms, scope=manifest.scope)
@@ -285,12 +277,8 @@ def resume_run(
         summary = summary_from_json(store.state(STATE) or {}, where=str(store.path))
         for folder in (SPECS, BLOBS, FAILURES):
             _make(path / folder)
-        if waivers:
-            _make(path / WAIVERS)
-        for name, content in (waivers or {}).items():
-            write_atomically(path / WAIVERS / name, content)
-        with contextlib.suppress(FileNotFoundError):
-            (path / SUMMARY).unlink()
+        _keep(path / WAIVERS, waivers or {})
+        (path / SUMMARY).unlink(missing_ok=True)
         store.append((), forget=(FINDINGS,))
         return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit, grouping=grouping)
     except BaseException:
@@ -307,6 +295,13 @@ def _make(path: Path) -> None:
         path.mkdir(exist_ok=True)
     except OSError as error:
         raise storage_failure(path, error) from error
+
+
+def _keep(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files by name into a folder, which is made where there are any."""
+    for name, content in contents.items():
+        _make(folder)
+        write_atomically(folder / name, content)
 
 
 def _remove(path: Path, *, without: frozenset[str] = frozenset()) -> None:

@@ -83,9 +83,6 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             return OutOfScope.PHASES
         if set(call.call_mode) - set(self.call_modes):
             return OutOfScope.CALL_MODES
-        return self._excluded_tensors(case, spec, broken=broken)
-
-    def _excluded_tensors(self, case: Case, spec: Spec, *, broken: bool) -> str:
         whole = self.strided_inputs and self.strided_outputs and self.dtypes is None and self.formats is None
         for name, tensor in () if whole else case.tensors():
             of = owner(name)

@@ -14,7 +14,6 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import final
 
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -118,7 +117,7 @@ _INSERT = (
 
 
 @final
-class ResultStore:
+class ResultStore(contextlib.AbstractContextManager["ResultStore"]):
     """The one writer of a run's records. Opened with `resume=False` it makes the file, else it goes on with it.
 
     Raises UsageError where the file stands already (or, to resume, does not), another process writes to it, or the
@@ -210,12 +209,7 @@ class ResultStore:
             os.close(self._lock)
             self._lock = None
 
-    def __enter__(self) -> ResultStore:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     @property

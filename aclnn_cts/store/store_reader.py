@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any, final
 
 from aclnn_cts.core.case_json import check_case
@@ -71,7 +70,7 @@ class Finding:
 
 
 @final
-class ResultReader:
+class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
     """Reads a store in a stream: memory does not grow with the number of records.
 
     Raises UsageError where there is no such file, HarnessError where it is no store of this version or is damaged. A
@@ -240,12 +239,7 @@ class ResultReader:
         """Let go of the file."""
         self._exit.close()
 
-    def __enter__(self) -> ResultReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

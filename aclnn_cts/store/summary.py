@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,9 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.printable import ECHO_LIMIT, printable
 from aclnn_cts.core.verdict import Record, Result, RunVerdict
+from aclnn_cts.speclang.evaluate import Evaluation
+from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.store.counts import Counts, OperatorSummary, Tried, total_of
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict, Terms, concluded, exit_code, percent
 from aclnn_cts.store.scope import Scope
 
@@ -21,6 +25,7 @@ HELD = "held"
 """Key in a verdict's facts: the ids of the constraints that the trial's case holds."""
 BROKEN = "broken"
 """Key in a verdict's facts: the ids of the constraints that the trial's case breaks."""
+_ID = attrgetter("id")
 
 
 class Summary(msgspec.Struct):
@@ -89,25 +94,18 @@ class Summary(msgspec.Struct):
         if record.verdict.result == Result.FAILED and record.waiver:
             self.waivers[record.waiver] = self.waivers.get(record.waiver, 0) + 1
 
-    def cover(self, coverage: Coverage) -> None:
-        """Count which constraints a batch's cases held and broke."""
-        for name, counts in coverage.held.items():
-            for identifier, number in counts.items():
-                self.operator(name).constraint(identifier).held += number
-        for name, counts in coverage.broken.items():
-            for identifier, number in counts.items():
-                self.operator(name).constraint(identifier).broken += number
-        for name, counts in coverage.laws.items():
-            for identifier, number in counts.items():
-                self.operator(name).law(identifier).tried += number
-        for name, counts in coverage.cells.items():
-            self.operator(name).reach(counts)
-        for name, counts in coverage.withheld.items():
-            for identifier, number in counts.items():
-                self.operator(name).law(identifier).withheld += number
+    def cover(self, operators: Sequence[str], evaluations: Sequence[Evaluation]) -> None:
+        """Count which constraints the cases of some trials held and broke, each with its operator."""
+        for name in dict.fromkeys(operators):
+            counts = self.operator(name)
+            mine = [found for operator, found in zip(operators, evaluations, strict=True) if operator == name]
+            for identifier, number in _counted(found.held for found in mine).items():
+                counts.constraint(identifier).held += number
+            for identifier, number in _counted(found.broken for found in mine).items():
+                counts.constraint(identifier).broken += number
 
     def include(self, other: Summary) -> None:
-        """Add the counts of another part of the same run (a chunk that a worker judged)."""
+        """Add the counts of another part of the same run (a batch, or a chunk that a worker judged)."""
         for name, theirs in other.operators.items():
             self.operator(name).include(theirs)
         for identifier, number in other.waivers.items():
@@ -198,6 +196,10 @@ class Summary(msgspec.Struct):
         return exit_code(self.verdict)
 
 
+def _counted(constraints: Iterable[Sequence[Constraint]]) -> Mapping[str, int]:
+    return Counter(map(_ID, itertools.chain.from_iterable(constraints)))
+
+
 def result_line(summary: Summary, run: Path | None) -> str:
     """The last line of `run`, `fuzz` and `replay`; `run`: the directory, None where there is none."""
     total, conclusion = summary.total, summary.conclusion
@@ -264,9 +266,7 @@ def _verdict_to_json(found: OperatorVerdict | None) -> dict[str, Any]:
 
 def _counts_to_json(counts: Counts) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(counts)
-    for reasons in ("skipped_by_reason", "out_of_scope_by_reason"):
-        document[reasons] = dict(sorted(document[reasons].items()))
-    return document
+    return {**document, "skipped_by_reason": counts.reasons, "out_of_scope_by_reason": counts.outside}
 
 
 def summary_from_json(document: object, *, where: str) -> Summary:

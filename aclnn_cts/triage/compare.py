@@ -16,7 +16,7 @@ import msgspec
 
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.findings.fingerprint import findings_of, findings_together, indexed
-from aclnn_cts.store.manifest import is_software, ran_on, ran_on_zh
+from aclnn_cts.store.manifest import is_software, ran_on
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query, ResultReader
@@ -124,7 +124,7 @@ def _side(run: RunDirectory, results: ResultReader) -> RunSide:
         adapter=manifest.adapter,
         products=products or (manifest.target.product,),
         ran_on=ran_on(manifest),
-        ran_on_zh=ran_on_zh(manifest),
+        ran_on_zh=ran_on(manifest, "zh"),
         software=is_software(manifest),
         profile=manifest.profile,
         seed=manifest.seed,

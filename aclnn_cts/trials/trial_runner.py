@@ -27,8 +27,8 @@ from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.scope import Scope, declared_scope
+from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.batches import Batch, batches
 from aclnn_cts.trials.calls import calls_before, calls_of, needs_no_second_phase, withheld
 from aclnn_cts.trials.confirm import Again
@@ -42,7 +42,8 @@ class Judged:
     """What a batch of trials came to."""
 
     records: tuple[Record, ...]
-    coverage: Coverage
+    coverage: Summary
+    """Which constraints their cases held and broke, and which laws and cells were tried: these counts alone."""
     blobs: tuple[bytes, ...] = ()
     """Outputs of failures and of a sample, row by row; a record names each by its SHA-256."""
 
@@ -69,7 +70,7 @@ class Bench:
     _verdicts: Verdicts = field(init=False)
     _again: Again = field(init=False)
     _samplers: dict[str, Sampler] = field(default_factory=dict)
-    _withheld: Coverage = field(default_factory=Coverage)
+    _withheld: Summary = field(default_factory=Summary)
     """Trials of laws that were planned and could not be generated, until a batch tells of them."""
     _looks: dict[str, Case | None] = field(default_factory=dict)
     """By operator, the call that shows whether a device is well."""
@@ -128,7 +129,7 @@ class Bench:
             number += 1
             yield trial
         if part.kind == LAW_KIND and number < part.count:
-            self._withheld.withhold(part.operator, part.check, part.count - number)
+            self._withheld.operator(part.operator).law(part.check).withheld += part.count - number
 
     def one(self, trial: Trial, *, fresh: bool = False) -> Record:
         """The record of one trial; `fresh`: in a process without a past, where the host can give one."""
@@ -171,8 +172,8 @@ class Bench:
         return self.overlapped and self.host.isolated
 
     def _told_withheld(self) -> Iterator[Judged]:
-        if self._withheld.withheld:
-            told, self._withheld = self._withheld, Coverage()
+        if self._withheld.operators:
+            told, self._withheld = self._withheld, Summary()
             yield Judged(records=(), coverage=told)
 
     def judged(self, batches: Iterable[Sequence[Trial]]) -> Iterator[Judged]:
@@ -247,8 +248,8 @@ class Bench:
         batch.finish()
         share = batch.seconds / max(len(batch.trials), 1)
         records: list[Record] = []
-        coverage = Coverage()
-        coverage.add([trial.case.operator for trial in batch.trials], batch.evaluations)
+        coverage = Summary()
+        coverage.cover([trial.case.operator for trial in batch.trials], batch.evaluations)
         blobs: list[bytes] = []
         began = time.perf_counter()
         trial_ids = [trial.id for trial in batch.trials]
@@ -263,7 +264,7 @@ class Bench:
             started = time.perf_counter()
             attempt = batch.performed[first:last]
             if trial.check.startswith(PREFIX):
-                coverage.add_law(trial.case.operator, trial.check)
+                coverage.operator(trial.case.operator).law(trial.check).tried += 1
             sampled = is_sampled(trial_id, every=self.sample)
             verdict = unsafe or self._verdicts.verdict(
                 trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled
@@ -272,7 +273,8 @@ class Bench:
             record = self._verdicts.record(trial, trial_id, attempt, evaluation, verdict, seconds)
             records.append(record)
             if compares_values(verdict) and is_valid_call(trial):
-                coverage.add_cells(trial.case.operator, cells_of(trial.case, record.fingerprint.dtype))
+                cells = cells_of(trial.case, record.fingerprint.dtype)
+                coverage.operator(trial.case.operator).reach(dict.fromkeys(cells, 1))
             if verdict.result == Result.FAILED or sampled:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:

@@ -81,12 +81,12 @@ def constraint_rows(
     for item in spec.constraints:
         side = summary.operator(spec.operator).constraint(item.id)
         said = tally.speakers.by_constraint.get(item.id, Said())
-        when = item.when_text
+        when, words = item.when_text, item.rule.describe(product)
         yield ConstraintRow(
             operator=spec.operator,
             id=item.id,
-            rule=item.rule.describe(product) + (f" (when {when})" if when is not None else ""),
-            rule_zh=item.rule.describe_zh(product) + (f"（当 {when} 时）" if when is not None else ""),
+            rule=words.en + (f" (when {when})" if when is not None else ""),
+            rule_zh=words.zh + (f"（当 {when} 时）" if when is not None else ""),
             strength=item.strength,
             group=item.group or "",
             promised=item.statuses or (ANY_ERROR, SUCCESS),

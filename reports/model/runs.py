@@ -13,7 +13,7 @@ from aclnn_cts.core.outside import YAML_BYTES, sha256_of
 from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, VerdictRow
 from aclnn_cts.speclang.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.manifest import Known, is_software, ran_on, ran_on_zh, version_of
+from aclnn_cts.store.manifest import Known, is_software, ran_on, version_of
 from aclnn_cts.store.run_directory import RunDirectory, read_document, read_own
 from aclnn_cts.store.run_verdict import insufficient, percent
 
@@ -65,7 +65,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         seed=manifest.seed,
         product=manifest.target.product,
         ran_on=ran_on(manifest),
-        ran_on_zh=ran_on_zh(manifest),
+        ran_on_zh=ran_on(manifest, "zh"),
         version=version_of(manifest),
         software=is_software(manifest),
         target=msgspec.to_builtins(manifest.target),

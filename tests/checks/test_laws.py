@@ -30,7 +30,6 @@ from aclnn_cts.findings.explain import explain
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.oracles import registry, softmax_backward
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 from tests.support.emulated_laws import Emulated
 from tests.support.laws import bench, pairs, records, specs, trials
@@ -151,15 +150,14 @@ def test_a_plan_has_each_law_of_each_operator_of_the_product() -> None:
 def test_what_a_batch_tried_and_what_was_withheld_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     made = bench(ReferenceAdapter())
     monkeypatch.setattr(laws, "ATTEMPTS", 1)
-    coverage = Coverage()
+    summary = Summary()
     for judged in made.run(trials(made, "law/split", SOFTMAX, 40)):
-        coverage.include(judged.coverage)
-    tried, withheld = (counts[SOFTMAX]["law/split"] for counts in (coverage.laws, coverage.withheld))
+        summary.include(judged.coverage)
+    count = summary.operator(SOFTMAX).law("law/split")
+    tried, withheld = count.tried, count.withheld
     assert tried > 0
     assert withheld > 0
     assert tried + withheld == 40
-    summary = Summary()
-    summary.cover(coverage)
     [note] = summary.untried({SOFTMAX: ["law/split", "law/zero"]})
     assert note.text == f"{SOFTMAX}: law/zero never tried"
     twice = summary_from_json(summary_to_json(summary), where="summary.json")

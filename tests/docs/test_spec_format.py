@@ -88,7 +88,7 @@ def test_every_example_of_a_key_fits_the_schema(section: str) -> None:
 
 
 def test_every_key_of_the_short_form_is_described() -> None:
-    own = schema.ShortOperatorModel.__annotations__
+    own = schema.CommonModel.__annotations__ | schema.ShortOperatorModel.__annotations__
     assert sorted(keys("Short form")) == sorted(own)
     for key, text in examples("Short form"):
         content: dict[str, Any] = parse_yaml(text, name=key).content

@@ -14,7 +14,6 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.generate.regime_cells import cells_of, planned_cells
 from aclnn_cts.generate.regimes import QUICK, STANDARD
 from aclnn_cts.reports.model.rows import regime_maps
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 from tests.generate.every_operator import each, sampler, valid_cases
 from tests.support.laws import bench
@@ -50,7 +49,7 @@ def test_the_quick_plan_reaches_every_cell_and_the_summary_keeps_them() -> None:
     summary.demand(SOFTMAX, cells=planned_cells(sampler("softmax_backward", "atlas-a2"), QUICK))
     assert set(summary.operator(SOFTMAX).cells.values()) == {0}
     for judged in made.run(made.expand(Part(SOFTMAX, "values", "valid", count=300), seed=0)):
-        summary.cover(judged.coverage)
+        summary.include(judged.coverage)
     cells = summary.operator(SOFTMAX).cells
     assert not [cell for cell, number in cells.items() if not number]
     assert summary_from_json(summary_to_json(summary), where="summary").operator(SOFTMAX).cells == cells
@@ -62,10 +61,10 @@ def test_the_quick_plan_reaches_every_cell_and_the_summary_keeps_them() -> None:
 
 def test_calls_without_a_verdict_on_values_reach_no_cell() -> None:
     made = bench(ReferenceAdapter())
-    coverage = Coverage()
+    coverage = Summary()
     for judged in made.run(made.expand(Part(SOFTMAX, "status", "invalid", "dim.range", count=4), seed=0)):
         coverage.include(judged.coverage)
-    assert not coverage.cells.get(SOFTMAX)
+    assert not coverage.operator(SOFTMAX).cells
 
 
 def test_the_terminal_names_empty_cells() -> None:

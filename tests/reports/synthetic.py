@@ -19,10 +19,10 @@ from aclnn_cts.findings.fingerprint import fingerprinted, grouped_in
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.manifest import Fact, Manifest
 from aclnn_cts.store.run_verdict import Plan, Terms
 from aclnn_cts.store.run_writer import create_run
+from aclnn_cts.store.summary import Summary
 from tests.support.build_records import SOFTMAX, make_manifest
 
 BINS = 18
@@ -116,10 +116,10 @@ def synthetic_run(
     terms = Terms(_plan(manifest))
     specs = {"softmax_backward.yaml": content}
     with create_run(path, manifest=manifest, specs=specs, terms=terms, grouping=grouped_in) as writer:
-        coverage = Coverage()
+        coverage = Summary()
         for item in records:
             writer.summary.plan(SOFTMAX, item.trial.case.origin.kind)
-            coverage.add([SOFTMAX], [evaluate(softmax, item.trial.case)])
+            coverage.cover([SOFTMAX], [evaluate(softmax, item.trial.case)])
         writer.append(records, coverage=coverage)
         if finish:
             writer.finish(seconds=1.5)

@@ -47,7 +47,7 @@ def in_specs() -> Iterator[tuple[str, str]]:
             yield f"{spec.stem} {clause.at} untestable", (clause.untestable or ("", ""))[1]
         for item in spec.constraints:
             for product in spec.products:
-                yield f"{spec.stem} {item.id}", item.rule.describe_zh(product)
+                yield f"{spec.stem} {item.id}", item.rule.describe(product).zh
         for law in laws_of(spec).values():
             yield f"{spec.stem} law {law.id}", law.zh
 

@@ -105,7 +105,7 @@ def test_the_promoted_dtype_may_have_to_be_in_a_list(tmp_path: Path) -> None:
     spec = mixed(tmp_path, "{is: x, in: [FLOAT, INT32]}")
     found = {promoted([row["x"], row["y"]]) for row in Sampler(spec, TARGET).dtype_rows}
     assert found == {"FLOAT", "INT32"}
-    assert "FLOAT, INT32" in spec.constraint("y.promotion").rule.describe("atlas-a2")
+    assert "FLOAT, INT32" in spec.constraint("y.promotion").rule.describe("atlas-a2").en
 
 
 def test_functions_read_tensors_scalars_and_words() -> None:

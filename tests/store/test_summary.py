@@ -10,8 +10,7 @@ import pytest
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
-from aclnn_cts.store.counts import CoverageCount
-from aclnn_cts.store.coverage import Coverage
+from aclnn_cts.store.counts import ConstraintCount, CoverageCount
 from aclnn_cts.store.run_verdict import Plan, Terms
 from aclnn_cts.store.summary import Summary, result_line, summary_from_json, summary_to_json
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record
@@ -23,6 +22,14 @@ ERROR = make_record(3, result=Result.ERROR, kind="lost device")
 SKIPPED = make_record(4, result=Result.SKIPPED, kind=Skip.OPEN)
 UNJUDGED = make_record(6, result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE)
 OUTSIDE = make_record(7, result=Result.OUT_OF_SCOPE, kind="dtype BF16")
+
+
+def covered(**counts: tuple[int, int]) -> Summary:
+    """The counts of a batch whose cases held and broke constraints so often."""
+    summary = Summary()
+    for identifier, (held, broken) in counts.items():
+        summary.operator(SOFTMAX).constraints[identifier] = ConstraintCount(held=held, broken=broken)
+    return summary
 
 
 def summary_of(*records: Record, missing: int = 0) -> Summary:
@@ -129,8 +136,8 @@ def test_skips_without_a_record_count_by_their_reason() -> None:
 def test_counts_by_operator_kind_and_constraint() -> None:
     unjudged = make_record(2, case_kind="invalid", result=Result.SKIPPED, kind=Skip.NOT_JUDGED)
     summary = summary_of(make_record(0), make_record(1))
-    summary.cover(Coverage(held={SOFTMAX: {"a": 2, "b": 2}}, broken={SOFTMAX: {"c": 2}}))
-    summary.cover(Coverage(broken={SOFTMAX: {"a": 1}}))
+    summary.include(covered(a=(2, 0), b=(2, 0), c=(0, 2)))
+    summary.include(covered(a=(0, 1)))
     summary.plan(SOFTMAX, "invalid")
     summary.add(unjudged)
     document = summary_to_json(summary)
@@ -196,14 +203,16 @@ def test_a_summary_apart_counts_on_alone() -> None:
     first = summary_of(PASSED, FAILED, SKIPPED, UNJUDGED, OUTSIDE, WAIVED)
     name = PASSED.trial.case.operator
     first.demand(name, dtypes=["x FLOAT"], rules=["r"], cells=["tiny"])
-    first.cover(Coverage(held={name: {"a": 2}}, broken={name: {"a": 1}}, laws={name: {"law/l": 3}}))
+    first.include(covered(a=(2, 1)))
+    first.operator(name).law("law/l").tried += 3
     first.operator(name).coverage["laws"] = CoverageCount(met=1, of=2)
     before = copy.deepcopy(first)
     second = first.apart({name})
     assert second == first
     for record in (FAILED, SKIPPED, UNJUDGED, WAIVED):
         second.add(record)
-    second.cover(Coverage(held={name: {"a": 2, "b": 1}}, cells={name: {"tiny": 1}}))
+    second.include(covered(a=(2, 0), b=(1, 0)))
+    second.operator(name).reach({"tiny": 1})
     second.problems.append("p")
     assert first == before
     assert second.total.failed == first.total.failed + 2

@@ -34,7 +34,7 @@ def targets(of: Callable[[Spec], object] = lambda spec: spec) -> list[ParameterS
     for spec in load_specs().values():
         seen: set[tuple[object, ...]] = set()
         for product in spec.products:
-            rules = tuple((item.id, item.rule.describe(product)) for item in spec.constraints_for(product))
+            rules = tuple((item.id, item.rule.describe(product).en) for item in spec.constraints_for(product))
             marks = [pytest.mark.slow] if rules in seen else []
             seen.add(rules)
             found.append(pytest.param(of(spec), product, id=f"{spec.stem}-{product}", marks=marks))

@@ -19,7 +19,6 @@ from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.dedup_key import kind_of, outputs_of
 from aclnn_cts.findings.finding import EXAMPLES
 from aclnn_cts.findings.waivers.report import WaiverEvidence
-from aclnn_cts.store.coverage import Coverage
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.evidence import is_sampled
@@ -71,11 +70,10 @@ class Tally:
     def withhold(self, items: Sequence[ChunkTrial]) -> None:
         """Count the trials of laws that were asked for and could not be generated."""
         made = Counter(item.trial.check for item in items)
-        coverage = Coverage()
         for part in self.chunk.parts:
             if part.kind == LAW_KIND and made[part.check] < part.count:
-                coverage.withhold(part.operator, part.check, part.count - made[part.check])
-        self.summary.cover(coverage)
+                law = self.summary.operator(part.operator).law(part.check)
+                law.withheld += part.count - made[part.check]
 
     def add(self, item: ChunkTrial, record: Record) -> None:
         """Count a trial."""

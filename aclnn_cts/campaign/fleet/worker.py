@@ -74,7 +74,7 @@ class CampaignWorker:
 
     def _records(self, trials: Iterable[Trial], tally: Tally) -> Iterator[Record]:
         for judged in self.bench.run(trials):
-            tally.summary.cover(judged.coverage)
+            tally.summary.include(judged.coverage)
             tally.outputs = judged.blobs
             for record in judged.records:
                 waived = self.waivers.apply(record)
