@@ -23,7 +23,7 @@ from aclnn_cts.adapters.results import MESSAGE_LIMIT, perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
-from aclnn_cts.sandbox.call_groups import end_of_group
+from aclnn_cts.sandbox.call_groups import groups
 from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.interrupts import ENDINGS, die_with
 from aclnn_cts.sandbox.limits import keep_for_good
@@ -115,17 +115,14 @@ class _Runner:
         """Make all calls; some ends are the process's too, since nothing after them could be trusted."""
         self._memory.resize(batch.memory)
         calls = [self._calls.decode(raw) for raw in batch.calls]
-        start = 0
-        while start < len(calls):
-            end = end_of_group(calls, start)
+        for group in groups(calls):
             self._control[LOG_POSITION] = os.lseek(_LOG, 0, os.SEEK_CUR)
-            self._control[IN_FLIGHT] = start
-            for outcome in self._perform(calls[start:end]):
+            self._control[IN_FLIGHT] = group.start
+            for outcome in self._perform(calls[group.start : group.stop]):
                 self._replies.send_outcome(outcome)
                 if outcome.ended in PROCESS_ENDS:
                     os._exit(os.EX_OK)
             self._control[IN_FLIGHT] = IDLE
-            start = end
 
     def _perform(self, wired: Sequence[WireCall]) -> list[Outcome]:
         try:
