@@ -182,7 +182,16 @@ class Binding:
     @property
     def where(self) -> str:
         """`file:line: bindings.OPERATOR`."""
-        return f"{self.file.at(self.path)}: {'.'.join(map(str, self.path))}"
+        return self.at(self.path)
+
+    def at(self, path: _Path) -> str:
+        """A place in its file, with the line."""
+        return f"{self.file.at(path)}: {'.'.join(map(str, path))}"
+
+    @property
+    def filled(self) -> list[str]:
+        """Its outputs; a result that is none has its number for a name."""
+        return [name for name in self.outputs if not name.isdecimal()]
 
 
 class _Strict(BaseModel):
@@ -215,6 +224,12 @@ class _BindingModel(_Strict):
 
 class _FileModel(_Strict):
     bindings: dict[_Operator, _BindingModel]
+
+
+def shipped(library: str) -> Mapping[str, Binding]:
+    """The bindings of the package on a library."""
+    path = Path(__file__).resolve().with_name(f"{library}_bindings.yaml")
+    return read_bindings(path, name=f"adapters/{path.name}")
 
 
 def read_bindings(path: Path, *, name: str | None = None) -> Mapping[str, Binding]:
@@ -456,12 +471,7 @@ def _values_of(binding: Binding) -> Iterator[Value]:
 def parameters_of(binding: Binding) -> frozenset[str]:
     """The parameters of the operator that a binding names, wherever it does."""
     used = {value.name for value in _values_of(binding) if isinstance(value, Name)} - set(binding.let)
-    return frozenset(used | _filled(binding) | set(binding.unused) | set(binding.recomputed))
-
-
-def _filled(binding: Binding) -> set[str]:
-    """Its outputs; a result that is none has its number for a name."""
-    return {name for name in binding.outputs if not name.isdecimal()}
+    return frozenset(used | set(binding.filled) | set(binding.unused) | set(binding.recomputed))
 
 
 def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequence[str] | None = None) -> list[str]:
@@ -470,7 +480,7 @@ def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequenc
     `outputs`: those of the parameters that are outputs, where that is known.
     """
     let = list(binding.let)
-    placed, filled = parameters_of(binding), _filled(binding)
+    placed, filled = parameters_of(binding), set(binding.filled)
     found = [
         f"{binding.where}: {shown(name)} is no parameter of the operator and no name of `let`; expected any of "
         f"{', '.join([*parameters, *let])}{nearest(name, [*parameters, *let])}"

@@ -14,13 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.adapters.bindings import read_own_bindings
-from aclnn_cts.adapters.options import read_bool, read_positive
+from aclnn_cts.adapters.bindings import read_own_bindings, shipped
+from aclnn_cts.adapters.options import import_extra, read_bool, read_positive
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import FORMATS, PRIVATE_FORMATS
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
@@ -65,16 +65,7 @@ class TorchAdapter:
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> TorchSession:
         """Import torch and make the settings; the same for every product."""
-        try:
-            importlib.import_module("torch")
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise HarnessError(f"--adapter torch: torch is installed but does not load: {error}") from error
-            raise HarnessError(
-                '--adapter torch: torch is not installed here; install it with: pip install "aclnn-cts[torch]"'
-            ) from None
-        except (ImportError, OSError) as error:
-            raise HarnessError(f"--adapter torch: torch is installed but does not load: {error}") from error
+        import_extra("torch", "torch")
         return TorchSession(self, specs)
 
 
@@ -91,9 +82,7 @@ class TorchSession:
 
         self._device = torch_settings.find_device(adapter.device)
         own, sources = read_own_bindings(adapter.files, specs)
-        self._bindings, missing = torch_bindings.compile_bindings(
-            {**torch_bindings.shipped(), **own}, device=self._device
-        )
+        self._bindings, missing = torch_bindings.compile_bindings({**shipped("torch"), **own}, device=self._device)
         if mistakes := [missing[operator] for operator in own if operator in missing]:
             raise UsageError("\n".join(mistakes))
         self._settings = torch_settings.Settings(

@@ -25,6 +25,9 @@ OUT_OF_MEMORY: tuple[type[Exception], ...] = tuple(
     kind for name in ("OutOfMemoryError",) if isinstance(kind := getattr(torch, name, None), type)
 )
 
+DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
+"""By the type of a device, what torch's dispatcher calls it."""
+
 _REJECTIONS = (IndexError, RuntimeError, TypeError, ValueError)
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 _NO_CLEAR_ERROR = "INTERNAL ASSERT FAILED"

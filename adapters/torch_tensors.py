@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -36,6 +35,9 @@ TORCH_DTYPES: Mapping[str, torch.dtype] = MappingProxyType(
         "COMPLEX128": torch.complex128,
     }
 )
+Results: TypeAlias = tuple[dict[str, Any], dict[str, str]]
+"""The results by output parameter (a result that is the harness' own tensor is written already), and facts."""
+
 _ACL_NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 
 
@@ -59,15 +61,6 @@ class Bound:
     outputs: Mapping[str, torch.Tensor]
     direct: bool
     staged: Mapping[str, _Staged]
-
-    def input(self, name: str) -> torch.Tensor | None:
-        """An input tensor; None for a null pointer, which is torch's to refuse."""
-        return self.inputs.get(name)
-
-    def items(self, name: str) -> list[torch.Tensor]:
-        """The tensors of a list, whose names are `name[0]`, `name[1]`, ...; empty for what is no list."""
-        names = itertools.takewhile(self.inputs.__contains__, (f"{name}[{place}]" for place in itertools.count()))
-        return [self.inputs[item] for item in names]
 
     def output(self, name: str, *, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
         """The harness' memory for a result of this shape and dtype; None where it is not to be, or cannot be, used.
@@ -146,3 +139,30 @@ def stage(view: NDArray[Any], *, offset: int, device: torch.device) -> tuple[tor
     part = storage[offset:]
     part.copy_(host)
     return storage.as_strided(view.shape, strides, offset if reach else 0), _Staged(host, part)
+
+
+class Given(torch.autograd.Function):  # type: ignore[misc]  # torch comes without types here
+    """A saved tensor in the place of a computed one; `slope` takes a gradient back through what computes it.
+
+    None: the gradient is the computed one's as it is. `what` opens the message for a tensor of another shape.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401 - torch's own
+        computed: torch.Tensor,
+        saved: torch.Tensor,
+        slope: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None,
+        what: str,
+    ) -> torch.Tensor:
+        """The saved one. Raises RuntimeError where its shape is another."""
+        ctx.saved, ctx.slope = saved, slope
+        if computed.shape != saved.shape:
+            raise RuntimeError(f"{what} {tuple(saved.shape)}; torch computes {tuple(computed.shape)}")
+        return saved.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: ANN401 - torch's own
+        """The gradient of the computed one."""
+        [gradient] = gradients
+        return (gradient if ctx.slope is None else ctx.slope(gradient, ctx.saved)), None, None, None
