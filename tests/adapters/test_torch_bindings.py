@@ -153,10 +153,10 @@ def test_what_this_torch_has_no_kernel_for_is_not_offered(sessions: Mapping[str,
 
 
 def test_parameters_are_those_of_the_specs() -> None:
-    specs, bindings = load_specs(), bindings.shipped("torch")
-    assert specs.keys() - bindings.keys() == {"aclnnSwigluBackwardMxQuantWithDualAxis"}
-    for operator in specs.keys() & bindings.keys():
-        assert check_spec(bindings[operator], specs[operator]) == []
+    specs, bound = load_specs(), bindings.shipped("torch")
+    assert specs.keys() - bound.keys() == {"aclnnSwigluBackwardMxQuantWithDualAxis"}
+    for operator in specs.keys() & bound.keys():
+        assert check_spec(bound[operator], specs[operator]) == []
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_parameters_are_those_of_the_documents() -> None:
     """Outputs are told by their C type: a tensor that is not const."""
     if not DOCUMENTS.is_dir():
         pytest.skip(f"{DOCUMENTS} is not here")
-    specs, bindings = load_specs(), dict(bindings.shipped("torch"))
+    specs, bound = load_specs(), dict(bindings.shipped("torch"))
     for path in sorted(DOCUMENTS.glob("*.md")):
         document = read_document(path)
         binding = bindings.pop(document.operator, None)
