@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from aclnn_cts.adapters.bindings import read_own_bindings, shipped
 from aclnn_cts.adapters.options import import_extra, read_bool
@@ -41,16 +42,13 @@ class JaxAdapter:
         """Import JAX and make the settings; the same for every product."""
         # Workers give more, and sums keep their order. XLA reads it once, when it is loaded.
         os.environ.setdefault("XLA_FLAGS", _ONE_THREAD)
-        import_extra("jax", "JAX")
-        return JaxSession(self, specs)
+        return JaxSession(self, specs, jax=import_extra("jax", "JAX"))
 
 
 class JaxSession:
     """JAX with its settings made and recorded; `close` puts them back."""
 
-    def __init__(self, adapter: JaxAdapter, specs: Mapping[str, Spec]) -> None:
-        import jax  # noqa: PLC0415 - an extra
-
+    def __init__(self, adapter: JaxAdapter, specs: Mapping[str, Spec], *, jax: Any) -> None:  # noqa: ANN401 - a module
         from aclnn_cts.adapters.jax_bindings import JaxBinding  # noqa: PLC0415 - it imports JAX
 
         own, sources = read_own_bindings(adapter.files, specs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 
@@ -37,10 +38,10 @@ def read_number(adapter: str, name: str, value: str, *, most: int | None = None)
     return int(value)
 
 
-def import_extra(name: str, title: str) -> None:
+def import_extra(name: str, title: str) -> Any:  # noqa: ANN401 - a module
     """Import the library of the adapter of that name. Raises HarnessError where it is missing or does not load."""
     try:
-        importlib.import_module(name)
+        return importlib.import_module(name)
     except (ImportError, OSError, RuntimeError) as error:
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             raise HarnessError(

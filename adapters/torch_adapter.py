@@ -26,7 +26,6 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
-    from aclnn_cts.adapters.torch_bindings import TorchBinding
     from aclnn_cts.adapters.torch_tensors import Bound
 
 _OUTPUT_WAYS = ("direct", "copy")
@@ -65,14 +64,13 @@ class TorchAdapter:
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> TorchSession:
         """Import torch and make the settings; the same for every product."""
-        import_extra("torch", "torch")
-        return TorchSession(self, specs)
+        return TorchSession(self, specs, torch=import_extra("torch", "torch"))
 
 
 class TorchSession:
     """torch with its settings made and recorded; `close` puts them back."""
 
-    def __init__(self, adapter: TorchAdapter, specs: Mapping[str, Spec]) -> None:
+    def __init__(self, adapter: TorchAdapter, specs: Mapping[str, Spec], *, torch: Any) -> None:  # noqa: ANN401 - a module
         from aclnn_cts.adapters import (  # noqa: PLC0415 - they import torch
             torch_bindings,
             torch_rms_norm,
@@ -90,9 +88,8 @@ class TorchSession:
         )
         self._direct = adapter.direct
         self._tensors = torch_tensors
-        self._no_grad = torch_settings.no_grad
-        self._faults = torch_settings.FAULTS
-        self._out_of_memory = torch_settings.OUT_OF_MEMORY
+        self._torch = torch
+        self._faults, self._out_of_memory = torch_settings.FAULTS, torch_settings.OUT_OF_MEMORY
         self._synchronise: Callable[[], object] = torch_settings.synchroniser(self._device)
         way, way_zh = torch_rms_norm.rms_norm_way(self._device)
         self.capabilities = Capabilities(
@@ -131,13 +128,16 @@ class TorchSession:
     def _call(self, call: Call) -> Outcome:
         if call.buffers is None:
             raise Inexpressible("torch has no phase that takes descriptors alone")
-        binding = self._binding(call.case)
+        binding = self._bindings.get(call.case.operator)
+        if binding is None:
+            raise Inexpressible(f"{call.case.operator} has no binding on torch")
+        binding.demand_expressible(call.case)
         for module in binding.modules:
             importlib.import_module(module)
         bound = self._tensors.bind(call.case, call.buffers, device=self._device, direct=self._direct)
         start = time.perf_counter()
         try:
-            with self._no_grad():
+            with self._torch.no_grad():
                 results, facts = binding.run(bound)
             self._synchronise()
         except self._out_of_memory as error:
@@ -147,13 +147,6 @@ class TorchSession:
         seconds = time.perf_counter() - start
         facts |= self._store(call.case, call.buffers, bound, results)
         return Outcome(seconds=seconds, facts=facts)
-
-    def _binding(self, case: Case) -> TorchBinding:
-        binding = self._bindings.get(case.operator)
-        if binding is None:
-            raise Inexpressible(f"{case.operator} has no binding on torch")
-        binding.demand_expressible(case)
-        return binding
 
     def _store(self, case: Case, buffers: Buffers, bound: Bound, results: Mapping[str, Any]) -> dict[str, str]:
         facts: dict[str, str] = {}

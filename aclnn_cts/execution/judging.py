@@ -20,7 +20,6 @@ from aclnn_cts.core.expected import (
     BlockOracle,
     Condense,
     EachOracle,
-    Expected,
     ExpectedOutput,
     Oracle,
     OracleInput,
@@ -121,10 +120,6 @@ class Judge:
     def thorough(self) -> Judge:
         """The same judge, which puts every call to all tolerances and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
-
-    def expected(self, performed: Performed) -> Expected:
-        """What the oracle says of a call's inputs."""
-        return self.oracle(self.question(performed))
 
     def question(self, performed: Performed) -> OracleInput:
         """What the oracle is asked about a call."""

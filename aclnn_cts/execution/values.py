@@ -77,14 +77,12 @@ def look_at(answers: Iterable[Answer]) -> None:
     found = iter(compare_all([item for answer in asked for item in answer.outputs]))
     for answer in asked:
         answer.comparisons.update({item.output: next(found) for item in answer.outputs})
-    right = [answer for answer in asked if answer.unrounded and not any(_kinds(answer))]
+    right = [
+        answer for answer in asked if answer.unrounded and not any(item.kind for item in answer.comparisons.values())
+    ]
     found = iter(compare_all([item for answer in right for item in answer.unrounded]))
     for answer in right:
         answer.finer = finer_than_asked([next(found) for _ in answer.unrounded])
-
-
-def _kinds(answer: Answer) -> Iterable[str]:
-    return (comparison.kind for comparison in answer.comparisons.values())
 
 
 def in_whole_output(verdict: Verdict, rows: Mapping[str, NDArray[np.int64]]) -> Verdict:

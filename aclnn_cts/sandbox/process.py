@@ -181,7 +181,8 @@ class ProcessHost(SessionHost):
                 suspicion = outcomes.runner_ended(answers, ending)
             for call, outcome in zip(calls[done:], outcomes.known[done:], strict=False):
                 self._patience.saw(call, outcome)
-            if suspicion is not None and self._may_be_of_device(suspicion):
+            # A fault is of the device; and who dies or hangs in the middle of its work may leave it unfit.
+            if suspicion is not None and (suspicion.ended in PROCESS_ENDS or self.capabilities.target is not None):
                 self._look_at_device(suspicion)
         outcomes.note_faults()
 
@@ -229,10 +230,6 @@ class ProcessHost(SessionHost):
         lately = (time.monotonic() - began) / len(calls)
         self._call_seconds = lately if self._call_seconds is None else (self._call_seconds + lately) / 2.0
         return outcomes, None
-
-    def _may_be_of_device(self, outcome: Outcome) -> bool:
-        """A fault is; and who dies or hangs in the middle of a device's work may leave it unfit."""
-        return outcome.ended in PROCESS_ENDS or self.capabilities.target is not None
 
     def _look_at_device(self, fault: Outcome) -> None:
         check, self._check = self._check, None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -183,23 +184,18 @@ class Functions:
         return self._bound[name]
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
         try:
-            self[name]
+            return isinstance(name, str) and self[name] is not None
         except Missing:
             return False
-        return True
 
 
+@dataclass(frozen=True, slots=True)
 class OperatorFunctions:
     """The two functions of an operator."""
 
-    __slots__ = ("phase_one", "phase_two")
-
-    def __init__(self, phase_one: CFunction, phase_two: CFunction) -> None:
-        self.phase_one = phase_one
-        self.phase_two = phase_two
+    phase_one: CFunction
+    phase_two: CFunction
 
 
 def phase_one_prototype(spec: Spec) -> Prototype:

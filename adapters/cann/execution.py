@@ -70,7 +70,7 @@ class Execution:
     @property
     def goes_on(self) -> bool:
         """Whether phase one has succeeded and phase two is to follow."""
-        return self._status_one == SUCCESS and self._ended == Ended.RETURNED and self.wants_phase_two
+        return self.accepted and self._ended == Ended.RETURNED and self.wants_phase_two
 
     @property
     def wants_phase_two(self) -> bool:
@@ -120,7 +120,7 @@ class Execution:
             return
         if status != SUCCESS:
             self._message = self.api.message()
-            self.facts["workspaceSize after the error"] = _size_fact(size.value)
+            self.facts["workspaceSize after the error"] = "untouched" if size.value == _UNTOUCHED_SIZE else size.value
             self.facts[EXECUTOR_AFTER_ERROR] = _executor_fact(executor.value)
             return
         if "executor" not in null:
@@ -238,10 +238,6 @@ def _layout(call: Call, buffers: Buffers) -> Layout:
     if isinstance(buffers, CallBuffers):
         return buffers.layout
     return layout(call.case, frozenset(buffers.outputs))
-
-
-def _size_fact(value: int) -> str | int:
-    return "untouched" if value == _UNTOUCHED_SIZE else value
 
 
 def _executor_fact(value: int | None) -> str:

@@ -167,11 +167,11 @@ def test_parameters_are_those_of_the_documents() -> None:
     specs, bound = load_specs(), dict(bindings.shipped("torch"))
     for path in sorted(DOCUMENTS.glob("*.md")):
         document = read_document(path)
-        binding = bindings.pop(document.operator, None)
+        binding = bound.pop(document.operator, None)
         if binding is not None and document.operator not in specs:
             names = [item.name for item in document.parameters]
             assert check_names(binding, parameters=names) == []
-    assert bindings == {}
+    assert bound == {}
 
 
 def call_of(tmp_path: Path, text: str) -> str:
