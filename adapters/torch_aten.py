@@ -8,8 +8,10 @@ set devices and count threads.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -26,26 +28,26 @@ from aclnn_cts.core.printable import shown
 _aten: Any = torch.ops.aten
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """An overload of an ATen operator with its arguments; and the one that writes its result into a given tensor."""
 
-    def __init__(self, operator: Any, arguments: Sequence[tuple[str, Evaluate, bool]], into: Any, out: str) -> None:  # noqa: ANN401 - torch's own
-        self._operator = operator
-        self._positional = [value for _, value, keyword in arguments if not keyword]
-        self._keywords = [(name, value) for name, value, keyword in arguments if keyword]
-        self._into = into
-        self._out = out
-        self.writes = into is not None
+    operator: Any
+    positional: Sequence[Evaluate]
+    keywords: Mapping[str, Evaluate]
+    into: Any
+    """None: there is no such overload."""
+    out: str
+    """What that calls the tensor."""
 
-    def __call__(self, scope: Scope) -> Any:  # noqa: ANN401 - a tensor or several
-        keywords = {name: value(scope) for name, value in self._keywords}
-        return ask(self._operator, *[value(scope) for value in self._positional], **keywords)
-
-    def into(self, scope: Scope, target: torch.Tensor) -> torch.Tensor:
-        """The call with its result in this tensor."""
-        keywords = {name: value(scope) for name, value in self._keywords}
-        ask(self._into, *[value(scope) for value in self._positional], **keywords, **{self._out: target})
-        return target
+    def __call__(self, scope: Scope, *, target: torch.Tensor | None = None) -> Any:  # noqa: ANN401 - a tensor or several
+        """Make the call, with its result in the target where there is one."""
+        keywords = {name: value(scope) for name, value in self.keywords.items()}
+        if target is not None:
+            keywords[self.out] = target
+        return ask(
+            self.operator if target is None else self.into, *[value(scope) for value in self.positional], **keywords
+        )
 
 
 def _promoted(*tensors: torch.Tensor | None) -> torch.dtype | None:
@@ -99,14 +101,12 @@ class Aten:
                 raise UnboundError(f"{where}: aten::{call.function} needs the argument {name}; add it")
         if self._key is not None and not _has_kernel(overload, self._key):
             raise UnboundError(f"{where}: torch has no kernel of aten::{call.function} for {self._key}")
-        made: list[tuple[str, Evaluate, bool]] = []
-        skipped = False
-        for name, item in taken.items():
-            skipped = skipped or name not in arguments
-            if name in arguments:
-                made.append((name, _coerced(item, arguments[name]), item.kwarg_only or skipped))
+        made = {name: _coerced(item, arguments[name]) for name, item in taken.items() if name in arguments}
+        # By position up to the first one that is left out.
+        leading = itertools.takewhile(lambda name: name in made and not taken[name].kwarg_only, taken)
+        positional = [made.pop(name) for name in list(leading)]
         into, out = _writing(packet, schema)
-        return Function(overload, made, into, out)
+        return Function(operator=overload, positional=positional, keywords=made, into=into, out=out)
 
     def dtype(self, name: str) -> torch.dtype | None:
         return TORCH_DTYPES.get(name)

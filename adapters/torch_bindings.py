@@ -83,13 +83,14 @@ class TorchBinding(CompiledBinding):
             return {name: value(scope) for name, _, value in self._outputs}
         names = list(self.binding.outputs)
         if len(names) == 1 and self._like and (target := self._target(scope, bound, names[0])) is not None:
-            return {names[0]: self._call.into(scope, target)}
+            self._call(scope, target=target)
+            return {names[0]: target}
         found = self._call(scope)
         return dict(zip(names, found if isinstance(found, (list, tuple)) else [found], strict=False))
 
     def _target(self, scope: Scope, bound: Bound, name: str) -> torch.Tensor | None:
         """The output's memory where the result fits it: torch would resize any other, which ours cannot be."""
-        if self._call is None or not self._call.writes:
+        if self._call is None or self._call.into is None:
             return None
         like = [value(scope) for value in self._like]
         if not all(isinstance(item, torch.Tensor) for item in like):

@@ -42,18 +42,14 @@ class Opened:
 class Answer:
     """One call, before and after its outputs are compared (`look_at`)."""
 
-    performed: Performed
-    """Held, so that no other call can have its identity."""
-    question: OracleInput
+    opened: Opened
+    """Held, so that no other call can have the identity of its `Performed`."""
     expected: Expected
     models: Mapping[str, ComputeModel]
     operands: Mapping[str, OperandFacts]
     outputs: Sequence[Compared]
     unrounded: Sequence[Compared]
     """Those that the mode's rounding of operands may change, with the model of operands as they are stored."""
-    got: Mapping[str, NDArray[Any]]
-    """As of `Opened`."""
-    rows: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     comparisons: dict[str, Comparison] = field(default_factory=dict)
     """By output."""
     finer: bool = False

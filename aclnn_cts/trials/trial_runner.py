@@ -93,9 +93,8 @@ class Bench:
         self._verdicts = Verdicts(
             specs=self.specs,
             judges=self._judges,
-            adapter=self.settings.adapter,
+            settings=self.settings,
             explained=self.explained,
-            strict_limits=self.settings.strict_limits,
             sparing=self.sparing,
         )
         self._again = Again(host=self.host, specs=self.specs, performer=self._performer, verdicts=self._verdicts)
