@@ -61,38 +61,35 @@ class TorchBinding(CompiledBinding):
         """Make the call."""
         if self.binding.form is Form.FUNCTION:
             return FUNCTIONS[self.binding.function](bound)
-        facts = dict.fromkeys(self.binding.recomputed, _RECOMPUTED)
-        scope = Scope(bound.case, bound.inputs, bound.outputs, facts=facts)
-        wanted = self.asked_for(scope)
-        results = (
-            self._differentiated(scope, wanted) if self.binding.form is Form.AUTOGRAD else self._computed(scope, bound)
-        )
+        bound.facts |= dict.fromkeys(self.binding.recomputed, _RECOMPUTED)
+        wanted = self.asked_for(bound)
+        results = self._differentiated(bound, wanted) if self.binding.form is Form.AUTOGRAD else self._computed(bound)
         results = {name: results[name] for name in wanted if results.get(name) is not None}
         if self.binding.cast:
             for name, result in results.items():
                 target = bound.outputs.get(name)
                 if target is not None and target.dtype != result.dtype:
-                    facts[name] = f"cast from {acl_name(result.dtype)} by torch"
+                    bound.facts[name] = f"cast from {acl_name(result.dtype)} by torch"
                     results[name] = result.to(target.dtype)
-        return results, facts
+        return results, bound.facts
 
-    def _computed(self, scope: Scope, bound: Bound) -> dict[str, Any]:
+    def _computed(self, bound: Bound) -> dict[str, Any]:
         for name, value in self.let.items():
-            scope.named[name] = value(scope)
+            bound.named[name] = value(bound)
         if self._call is None:
-            return {name: value(scope) for name, _, value in self._outputs}
+            return {name: value(bound) for name, _, value in self._outputs}
         names = list(self.binding.outputs)
-        if len(names) == 1 and self._like and (target := self._target(scope, bound, names[0])) is not None:
-            self._call(scope, target=target)
+        if len(names) == 1 and self._like and (target := self._target(bound, names[0])) is not None:
+            self._call(bound, target=target)
             return {names[0]: target}
-        found = self._call(scope)
+        found = self._call(bound)
         return dict(zip(names, found if isinstance(found, (list, tuple)) else [found], strict=False))
 
-    def _target(self, scope: Scope, bound: Bound, name: str) -> torch.Tensor | None:
+    def _target(self, bound: Bound, name: str) -> torch.Tensor | None:
         """The output's memory where the result fits it: torch would resize any other, which ours cannot be."""
         if self._call is None or self._call.into is None:
             return None
-        like = [value(scope) for value in self._like]
+        like = [value(bound) for value in self._like]
         if not all(isinstance(item, torch.Tensor) for item in like):
             return None
         try:
@@ -100,7 +97,7 @@ class TorchBinding(CompiledBinding):
             if self._shape is None:
                 shape = tuple(torch.broadcast_shapes(*[item.shape for item in like])) if like[1:] else like[0].shape
             else:
-                shape = self._shape(scope)
+                shape = self._shape(bound)
         except (IndexError, RuntimeError):
             # The call itself says what is wrong with them.
             return None

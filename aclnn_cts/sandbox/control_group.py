@@ -62,15 +62,12 @@ def make_group(memory_bytes: int, *, root: Path = _ROOT, own: Path = _OWN) -> Co
         folder = base / f"aclnn-cts-{os.getpid()}-{secrets.token_hex(4)}"
         try:
             folder.mkdir()
-        except OSError:
-            continue
-        try:
             (folder / limit).write_text(str(memory_bytes))
         except OSError:
             with contextlib.suppress(OSError):
                 folder.rmdir()
-            continue
-        return ControlGroup(folder)
+        else:
+            return ControlGroup(folder)
     return None
 
 
