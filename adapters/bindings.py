@@ -140,15 +140,6 @@ class Call:
 Value: TypeAlias = Name | Literal | Items | Convert | Choose | Call
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What the result of a direct binding is like, so that a function can write it into memory of that form."""
-
-    like: tuple[Value, ...]
-    """Tensors whose promoted dtype it has, and whose common shape where `shape` says no other."""
-    shape: Value | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
     """One operator's binding."""
@@ -165,7 +156,10 @@ class Binding:
     gradients: Mapping[str, Value] = field(default_factory=dict)
     """Of the autograd form: by the name of a result of the forward pass, the gradient that it is given."""
     function: str = ""
-    result: Result | None = None
+    like: tuple[Value, ...] = ()
+    """Of the direct form, what the result is like, so that a function can write it into memory of that form: tensors
+    whose promoted dtype it has, and whose common shape where `shape` says no other."""
+    shape: Value | None = None
     cast: bool = False
     """Results are cast to the dtypes of the outputs."""
     wanted: tuple[Value, ...] = ()
@@ -295,6 +289,7 @@ class _Reader:
         for name in gradients:
             if name not in let:
                 self._add((*path, "gradients", name), f"{shown(name)}; expected a name of `let`{nearest(name, let)}")
+        result = entry.result or _ResultModel(like=None)
         if entry.result is not None and call is None:
             self._add((*path, "result"), "is that of `call`, which is missing; remove it")
         return Binding(
@@ -306,7 +301,8 @@ class _Reader:
             call=call,
             gradients=MappingProxyType(gradients),
             function=entry.function or "",
-            result=self._result(entry.result),
+            like=self._list(result.like, (*path, "result", "like")),
+            shape=None if result.shape is None else self.value(result.shape, (*path, "result", "shape")),
             cast=entry.cast,
             wanted=self._list(entry.wanted, (*path, "wanted")),
             unused=MappingProxyType({name: self._values(name, raw) for name, raw in entry.unused.items()}),
@@ -334,13 +330,6 @@ class _Reader:
         form = "a mapping of outputs to values" if named else "a list of outputs, one for each result"
         self._add(path, f"{shown(raw)}; expected {form}")
         return {}
-
-    def _result(self, entry: _ResultModel | None) -> Result | None:
-        if entry is None:
-            return None
-        path = (*self._path, "result")
-        shape = None if entry.shape is None else self.value(entry.shape, (*path, "shape"))
-        return Result(self._list(entry.like, (*path, "like")), shape)
 
     def _list(self, raw: object, path: _Path) -> tuple[Value, ...]:
         if raw is None:

@@ -40,7 +40,7 @@ class TorchBinding(CompiledBinding):
     def __init__(self, binding: Binding, *, device: torch.device) -> None:
         library = Aten(device)
         super().__init__(binding, library)
-        call, result = binding.call, binding.result
+        call = binding.call
         self._call = None if call is None else library.function(call, self.arguments(call), binding)
         self._outputs = [
             (name, value.name if isinstance(value, Name) else "", self.compiled(value))
@@ -49,8 +49,8 @@ class TorchBinding(CompiledBinding):
         ]
         self.modules = ("torch.fx.experimental.symbolic_shapes",) if binding.form is Form.FUNCTION else ()
         """What torch itself imports at the first call, which takes longer than any call and is no part of one."""
-        self._like = [] if result is None else [self.compiled(value) for value in result.like]
-        self._shape = None if result is None or result.shape is None else self.compiled(result.shape)
+        self._like = [self.compiled(value) for value in binding.like]
+        self._shape = None if binding.shape is None else self.compiled(binding.shape)
         if binding.form is Form.FUNCTION and binding.function not in FUNCTIONS:
             raise UnboundError(
                 f"{binding.where}.function: {shown(binding.function)}; expected one of {', '.join(FUNCTIONS)}"

@@ -163,10 +163,14 @@ class Performer:
         """Memory that holds the contents; raises the error that stands in their place."""
         if isinstance(arrays, UsageError):
             raise arrays
-        outputs = self.specs[case.operator].output_tensors(case)
-        plan = layout(case, outputs)
-        memory = self.host.memory(plan.size)
-        return arrays, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
+        return arrays, lent_buffers(self.host, self.specs[case.operator], case, arrays)
+
+
+def lent_buffers(host: SessionHost, spec: Spec, case: Case, arrays: Mapping[str, NDArray[Any]]) -> CallBuffers:
+    """Memory of a host that holds these contents of a case's inputs."""
+    outputs = spec.output_tensors(case)
+    plan = layout(case, outputs)
+    return prepare(case, outputs=outputs, arrays=arrays, memory=host.memory(plan.size), plan=plan)
 
 
 def _has_counterparts(case: Case) -> bool:
