@@ -116,7 +116,8 @@ def test_storages_are_staged_for_other_devices(how: str, offset: int) -> None:
     out, staged = stage(buffers.outputs["out"].view, offset=offset, device=torch.device("cpu"))
     out.copy_(there)
     assert buffers.inspect()["out"].unwritten == 4
-    staged.host.copy_(staged.device)
+    host, there = staged
+    host.copy_(there)
     assert values_of(buffers) == {"out": [[1, 2], [3, 5]]}
     assert_nothing_else_touched(buffers)
 
