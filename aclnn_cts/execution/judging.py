@@ -427,11 +427,8 @@ def _not_put(performed: Performed) -> Verdict | None:
 
 def _first_dtype(performed: Performed) -> str | None:
     """The dtype of the first floating input (of its components), which a result in another one may pass through."""
-    for name in performed.arrays:
-        tensor = performed.case.tensor(name)
-        if tensor is not None and tensor.dtype in INEXACT:
-            return component(tensor.dtype)
-    return None
+    tensors = map(performed.case.tensor, performed.arrays)
+    return next((component(item.dtype) for item in tensors if item is not None and item.dtype in INEXACT), None)
 
 
 def _wrong_form(performed: Performed, outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:

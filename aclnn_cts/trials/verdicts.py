@@ -126,7 +126,5 @@ class Verdicts:
 
 def _dtype_class(spec: Spec, case: Case) -> str:
     """The dtype that findings are told apart by: that of the first output."""
-    for name in spec.outputs:
-        for tensor in tensors_in(case.arguments.get(name)):
-            return tensor.dtype
-    return ""
+    tensors = (tensor for name in spec.outputs for tensor in tensors_in(case.arguments.get(name)))
+    return next((tensor.dtype for tensor in tensors), "")

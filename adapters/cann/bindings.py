@@ -71,13 +71,12 @@ def ended_by(code: int) -> str:
     A device fault and an expired time limit are the call's; what the runtime says of its own use, its memory or its
     hardware is nobody's but the harness's and its surroundings'.
     """
-    if code in _TIME_LIMITS:
-        return Ended.TIME_LIMIT
-    if code in _INFRASTRUCTURE:
-        return Ended.DEVICE_LOST
-    if code in _DEVICE_FAULTS:
-        return Ended.DEVICE_FAULT
-    return Ended.NOT_RUN
+    kinds = (
+        (_TIME_LIMITS, Ended.TIME_LIMIT),
+        (_INFRASTRUCTURE, Ended.DEVICE_LOST),
+        (_DEVICE_FAULTS, Ended.DEVICE_FAULT),
+    )
+    return next((ended for codes, ended in kinds if code in codes), Ended.NOT_RUN)
 
 
 def error_name(code: int) -> str:
