@@ -140,15 +140,6 @@ class Call:
 Value: TypeAlias = Name | Literal | Items | Convert | Choose | Call
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What the result of a direct binding is like, so that a function can write it into memory of that form."""
-
-    like: tuple[Value, ...]
-    """Tensors whose promoted dtype it has, and whose common shape where `shape` says no other."""
-    shape: Value | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
     """One operator's binding."""
@@ -165,7 +156,10 @@ class Binding:
     gradients: Mapping[str, Value] = field(default_factory=dict)
     """Of the autograd form: by the name of a result of the forward pass, the gradient that it is given."""
     function: str = ""
-    result: Result | None = None
+    like: tuple[Value, ...] = ()
+    """Of the direct form, what the result is like, so that a function can write it into memory of that form: tensors
+    whose promoted dtype it has, and whose common shape where `shape` says no other."""
+    shape: Value | None = None
     cast: bool = False
     """Results are cast to the dtypes of the outputs."""
     wanted: tuple[Value, ...] = ()
@@ -182,7 +176,16 @@ class Binding:
     @property
     def where(self) -> str:
         """`file:line: bindings.OPERATOR`."""
-        return f"{self.file.at(self.path)}: {'.'.join(map(str, self.path))}"
+        return self.at(self.path)
+
+    def at(self, path: _Path) -> str:
+        """A place in its file, with the line."""
+        return f"{self.file.at(path)}: {'.'.join(map(str, path))}"
+
+    @property
+    def filled(self) -> list[str]:
+        """Its outputs; a result that is none has its number for a name."""
+        return [name for name in self.outputs if not name.isdecimal()]
 
 
 class _Strict(BaseModel):
@@ -215,6 +218,12 @@ class _BindingModel(_Strict):
 
 class _FileModel(_Strict):
     bindings: dict[_Operator, _BindingModel]
+
+
+def shipped(library: str) -> Mapping[str, Binding]:
+    """The bindings of the package on a library."""
+    path = Path(__file__).resolve().with_name(f"{library}_bindings.yaml")
+    return read_bindings(path, name=f"adapters/{path.name}")
 
 
 def read_bindings(path: Path, *, name: str | None = None) -> Mapping[str, Binding]:
@@ -280,6 +289,7 @@ class _Reader:
         for name in gradients:
             if name not in let:
                 self._add((*path, "gradients", name), f"{shown(name)}; expected a name of `let`{nearest(name, let)}")
+        result = entry.result or _ResultModel(like=None)
         if entry.result is not None and call is None:
             self._add((*path, "result"), "is that of `call`, which is missing; remove it")
         return Binding(
@@ -291,7 +301,8 @@ class _Reader:
             call=call,
             gradients=MappingProxyType(gradients),
             function=entry.function or "",
-            result=self._result(entry.result),
+            like=self._list(result.like, (*path, "result", "like")),
+            shape=None if result.shape is None else self.value(result.shape, (*path, "result", "shape")),
             cast=entry.cast,
             wanted=self._list(entry.wanted, (*path, "wanted")),
             unused=MappingProxyType({name: self._values(name, raw) for name, raw in entry.unused.items()}),
@@ -319,13 +330,6 @@ class _Reader:
         form = "a mapping of outputs to values" if named else "a list of outputs, one for each result"
         self._add(path, f"{shown(raw)}; expected {form}")
         return {}
-
-    def _result(self, entry: _ResultModel | None) -> Result | None:
-        if entry is None:
-            return None
-        path = (*self._path, "result")
-        shape = None if entry.shape is None else self.value(entry.shape, (*path, "shape"))
-        return Result(self._list(entry.like, (*path, "like")), shape)
 
     def _list(self, raw: object, path: _Path) -> tuple[Value, ...]:
         if raw is None:
@@ -456,12 +460,7 @@ def _values_of(binding: Binding) -> Iterator[Value]:
 def parameters_of(binding: Binding) -> frozenset[str]:
     """The parameters of the operator that a binding names, wherever it does."""
     used = {value.name for value in _values_of(binding) if isinstance(value, Name)} - set(binding.let)
-    return frozenset(used | _filled(binding) | set(binding.unused) | set(binding.recomputed))
-
-
-def _filled(binding: Binding) -> set[str]:
-    """Its outputs; a result that is none has its number for a name."""
-    return {name for name in binding.outputs if not name.isdecimal()}
+    return frozenset(used | set(binding.filled) | set(binding.unused) | set(binding.recomputed))
 
 
 def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequence[str] | None = None) -> list[str]:
@@ -470,7 +469,7 @@ def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequenc
     `outputs`: those of the parameters that are outputs, where that is known.
     """
     let = list(binding.let)
-    placed, filled = parameters_of(binding), _filled(binding)
+    placed, filled = parameters_of(binding), set(binding.filled)
     found = [
         f"{binding.where}: {shown(name)} is no parameter of the operator and no name of `let`; expected any of "
         f"{', '.join([*parameters, *let])}{nearest(name, [*parameters, *let])}"

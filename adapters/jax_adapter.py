@@ -6,20 +6,19 @@ rejects with an error of its own counts as rejected.
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from aclnn_cts.adapters.bindings import read_own_bindings
-from aclnn_cts.adapters.options import read_bool
+from aclnn_cts.adapters.bindings import read_own_bindings, shipped
+from aclnn_cts.adapters.options import import_extra, read_bool
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import outcome_of, run_each
 from aclnn_cts.core.dtypes import DTYPES, FORMATS, PRIVATE_FORMATS
-from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
@@ -43,30 +42,18 @@ class JaxAdapter:
         """Import JAX and make the settings; the same for every product."""
         # Workers give more, and sums keep their order. XLA reads it once, when it is loaded.
         os.environ.setdefault("XLA_FLAGS", _ONE_THREAD)
-        try:
-            importlib.import_module("jax")
-        except ModuleNotFoundError as error:
-            if error.name != "jax":
-                raise HarnessError(f"--adapter jax: JAX is installed but does not load: {error}") from error
-            raise HarnessError(
-                '--adapter jax: JAX is not installed here; install it with: pip install "aclnn-cts[jax]"'
-            ) from None
-        except (ImportError, OSError, RuntimeError) as error:
-            raise HarnessError(f"--adapter jax: JAX is installed but does not load: {error}") from error
-        return JaxSession(self, specs)
+        return JaxSession(self, specs, jax=import_extra("jax", "JAX"))
 
 
 class JaxSession:
     """JAX with its settings made and recorded; `close` puts them back."""
 
-    def __init__(self, adapter: JaxAdapter, specs: Mapping[str, Spec]) -> None:
-        import jax  # noqa: PLC0415 - an extra
-
-        from aclnn_cts.adapters.jax_bindings import JaxBinding, shipped  # noqa: PLC0415 - it imports JAX
+    def __init__(self, adapter: JaxAdapter, specs: Mapping[str, Spec], *, jax: Any) -> None:  # noqa: ANN401 - a module
+        from aclnn_cts.adapters.jax_bindings import JaxBinding  # noqa: PLC0415 - it imports JAX
 
         own, sources = read_own_bindings(adapter.files, specs)
         self._bindings = {
-            operator: JaxBinding(binding, jit=adapter.jit) for operator, binding in {**shipped(), **own}.items()
+            operator: JaxBinding(binding, jit=adapter.jit) for operator, binding in {**shipped("jax"), **own}.items()
         }
         self._config = jax.config
         settings = {"jax_enable_x64": True, "jax_platforms": "cpu", "jax_default_matmul_precision": "highest"}

@@ -10,7 +10,6 @@ runtime is missing.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import os
@@ -18,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +111,8 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(folder.with_suffix(".lock")):
+        with folder.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.is_dir():
                 with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as name:
                     made = Path(name) / "made"
@@ -193,13 +193,6 @@ def _run(command: Sequence[str]) -> str:
             f"expected g++ 8 or newer with C++17; the software device cannot be built without it"
         )
     return done.stdout
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 if __name__ == "__main__":

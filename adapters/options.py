@@ -1,8 +1,11 @@
-"""Reading the options behind an adapter's name (`torch:device=cpu,threads=2`), which arrive as strings."""
+"""Reading the options behind an adapter's name (`torch:device=cpu,threads=2`), which arrive as strings; its extra."""
 
 from __future__ import annotations
 
-from aclnn_cts.core.errors import UsageError
+import importlib
+from typing import Any
+
+from aclnn_cts.core.errors import HarnessError, UsageError
 
 _WORDS = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
 
@@ -33,3 +36,15 @@ def read_number(adapter: str, name: str, value: str, *, most: int | None = None)
         upto = "0 on" if most is None else f"0 to {most}"
         raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number from {upto}")
     return int(value)
+
+
+def import_extra(name: str, title: str) -> Any:  # noqa: ANN401 - a module
+    """Import the library of the adapter of that name. Raises HarnessError where it is missing or does not load."""
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError, RuntimeError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise HarnessError(
+                f'--adapter {name}: {title} is not installed here; install it with: pip install "aclnn-cts[{name}]"'
+            ) from None
+        raise HarnessError(f"--adapter {name}: {title} is installed but does not load: {error}") from error

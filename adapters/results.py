@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import ArrayLike
 
 from aclnn_cts.adapters.protocol import Call, Inexpressible, Rejected, Session
@@ -61,7 +61,7 @@ def outcome_of(call: Call, results: Mapping[str, ArrayLike], *, seconds: float =
                 f"{name!r} is no output of {call.case.operator} that has memory; expected any of {list(outputs)}"
             )
         array = np.asarray(result)
-        wrong = mismatch(name, descriptor, shape=array.shape, dtype=_acl_name(array.dtype))
+        wrong = mismatch(name, descriptor, shape=array.shape, dtype=_acl_names().get(array.dtype, array.dtype.name))
         if wrong:
             facts |= wrong
         else:
@@ -88,8 +88,9 @@ def perform(session: Session, calls: Sequence[Call]) -> list[Outcome]:
         return [Outcome(ended=Ended.NOT_RUN, message=message)] * len(calls)
     elapsed = (time.perf_counter() - start) / max(len(calls), 1)
     if not session.capabilities.rejections:
-        outcomes = [_undeclared(outcome) if outcome.rejected else outcome for outcome in outcomes]
-    return [outcome if outcome.seconds else _timed(outcome, elapsed) for outcome in outcomes]
+        # Of an implementation that declares none: it raised, and nobody can say why.
+        outcomes = [replace(outcome, rejected=False) if outcome.rejected else outcome for outcome in outcomes]
+    return [outcome if outcome.seconds else replace(outcome, seconds=elapsed) for outcome in outcomes]
 
 
 def _guarded(call: Call, function: Callable[[Call], Outcome]) -> Outcome:
@@ -98,16 +99,7 @@ def _guarded(call: Call, function: Callable[[Call], Outcome]) -> Outcome:
         outcome = function(call)
     except Exception as error:  # noqa: BLE001 - a refusal of any kind is an answer
         return _of_exception(error, seconds=time.perf_counter() - start)
-    return outcome if outcome.seconds else _timed(outcome, time.perf_counter() - start)
-
-
-def _timed(outcome: Outcome, seconds: float) -> Outcome:
-    return msgspec.structs.replace(outcome, seconds=seconds)
-
-
-def _undeclared(outcome: Outcome) -> Outcome:
-    """A rejection of an implementation that declared none: it raised, and nobody can say why."""
-    return msgspec.structs.replace(outcome, rejected=False)
+    return outcome if outcome.seconds else replace(outcome, seconds=time.perf_counter() - start)
 
 
 def _of_exception(error: Exception, *, seconds: float) -> Outcome:
@@ -118,10 +110,6 @@ def _of_exception(error: Exception, *, seconds: float) -> Outcome:
     if isinstance(error, MemoryError):
         return Outcome(ended=Ended.NOT_RUN, message=f"out of memory: {error}"[:MESSAGE_LIMIT], seconds=seconds)
     return Outcome(ended=Ended.RAISED, message=f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT], seconds=seconds)
-
-
-def _acl_name(dtype: np.dtype[Any]) -> str:
-    return _acl_names().get(dtype, dtype.name)
 
 
 @functools.cache

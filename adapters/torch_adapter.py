@@ -14,19 +14,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.adapters.bindings import read_own_bindings
-from aclnn_cts.adapters.options import read_bool, read_positive
+from aclnn_cts.adapters.bindings import read_own_bindings, shipped
+from aclnn_cts.adapters.options import import_extra, read_bool, read_positive
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import FORMATS, PRIVATE_FORMATS
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
-    from aclnn_cts.adapters.torch_bindings import TorchBinding
     from aclnn_cts.adapters.torch_tensors import Bound
 
 _OUTPUT_WAYS = ("direct", "copy")
@@ -65,23 +64,13 @@ class TorchAdapter:
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> TorchSession:
         """Import torch and make the settings; the same for every product."""
-        try:
-            importlib.import_module("torch")
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise HarnessError(f"--adapter torch: torch is installed but does not load: {error}") from error
-            raise HarnessError(
-                '--adapter torch: torch is not installed here; install it with: pip install "aclnn-cts[torch]"'
-            ) from None
-        except (ImportError, OSError) as error:
-            raise HarnessError(f"--adapter torch: torch is installed but does not load: {error}") from error
-        return TorchSession(self, specs)
+        return TorchSession(self, specs, torch=import_extra("torch", "torch"))
 
 
 class TorchSession:
     """torch with its settings made and recorded; `close` puts them back."""
 
-    def __init__(self, adapter: TorchAdapter, specs: Mapping[str, Spec]) -> None:
+    def __init__(self, adapter: TorchAdapter, specs: Mapping[str, Spec], *, torch: Any) -> None:  # noqa: ANN401 - a module
         from aclnn_cts.adapters import (  # noqa: PLC0415 - they import torch
             torch_bindings,
             torch_rms_norm,
@@ -91,9 +80,7 @@ class TorchSession:
 
         self._device = torch_settings.find_device(adapter.device)
         own, sources = read_own_bindings(adapter.files, specs)
-        self._bindings, missing = torch_bindings.compile_bindings(
-            {**torch_bindings.shipped(), **own}, device=self._device
-        )
+        self._bindings, missing = torch_bindings.compile_bindings({**shipped("torch"), **own}, device=self._device)
         if mistakes := [missing[operator] for operator in own if operator in missing]:
             raise UsageError("\n".join(mistakes))
         self._settings = torch_settings.Settings(
@@ -101,9 +88,8 @@ class TorchSession:
         )
         self._direct = adapter.direct
         self._tensors = torch_tensors
-        self._no_grad = torch_settings.no_grad
-        self._faults = torch_settings.FAULTS
-        self._out_of_memory = torch_settings.OUT_OF_MEMORY
+        self._torch = torch
+        self._faults, self._out_of_memory = torch_settings.FAULTS, torch_settings.OUT_OF_MEMORY
         self._synchronise: Callable[[], object] = torch_settings.synchroniser(self._device)
         way, way_zh = torch_rms_norm.rms_norm_way(self._device)
         self.capabilities = Capabilities(
@@ -142,13 +128,16 @@ class TorchSession:
     def _call(self, call: Call) -> Outcome:
         if call.buffers is None:
             raise Inexpressible("torch has no phase that takes descriptors alone")
-        binding = self._binding(call.case)
+        binding = self._bindings.get(call.case.operator)
+        if binding is None:
+            raise Inexpressible(f"{call.case.operator} has no binding on torch")
+        binding.demand_expressible(call.case)
         for module in binding.modules:
             importlib.import_module(module)
         bound = self._tensors.bind(call.case, call.buffers, device=self._device, direct=self._direct)
         start = time.perf_counter()
         try:
-            with self._no_grad():
+            with self._torch.no_grad():
                 results, facts = binding.run(bound)
             self._synchronise()
         except self._out_of_memory as error:
@@ -158,13 +147,6 @@ class TorchSession:
         seconds = time.perf_counter() - start
         facts |= self._store(call.case, call.buffers, bound, results)
         return Outcome(seconds=seconds, facts=facts)
-
-    def _binding(self, case: Case) -> TorchBinding:
-        binding = self._bindings.get(case.operator)
-        if binding is None:
-            raise Inexpressible(f"{case.operator} has no binding on torch")
-        binding.demand_expressible(case)
-        return binding
 
     def _store(self, case: Case, buffers: Buffers, bound: Bound, results: Mapping[str, Any]) -> dict[str, str]:
         facts: dict[str, str] = {}

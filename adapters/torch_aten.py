@@ -8,83 +8,84 @@ set devices and count threads.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from aclnn_cts.adapters.binding_evaluation import Evaluate, UnboundError, plain
-from aclnn_cts.adapters.bindings import Binding, Call, Conversion, Convert, Literal, Name
+from aclnn_cts.adapters.binding_evaluation import Evaluate, Scope, UnboundError
+from aclnn_cts.adapters.bindings import Binding, Call, Conversion
 from aclnn_cts.adapters.protocol import Inexpressible
-from aclnn_cts.adapters.torch_settings import ask
-from aclnn_cts.adapters.torch_tensors import TORCH_DTYPES, Bound, acl_name
-from aclnn_cts.core.case import Case
+from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, ask
+from aclnn_cts.adapters.torch_tensors import TORCH_DTYPES, acl_name
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
-
-_DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
 
 _aten: Any = torch.ops.aten
 
 
-@dataclass(slots=True)
-class TorchScope:
-    """One call's tensors and values, and what `let` named so far."""
-
-    bound: Bound
-    named: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def case(self) -> Case:
-        """The call."""
-        return self.bound.case
-
-    def value(self, name: str) -> Any:  # noqa: ANN401 - a tensor or a plain value
-        """What `let` named so, else the tensor, else the argument as Python has it."""
-        if name in self.named:
-            return self.named[name]
-        tensor = self.bound.input(name)
-        if tensor is None:
-            tensor = self.bound.outputs.get(name)
-        if tensor is not None:
-            return tensor
-        return self.bound.items(name) or plain(self.bound.case, name)
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """An overload of an ATen operator with its arguments; and the one that writes its result into a given tensor."""
 
-    def __init__(self, operator: Any, arguments: Sequence[tuple[str, Evaluate, bool]], into: Any, out: str) -> None:  # noqa: ANN401 - torch's own
-        self._operator = operator
-        self._positional = [value for _, value, keyword in arguments if not keyword]
-        self._keywords = [(name, value) for name, value, keyword in arguments if keyword]
-        self._into = into
-        self._out = out
-        self.writes = into is not None
+    operator: Any
+    positional: Sequence[Evaluate]
+    keywords: Mapping[str, Evaluate]
+    into: Any
+    """None: there is no such overload."""
+    out: str
+    """What that calls the tensor."""
 
-    def __call__(self, scope: TorchScope) -> Any:  # noqa: ANN401 - a tensor or several
-        keywords = {name: value(scope) for name, value in self._keywords}
-        return ask(self._operator, *[value(scope) for value in self._positional], **keywords)
+    def __call__(self, scope: Scope, *, target: torch.Tensor | None = None) -> Any:  # noqa: ANN401 - a tensor or several
+        """Make the call, with its result in the target where there is one."""
+        keywords = {name: value(scope) for name, value in self.keywords.items()}
+        if target is not None:
+            keywords[self.out] = target
+        return ask(
+            self.operator if target is None else self.into, *[value(scope) for value in self.positional], **keywords
+        )
 
-    def into(self, scope: TorchScope, target: torch.Tensor) -> torch.Tensor:
-        """The call with its result in this tensor."""
-        keywords = {name: value(scope) for name, value in self._keywords}
-        ask(self._into, *[value(scope) for value in self._positional], **keywords, **{self._out: target})
-        return target
+
+def _promoted(*tensors: torch.Tensor | None) -> torch.dtype | None:
+    """As torch promotes tensors of one dimension at least: one of none would count for less there."""
+    dtypes = [tensor.dtype for tensor in tensors if tensor is not None]
+    return functools.reduce(torch.promote_types, dtypes) if dtypes else None
+
+
+def _unpacked(mask: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A BOOL tensor of the shape of `like` from bits, lowest first."""
+    flat = mask.reshape(-1)
+    bits = (flat.unsqueeze(-1).to(torch.int32) >> torch.arange(8, dtype=torch.int32, device=flat.device)) & 1
+    count = math.prod(like.shape)
+    if bits.numel() < count:
+        raise Inexpressible(f"{bits.numel()} bits for {count} elements do not fit")
+    return bits.reshape(-1)[:count].reshape(like.shape).to(torch.bool)
 
 
 class Aten:
     """The library of `binding_evaluation`."""
 
+    conversions: Mapping[Conversion, Callable[..., Any]] = MappingProxyType(
+        {
+            Conversion.BITS: _unpacked,
+            # Of a null tensor any dtype will do: it is the tensor that torch is to refuse.
+            Conversion.DTYPE: lambda tensor: torch.float32 if tensor is None else tensor.dtype,
+            Conversion.PROMOTED: _promoted,
+            Conversion.ZEROS: lambda tensor: (
+                None if tensor is None else torch.zeros(tuple(tensor.shape), dtype=tensor.dtype, device=tensor.device)
+            ),
+        }
+    )
+
     def __init__(self, device: torch.device) -> None:
-        self._key = _DISPATCH_KEYS.get(device.type)
+        self._key = DISPATCH_KEYS.get(device.type)
 
     def function(self, call: Call, arguments: Mapping[str, Evaluate], binding: Binding) -> Function:
-        where = f"{binding.file.at(call.path)}: {'.'.join(map(str, call.path))}"
+        where = binding.at(call.path)
         packet, overload = _looked_up(call.function, where)
         schema = overload._schema
         _demand_harmless(schema, where)
@@ -100,39 +101,23 @@ class Aten:
                 raise UnboundError(f"{where}: aten::{call.function} needs the argument {name}; add it")
         if self._key is not None and not _has_kernel(overload, self._key):
             raise UnboundError(f"{where}: torch has no kernel of aten::{call.function} for {self._key}")
-        made: list[tuple[str, Evaluate, bool]] = []
-        skipped = False
-        for name, item in taken.items():
-            skipped = skipped or name not in arguments
-            if name in arguments:
-                made.append((name, _coerced(item, arguments[name]), item.kwarg_only or skipped))
+        made = {name: _coerced(item, arguments[name]) for name, item in taken.items() if name in arguments}
+        # By position up to the first one that is left out.
+        leading = itertools.takewhile(lambda name: name in made and not taken[name].kwarg_only, taken)
+        positional = [made.pop(name) for name in list(leading)]
         into, out = _writing(packet, schema)
-        return Function(overload, made, into, out)
+        return Function(operator=overload, positional=positional, keywords=made, into=into, out=out)
 
-    def conversion(self, value: Convert, operands: Sequence[Evaluate]) -> Evaluate:
-        first, *rest = operands
-        if value.kind is Conversion.CAST:
-            return _casting(value, operands)
-        if value.kind is Conversion.SIZE:
-            return lambda scope: first(scope).shape[rest[0](scope)]
-        if value.kind is Conversion.BITS:
-            return lambda scope: _unpacked(first(scope), rest[0](scope))
-        if value.kind is Conversion.DTYPE:
-            # Of a null tensor any dtype will do: it is the tensor that torch is to refuse.
-            return lambda scope: torch.float32 if (tensor := first(scope)) is None else tensor.dtype
-        if value.kind is Conversion.PROMOTED:
-            return lambda scope: _promoted([operand(scope) for operand in operands])
-        function: Callable[[torch.Tensor], object] = _OF_TENSORS[value.kind]
-        return lambda scope: None if (tensor := first(scope)) is None else function(tensor)
+    def dtype(self, name: str) -> torch.dtype | None:
+        return TORCH_DTYPES.get(name)
 
-
-_OF_TENSORS: Mapping[Conversion, Callable[[torch.Tensor], object]] = MappingProxyType(
-    {
-        Conversion.NUMEL: lambda tensor: tensor.numel(),
-        Conversion.SHAPE: lambda tensor: tuple(tensor.shape),
-        Conversion.ZEROS: lambda tensor: torch.zeros(tuple(tensor.shape), dtype=tensor.dtype, device=tensor.device),
-    }
-)
+    def cast(
+        self, tensor: torch.Tensor, dtype: torch.dtype | None, *, name: str, facts: dict[str, str]
+    ) -> torch.Tensor:
+        if dtype is None:
+            raise Inexpressible(f"torch has no dtype that {name} could be cast to")
+        facts[name] = f"{acl_name(tensor.dtype)} converted to {acl_name(dtype)} for torch"
+        return tensor.to(dtype)
 
 
 def _looked_up(name: str, where: str) -> tuple[Any, Any]:
@@ -168,12 +153,8 @@ def _demand_harmless(schema: Any, where: str) -> None:  # noqa: ANN401 - torch's
 
 def _has_kernel(overload: Any, key: str) -> bool:  # noqa: ANN401 - torch's own
     probe = getattr(torch._C, "_dispatch_has_computed_kernel_for_dispatch_key", None)
-    return probe is None or bool(probe(overload._schema.name + _suffix(overload), key))
-
-
-def _suffix(overload: Any) -> str:  # noqa: ANN401 - torch's own
-    word = overload._schema.overload_name
-    return f".{word}" if word else ""
+    name, word = overload._schema.name, overload._schema.overload_name
+    return probe is None or bool(probe(f"{name}.{word}" if word else name, key))
 
 
 def _writing(packet: Any, schema: Any) -> tuple[Any, str]:  # noqa: ANN401 - torch's own
@@ -195,51 +176,10 @@ def _coerced(argument: Any, value: Evaluate) -> Evaluate:  # noqa: ANN401 - torc
     if demanded is None or str(argument.real_type) == "ScalarType":
         return value
 
-    def coerce(scope: TorchScope) -> object:
+    def coerce(scope: Scope) -> object:
         found = value(scope)
         if not isinstance(found, (int, float)):
             raise Inexpressible(f"{argument.name} is {found!r}; torch needs a number")
         return bool(found) if demanded is bool else float(found) if demanded is float else found
 
     return coerce
-
-
-def _casting(value: Convert, operands: Sequence[Evaluate]) -> Evaluate:
-    first, *wanted = operands
-    key = value.operands[0].name if isinstance(value.operands[0], Name) else "value"
-    dtypes = [
-        functools.partial(_given, TORCH_DTYPES.get(str(item.value))) if isinstance(item, Literal) else evaluate
-        for item, evaluate in zip(value.operands[1:], wanted, strict=True)
-    ]
-
-    def cast(scope: TorchScope) -> Any:  # noqa: ANN401 - a tensor or null
-        tensor = first(scope)
-        known = [dtype(scope) for dtype in dtypes]
-        if tensor is None or tensor.dtype in known:
-            return tensor
-        if known[-1] is None:
-            raise Inexpressible(f"torch has no dtype that {key} could be cast to")
-        scope.facts[key] = f"{acl_name(tensor.dtype)} converted to {acl_name(known[-1])} for torch"
-        return tensor.to(known[-1])
-
-    return cast
-
-
-def _promoted(tensors: Sequence[torch.Tensor | None]) -> torch.dtype | None:
-    """As torch promotes tensors of one dimension at least: one of none would count for less there."""
-    dtypes = [tensor.dtype for tensor in tensors if tensor is not None]
-    return functools.reduce(torch.promote_types, dtypes) if dtypes else None
-
-
-def _given(dtype: torch.dtype | None, _scope: TorchScope) -> torch.dtype | None:
-    return dtype
-
-
-def _unpacked(mask: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A BOOL tensor of the shape of `like` from bits, lowest first."""
-    flat = mask.reshape(-1)
-    bits = (flat.unsqueeze(-1).to(torch.int32) >> torch.arange(8, dtype=torch.int32, device=flat.device)) & 1
-    count = math.prod(like.shape)
-    if bits.numel() < count:
-        raise Inexpressible(f"{bits.numel()} bits for {count} elements do not fit")
-    return bits.reshape(-1)[:count].reshape(like.shape).to(torch.bool)

@@ -5,15 +5,13 @@ The statistics of the softmax and the attention are those of the case; all else 
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_settings import ask
-from aclnn_cts.adapters.torch_tensors import Bound, acl_name
-
-_Results: TypeAlias = tuple[dict[str, torch.Tensor], dict[str, str]]
+from aclnn_cts.adapters.torch_tensors import Bound, Results, acl_name
 
 _READ = ("query", "keyIn", "value", "dy", "softmaxMaxOptional", "softmaxSumOptional", "attentionInOptional")
 _NOT_SAID = ("paddingMaskOptional", "softmaxInOptional")
@@ -41,16 +39,16 @@ class _GivenSoftmax(torch.autograd.Function):  # type: ignore[misc]  # torch com
         return ctx.share * (gradient - ctx.lost), None, None, None, None
 
 
-def unpadded_attention_grad(call: Bound) -> _Results:
+def unpadded_attention_grad(call: Bound) -> Results:
     """Autograd in FLOAT of attention, one sequence after the other."""
-    given = {name: tensor for name in _READ if (tensor := call.input(name)) is not None}
+    given = {name: tensor for name in _READ if (tensor := call.inputs.get(name)) is not None}
     if len(given) < len(_READ):
         raise Inexpressible("torch computes from tensors: none of them can be a null pointer")
     case: Any = call.case.arguments
     queries, keys = case["actualSeqQLenOptional"], case["actualSeqKvLenOptional"]
-    pse, mask, drop = (call.input(name) for name in ("pseShiftOptional", "attenMaskOptional", "dropMaskOptional"))
+    pse, mask, drop = (call.inputs.get(name) for name in ("pseShiftOptional", "attenMaskOptional", "dropMaskOptional"))
     unclear = queries is None or keys is None or case["sparseMode"] > 1
-    if unclear or any(call.input(name) is not None for name in _NOT_SAID):
+    if unclear or any(call.inputs.get(name) is not None for name in _NOT_SAID):
         raise Inexpressible("the document does not say what this call computes")
     if case["keepProb"] != 1 or (drop is not None and bool((drop != 255).any())):
         raise Inexpressible("how the bits of a drop mask lie is not said")

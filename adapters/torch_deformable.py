@@ -8,37 +8,21 @@ of what is computed here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_settings import ask
-from aclnn_cts.adapters.torch_tensors import Bound, acl_name
-
-_Results: TypeAlias = tuple[dict[str, torch.Tensor], dict[str, str]]
+from aclnn_cts.adapters.torch_tensors import Bound, Given, Results, acl_name
 
 _INPUTS = ("input", "gradOutput", "offsetOut", "weight", "offset")
 _ARRAYS = ("kernelSize", "stride", "padding", "dilation")
 
 
-class _Given(torch.autograd.Function):  # type: ignore[misc]  # torch comes without types here
-    """A saved tensor in the place of a computed one, which has the gradient."""
-
-    @staticmethod
-    def forward(_ctx: Any, computed: torch.Tensor, saved: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - torch's own
-        if computed.shape != saved.shape:
-            raise RuntimeError(f"offsetOut has the shape {tuple(saved.shape)}; torch computes {tuple(computed.shape)}")
-        return saved.clone()
-
-    @staticmethod
-    def backward(_ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: ANN401 - torch's own
-        return gradients[0], None
-
-
-def deformable_conv2d_backward(call: Bound) -> _Results:
+def deformable_conv2d_backward(call: Bound) -> Results:
     """Autograd in FLOAT, cast to the dtype of the inputs."""
-    given = {name: call.input(name) for name in _INPUTS}
+    given = {name: call.inputs.get(name) for name in _INPUTS}
     tensors = [tensor for tensor in given.values() if tensor is not None]
     attributes: dict[str, Any] = dict(call.case.arguments)
     arrays = {name: attributes[name] for name in _ARRAYS}
@@ -53,7 +37,9 @@ def deformable_conv2d_backward(call: Bound) -> _Results:
     leaves = [leaf.requires_grad_() for leaf in (x, weight, offset, torch.zeros(weight.shape[:1], device=x.device))]
     groups, deformable = attributes["groups"], attributes["deformableGroups"]
     with torch.enable_grad():
-        columns = ask(_Given.apply, ask(_sampled, x, offset, arrays, deformable), sampled)
+        columns = ask(
+            Given.apply, ask(_sampled, x, offset, arrays, deformable), sampled, None, "offsetOut has the shape"
+        )
         y = ask(_convolved, columns, weight, leaves[3], arrays["kernelSize"], groups)
     found = [item.to(dtype) for item in ask(torch.autograd.grad, y, leaves, g)]
     facts = {"precision": f"computed in FLOAT by torch and cast to {acl_name(dtype)}", "offsetOut": "given to torch"}

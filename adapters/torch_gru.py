@@ -6,51 +6,31 @@ there, and the gradient goes through it as through torch's own: by the kernels s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import torch
 
+from aclnn_cts.adapters.binding_evaluation import items_of
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_settings import ask
-from aclnn_cts.adapters.torch_tensors import Bound, acl_name
+from aclnn_cts.adapters.torch_tensors import Bound, Given, Results, acl_name
 
-_Results: TypeAlias = tuple[dict[str, Any], dict[str, str]]
 _Tensors: TypeAlias = Sequence[torch.Tensor]
 
 _aten: Any = torch.ops.aten
+_SHAPE = "a saved tensor of shape"
 _SAVED = ("r", "z", "n", "h_n", "h")
 
 
-class _Given(torch.autograd.Function):  # type: ignore[misc]  # torch comes without types here
-    """A saved tensor in the place of a computed one; `slope` takes a gradient back through what computes it."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ANN401 - torch's own
-        computed: torch.Tensor,
-        saved: torch.Tensor,
-        slope: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None,
-    ) -> torch.Tensor:
-        ctx.saved, ctx.slope = saved, slope
-        if computed.shape != saved.shape:
-            raise RuntimeError(f"a saved tensor of shape {tuple(saved.shape)}; torch computes {tuple(computed.shape)}")
-        return saved.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: ANN401 - torch's own
-        [gradient] = gradients
-        return (gradient if ctx.slope is None else ctx.slope(gradient, ctx.saved)), None, None
-
-
-def gru_backward(call: Bound) -> _Results:
+def gru_backward(call: Bound) -> Results:
     """Autograd in FLOAT of a forward pass of torch's operators, layer by layer, direction by direction, step by step.
 
     The rows of weights and biases are those of z, r and n, as the document has them; torch's own GRU has r first.
     """
     names = ("input", "dy", "dh")
-    given = {name: call.input(name) for name in names}
-    lists = {name: call.items(name) for name in ("params", "hx", *_SAVED)}
+    given = {name: call.inputs.get(name) for name in names}
+    lists = {name: items_of(call.inputs, name) for name in ("params", "hx", *_SAVED)}
     if any(value is None for value in given.values()) or not all(lists.values()):
         raise Inexpressible("torch computes from tensors: none of them can be a null pointer or an empty list")
     attributes = call.case.arguments
@@ -106,11 +86,13 @@ def _forward(
                 iz, ir, i_n = inner[t].chunk(3, 1)
                 hz, hr, hn = torch.nn.functional.linear(state, weight_hh, bias_hh).chunk(3, 1)
                 r, z, n, h_n, h = (saved[name][cell][t] for name in _SAVED)
-                reset = _Given.apply(ir + hr, r, _aten.sigmoid_backward)
-                update = _Given.apply(iz + hz, z, _aten.sigmoid_backward)
-                linear = _Given.apply(hn, h_n, None)
-                candidate = _Given.apply(i_n + reset * linear, n, _aten.tanh_backward)
-                state = states[t] = _Given.apply((1.0 - update) * candidate + update * state, h, None)
+                reset = Given.apply(ir + hr, r, _aten.sigmoid_backward, _SHAPE)
+                update = Given.apply(iz + hz, z, _aten.sigmoid_backward, _SHAPE)
+                linear = Given.apply(hn, h_n, None, _SHAPE)
+                candidate = Given.apply(i_n + reset * linear, n, _aten.tanh_backward, _SHAPE)
+                state = states[t] = Given.apply(
+                    (1.0 - update) * candidate + update * state, h, None, "a saved tensor of shape"
+                )
             outputs.append(torch.stack(states))
             ends.append(state)
         x = torch.cat(outputs, 2)

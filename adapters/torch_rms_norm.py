@@ -6,35 +6,31 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aclnn_cts.adapters.protocol import Inexpressible
-from aclnn_cts.adapters.torch_settings import ask
-from aclnn_cts.adapters.torch_tensors import Bound, acl_name
-
-_Results: TypeAlias = tuple[dict[str, torch.Tensor], dict[str, str]]
-
-_DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
+from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, ask
+from aclnn_cts.adapters.torch_tensors import Bound, Results, acl_name
 
 _aten: Any = torch.ops.aten
 _FUSED_FORWARD: Any = getattr(getattr(_aten, "_fused_rms_norm", None), "default", None)
 
 
-def rms_norm_grad(call: Bound) -> _Results:
+def rms_norm_grad(call: Bound) -> Results:
     """The fused backward kernel where the device has one, else autograd of rms_norm.
 
     The operator is given rstd; rms_norm has no such argument and computes its own. So the case's own is put in its
     place, whatever it holds, and the gradients are those of the same question: autograd takes the derivative of rstd
     from rstd itself, -rstd^3 x / n, and epsilon has no part in it.
     """
-    dy, x, rstd, gamma = (call.input(name) for name in ("dy", "x", "rstd", "gamma"))
+    dy, x, rstd, gamma = (call.inputs.get(name) for name in ("dy", "x", "rstd", "gamma"))
     if rstd is None or gamma is None:
         missing = "rstd" if rstd is None else "gamma"
         raise Inexpressible(f"torch's rms_norm can do without {missing}, so that none is no mistake there")
-    if x is not None and dy is not None and _has_fused(x.device) and x.dtype == gamma.dtype:
+    if x is not None and dy is not None and _has_fused(x.device.type) and x.dtype == gamma.dtype:
         return _rms_norm_fused(dy, x, rstd, gamma)
     # dgamma is FLOAT whatever gamma is; torch gives it in gamma's dtype, and computes in FLOAT in any case.
     weight = gamma.detach().to(torch.promote_types(gamma.dtype, torch.float32)).requires_grad_()
@@ -113,7 +109,7 @@ class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]  # mypy does without 
         return result
 
 
-def _rms_norm_fused(dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, gamma: torch.Tensor) -> _Results:
+def _rms_norm_fused(dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, gamma: torch.Tensor) -> Results:
     _demand_one_for_each_row(rstd, x, gamma)
     rows = (*x.shape[: x.dim() - gamma.dim()], *(1,) * gamma.dim())
     dx, dgamma = ask(
@@ -134,13 +130,9 @@ def _demand_one_for_each_row(rstd: torch.Tensor, x: torch.Tensor, gamma: torch.T
         )
 
 
-def _has_fused(device: torch.device) -> bool:
-    return _type_has_fused(device.type)
-
-
 @functools.cache
-def _type_has_fused(device_type: str) -> bool:
-    key = _DISPATCH_KEYS.get(device_type)
+def _has_fused(device_type: str) -> bool:
+    key = DISPATCH_KEYS.get(device_type)
     probe = getattr(torch._C, "_dispatch_has_kernel_for_dispatch_key", None)
     if key is None or probe is None or not hasattr(_aten, "_fused_rms_norm_backward"):
         return False
@@ -149,7 +141,7 @@ def _type_has_fused(device_type: str) -> bool:
 
 def rms_norm_way(device: torch.device) -> tuple[str, str]:
     """How RmsNormGrad is computed on a device, for the manifest, in English and Chinese."""
-    if _has_fused(device):
+    if _has_fused(device.type):
         return (
             "aten::_fused_rms_norm_backward (autograd of rms_norm where gamma's dtype is not x's)",
             "aten::_fused_rms_norm_backward（gamma 与 x 的数据类型不同时为 rms_norm 的自动求导）",

@@ -8,7 +8,6 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -24,6 +23,9 @@ FAULTS: tuple[type[Exception], ...] = tuple(
 OUT_OF_MEMORY: tuple[type[Exception], ...] = tuple(
     kind for name in ("OutOfMemoryError",) if isinstance(kind := getattr(torch, name, None), type)
 )
+
+DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA", "npu": "PrivateUse1", "xpu": "XPU", "mps": "MPS"}
+"""By the type of a device, what torch's dispatcher calls it."""
 
 _REJECTIONS = (IndexError, RuntimeError, TypeError, ValueError)
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
@@ -90,12 +92,6 @@ def ask(function: Callable[..., Any], *arguments: object, **keywords: object) ->
         raise Rejected(f"{type(error).__name__}: {message}") from error
 
 
-def no_grad() -> AbstractContextManager[object]:
-    """No record for autograd: the kernels are called outright."""
-    context: AbstractContextManager[object] = torch.no_grad()
-    return context
-
-
 def synchroniser(device: torch.device) -> Callable[[], object]:
     """What waits for the device's queued work; nothing on the CPU."""
     if device.type == "cpu":
@@ -138,11 +134,11 @@ class Settings:
             "device_name": self.device_name,
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "threads": str(torch.get_num_threads()),
-            "deterministic": _word(torch.are_deterministic_algorithms_enabled()),
+            "deterministic": str(torch.are_deterministic_algorithms_enabled()).lower(),
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
-            "tf32": _word(torch.backends.cuda.matmul.allow_tf32),
-            "reduced_precision_reduction": _word(value=False),
-            "flush_denormal": "unknown: this processor cannot set it" if flushes else _word(value=False),
+            "tf32": str(torch.backends.cuda.matmul.allow_tf32).lower(),
+            "reduced_precision_reduction": "false",
+            "flush_denormal": "unknown: this processor cannot set it" if flushes else "false",
         }
         self.environment_zh = {"flush_denormal": "未知：该处理器不支持此设置"} if flushes else {}
         if record := _record_hash("torch"):
@@ -191,10 +187,6 @@ def _record_hash(name: str) -> str | None:
     except importlib.metadata.PackageNotFoundError:
         return None
     return hashlib.sha256(record.encode()).hexdigest() if record else None
-
-
-def _word(value: bool) -> str:  # noqa: FBT001 - a value to print, not a switch
-    return "true" if value else "false"
 
 
 def _device_name(device: torch.device) -> str:

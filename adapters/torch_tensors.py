@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aclnn_cts.adapters.binding_evaluation import Scope
 from aclnn_cts.adapters.protocol import Buffers, Inexpressible
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.dtypes import numpy_dtype
 
 TORCH_DTYPES: Mapping[str, torch.dtype] = MappingProxyType(
     {
@@ -36,6 +36,13 @@ TORCH_DTYPES: Mapping[str, torch.dtype] = MappingProxyType(
         "COMPLEX128": torch.complex128,
     }
 )
+Results: TypeAlias = tuple[dict[str, Any], dict[str, str]]
+"""The results by output parameter (a result that is the harness' own tensor is written already), and facts."""
+
+_Staged: TypeAlias = tuple[torch.Tensor, torch.Tensor]
+"""A storage in the harness' memory, and on the device."""
+
+_BFLOAT16 = numpy_dtype("BF16")
 _ACL_NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 
 
@@ -44,30 +51,14 @@ def acl_name(dtype: torch.dtype) -> str:
     return _ACL_NAMES.get(dtype, str(dtype))
 
 
-@dataclass(frozen=True, slots=True)
-class _Staged:
-    host: torch.Tensor
-    device: torch.Tensor
+@dataclass(slots=True, kw_only=True)
+class Bound(Scope):
+    """One call with its tensors as torch takes them."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """One call's arguments as torch takes them."""
-
-    case: Case
-    inputs: Mapping[str, torch.Tensor]
-    outputs: Mapping[str, torch.Tensor]
     direct: bool
+    """Whether kernels may write into the harness' memory themselves."""
     staged: Mapping[str, _Staged]
-
-    def input(self, name: str) -> torch.Tensor | None:
-        """An input tensor; None for a null pointer, which is torch's to refuse."""
-        return self.inputs.get(name)
-
-    def items(self, name: str) -> list[torch.Tensor]:
-        """The tensors of a list, whose names are `name[0]`, `name[1]`, ...; empty for what is no list."""
-        names = itertools.takewhile(self.inputs.__contains__, (f"{name}[{place}]" for place in itertools.count()))
-        return [self.inputs[item] for item in names]
+    """By name, the tensors that are not on the CPU."""
 
     def output(self, name: str, *, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
         """The harness' memory for a result of this shape and dtype; None where it is not to be, or cannot be, used.
@@ -81,8 +72,9 @@ class Bound:
 
     def write_back(self, name: str) -> None:
         """Bring an output's storage, gaps included, back from the device."""
-        if staged := self.staged.get(name):
-            staged.host.copy_(staged.device)
+        if name in self.staged:
+            host, there = self.staged[name]
+            host.copy_(there)
 
 
 def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) -> Bound:
@@ -115,7 +107,7 @@ def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) ->
 
 def alias(view: NDArray[Any]) -> torch.Tensor:
     """A tensor over an array's own memory with its shape and strides."""
-    brain = _is_bfloat16(view.dtype)
+    brain = view.dtype == _BFLOAT16
     plain: NDArray[Any] = view.view(np.uint16) if brain else view
     if plain.flags.writeable:
         tensor = torch.from_numpy(plain)
@@ -125,12 +117,6 @@ def alias(view: NDArray[Any]) -> torch.Tensor:
             warnings.simplefilter("ignore")
             tensor = torch.from_numpy(plain)
     return tensor.view(torch.bfloat16) if brain else tensor
-
-
-@functools.cache
-def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
-    """Asked of every tensor: NumPy makes a name anew each time."""
-    return bool(dtype.name == "bfloat16")
 
 
 def stage(view: NDArray[Any], *, offset: int, device: torch.device) -> tuple[torch.Tensor, _Staged]:
@@ -145,4 +131,31 @@ def stage(view: NDArray[Any], *, offset: int, device: torch.device) -> tuple[tor
     storage = torch.empty(offset + reach, dtype=host.dtype, device=device)
     part = storage[offset:]
     part.copy_(host)
-    return storage.as_strided(view.shape, strides, offset if reach else 0), _Staged(host, part)
+    return storage.as_strided(view.shape, strides, offset if reach else 0), (host, part)
+
+
+class Given(torch.autograd.Function):  # type: ignore[misc]  # torch comes without types here
+    """A saved tensor in the place of a computed one; `slope` takes a gradient back through what computes it.
+
+    None: the gradient is the computed one's as it is. `what` opens the message for a tensor of another shape.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401 - torch's own
+        computed: torch.Tensor,
+        saved: torch.Tensor,
+        slope: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None,
+        what: str,
+    ) -> torch.Tensor:
+        """The saved one. Raises RuntimeError where its shape is another."""
+        ctx.saved, ctx.slope = saved, slope
+        if computed.shape != saved.shape:
+            raise RuntimeError(f"{what} {tuple(saved.shape)}; torch computes {tuple(computed.shape)}")
+        return saved.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: ANN401 - torch's own
+        """The gradient of the computed one."""
+        [gradient] = gradients
+        return (gradient if ctx.slope is None else ctx.slope(gradient, ctx.saved)), None, None, None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.value_check import with_values
+from aclnn_cts.checks.value_check import deciding, demand_valid, with_values
 from aclnn_cts.core.case import Case, Origin, real_view
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
@@ -156,18 +156,10 @@ class RegisteredLaw:
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The relations among the calls and the values of each, once all of them came back in form."""
-        if evaluation.broken:
-            names = ", ".join(item.id for item in evaluation.broken)
-            raise UsageError(
-                f"a trial of {shown(self.id)} takes a case that holds all constraints; this one breaks {names}"
-            )
+        demand_valid(trial, evaluation)
         forms = [verdict for item in performed if (verdict := judge.form(item)) is not None]
-        for result in (Result.FAILED, Result.ERROR, Result.SKIPPED, Result.OUT_OF_SCOPE):
-            for verdict in forms:
-                if verdict.result == result:
-                    return verdict
         if forms:
-            return forms[0]
+            return forms[deciding(forms, (Result.FAILED, Result.ERROR, Result.SKIPPED, Result.OUT_OF_SCOPE)) or 0]
         judge = judge.with_answers(performed)
         limits = [judge.limits(item) for item in performed]
         relation = judge_law(
@@ -186,14 +178,23 @@ def law_calls(trial: Trial, spec: Spec) -> tuple[Case, ...]:
 
     Raises UsageError for a law that the operator does not have, and for parameters that do not fit.
     """
-    return _calls(law_of(spec, trial.check), _input(spec, trial))
+    law, base = law_of(spec, trial.check), _input(spec, trial)
+    try:
+        made = law.calls(base) if law.applies(base.case) else ()
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # Somebody may have written the trial.
+        raise UsageError(
+            f"trial: $.parameters: {dict(base.parameters)}; the law {shown(law.id)} cannot use them on this case "
+            f"({type(error).__name__}: {error}); keep those that a run has written"
+        ) from None
+    return tuple(msgspec.structs.replace(call, origin=base.case.origin) for call in made)
 
 
 def exact_law(trial: Trial, judge: Judge) -> tuple[Law, LawInput, list[LawCall]]:
     """What a law's check takes, as if every call had given its exact result."""
     law, base = law_of(judge.spec, trial.check), _input(judge.spec, trial)
     made = [
-        Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, _given(judge.spec, case)))
+        Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, judge.spec.given_inputs(case)))
         for case in law_calls(trial, judge.spec)
     ]
     limits = [judge.limits(item) for item in made]
@@ -252,11 +253,7 @@ def _beyond_the_first(output: ExpectedOutput) -> int:
 
 def _contents(spec: Spec, case: Case) -> dict[str, NDArray[Any]]:
     """The contents of a case's inputs as oracles and laws take them."""
-    return widened(case, case_arrays(case, _given(spec, case)))
-
-
-def _given(spec: Spec, case: Case) -> list[str]:
-    return list(spec.given_inputs(case))
+    return widened(case, case_arrays(case, spec.given_inputs(case)))
 
 
 def _input(spec: Spec, trial: Trial) -> LawInput:
@@ -268,18 +265,6 @@ def _parameters(trial: Trial) -> Parameters:
         if not isinstance(value, int) or isinstance(value, bool):
             raise UsageError(f"trial: $.parameters.{name}: {shown(value)}; expected an integer")
     return trial.parameters
-
-
-def _calls(law: Law, base: LawInput) -> tuple[Case, ...]:
-    """The calls of a trial that somebody may have written; none where the law does not apply."""
-    try:
-        made = law.calls(base) if law.applies(base.case) else ()
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise UsageError(
-            f"trial: $.parameters: {dict(base.parameters)}; the law {shown(law.id)} cannot use them on this case "
-            f"({type(error).__name__}: {error}); keep those that a run has written"
-        ) from None
-    return tuple(msgspec.structs.replace(call, origin=base.case.origin) for call in made)
 
 
 def _law_calls(

@@ -16,6 +16,7 @@ import msgspec
 
 from aclnn_cts.adapters.protocol import CallMode
 from aclnn_cts.checks.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part
+from aclnn_cts.checks.value_check import deciding, demand_broken, demand_valid, of_call
 from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
@@ -30,7 +31,7 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
-from aclnn_cts.speclang.kinds import Constraint, Strength, tensor_of
+from aclnn_cts.speclang.kinds import Strength, tensor_of
 from aclnn_cts.speclang.model import Modes, Spec
 
 GROWN_BYTES = "bytes grown"
@@ -106,19 +107,12 @@ class ValidCalls:
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The first call that does not pass decides."""
-        if evaluation.broken:
-            names = ", ".join(item.id for item in evaluation.broken)
-            raise UsageError(
-                f"a trial of {shown(self.id)} takes a case that holds all constraints; this one breaks {names}"
-            )
+        demand_valid(trial, evaluation)
         # An implementation that cannot be called so says it of one call, and the others show nothing.
         verdicts = [judge.values(item) for item in performed if item.outcome.ended == Ended.INEXPRESSIBLE]
         verdicts = verdicts or [judge.values(item) for item in performed]
-        for result in (Result.FAILED, Result.ERROR, Result.SKIPPED):
-            for number, verdict in enumerate(verdicts, start=1):
-                if verdict.result == result:
-                    return _of_call(verdict, number, len(verdicts))
-        return verdicts[-1]
+        place = deciding(verdicts, (Result.FAILED, Result.ERROR, Result.SKIPPED))
+        return verdicts[-1] if place is None else of_call(verdicts[place], place + 1, len(verdicts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +124,14 @@ class RepeatedFailure:
 
     def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
         """Cases that break one listed constraint each, one after the other."""
-        constraints = [item for item in sampler.spec.constraints_for(sampler.target.product) if _is_listed(item)]
-        for number in range(part.first, part.first + part.count):
+        constraints = [
+            item
+            for item in sampler.spec.constraints_for(sampler.target.product)
+            if item.strength == Strength.LISTED and item.unsafe is None
+        ]
+        for number in range(part.first, part.first + part.count if constraints else 0):
             # A step that shares no factor with most lengths walks through constraints of all kinds.
-            constraint = constraints[number * 7 % len(constraints)] if constraints else None
-            if constraint is None:
-                return
+            constraint = constraints[number * 7 % len(constraints)]
             for derived in invalid_cases(sampler, constraint, seed=seed, first=number, count=1):
                 origin = msgspec.structs.replace(derived.case.origin, kind=LIFE_CYCLE_KIND)
                 case = first_phase(msgspec.structs.replace(derived.case, origin=origin))
@@ -147,8 +143,7 @@ class RepeatedFailure:
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The promised status every time, and no growth."""
-        if not evaluation.broken:
-            raise UsageError(f"a trial of {shown(self.id)} takes a case that breaks a constraint; this one holds all")
+        demand_broken(trial, evaluation)
         constraint = trial.case.origin.constraint or evaluation.broken[0].id
         verdict = judge.status(performed[0], constraint=constraint, evaluation=evaluation)
         grown = performed[0].outcome.facts.get(GROWN_BYTES)
@@ -234,16 +229,6 @@ def _times(trial: Trial) -> int:
     if not isinstance(times, int) or isinstance(times, bool) or times < 2:
         raise UsageError(f"trial: $.parameters.times: {shown(times)}; expected a whole number from 2 on")
     return times
-
-
-def _is_listed(constraint: Constraint) -> bool:
-    return constraint.strength == Strength.LISTED and constraint.unsafe is None
-
-
-def _of_call(verdict: Verdict, number: int, calls: int) -> Verdict:
-    if calls == 1 or verdict.result != Result.FAILED:
-        return verdict
-    return msgspec.structs.replace(verdict, message=f"call {number} of {calls}: {verdict.message}")
 
 
 _ALL = (

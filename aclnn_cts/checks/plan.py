@@ -7,7 +7,6 @@ A part is small enough to be handed to a worker and says nothing of its trials b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -20,6 +19,10 @@ CHUNK = 250
 
 _FIRST_VALUES = 28
 """Random cases before the first trial of any other check; in them most mistakes of values show."""
+_EARLY_VALUES = 48
+"""Random cases in the first round."""
+_EARLY_MEMORY = 6
+"""Cases planned for their memory in it; of all else it has one each."""
 
 
 LIFE_CYCLE_KIND = "life-cycle"
@@ -95,30 +98,11 @@ class Part(msgspec.Struct, frozen=True):
     """Whether random cases include the regime `heavy`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """What is planned of one check: some of it in the first round, the rest in its turn."""
-
-    check: str
-    kind: str
-    count: int
-    early: int = 0
-    constraint: str = ""
-    heavy: bool = False
-
-    def first_round(self, operator: str, first: int = 0, last: int | None = None) -> Iterator[Part]:
-        """What is early, or numbers `first` to `last` of it."""
-        end = min(self.early if last is None else last, self.early, self.count)
-        if first < end:
-            yield self._part(operator, first, end - first)
-
-    def rest(self, operator: str) -> Iterator[Part]:
-        for first in range(min(self.early, self.count), self.count, CHUNK):
-            number = min(CHUNK, self.count - first)
-            yield self._part(operator, first, number)
-
-    def _part(self, operator: str, first: int, count: int) -> Part:
-        return Part(operator, self.check, self.kind, self.constraint, first=first, count=count, heavy=self.heavy)
+def _trials(part: Part, first: int, last: int | None = None) -> Iterator[Part]:
+    """The trials of a part from number `first` on and before `last`, in parts of `CHUNK`."""
+    end = part.count if last is None else min(last, part.count)
+    for start in range(first, end, CHUNK):
+        yield msgspec.structs.replace(part, first=start, count=min(CHUNK, end - start))
 
 
 def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[str]) -> Iterator[Part]:
@@ -129,25 +113,27 @@ def _operator_parts(spec: Spec, product: str, chosen: Profile, laws: Sequence[st
     """
     name = spec.operator
     constraints = [item.id for item in spec.constraints_for(product)]
-    broken = [_Row("status", "invalid", chosen.breaks, 1, constraint) for constraint in constraints]
-    values = _Row("values", "valid", chosen.random, 48, heavy=chosen.heavy)
-    memory = _Row("memory", "valid", chosen.memory, 6)
-    related = [_Row(law, "law", chosen.laws, 1) for law in laws]
-    lives = [_Row(check, LIFE_CYCLE_KIND, chosen.life_cycle, 1) for check in LIFE_CYCLE]
+    broken = [Part(name, "status", "invalid", constraint, count=chosen.breaks) for constraint in constraints]
+    values = Part(name, "values", "valid", count=chosen.random, heavy=chosen.heavy)
+    memory = Part(name, "memory", "valid", count=chosen.memory)
+    related = [Part(name, law, "law", count=chosen.laws) for law in laws]
+    lives = [Part(name, check, LIFE_CYCLE_KIND, count=chosen.life_cycle) for check in LIFE_CYCLE]
     if spec.examples:
         yield Part(name, "example", "example", count=len(spec.examples))
-    yield from values.first_round(name, last=_FIRST_VALUES)
-    for row in (*lives, *related, *broken):
-        yield from row.first_round(name)
-    yield from values.first_round(name, first=_FIRST_VALUES)
-    yield from memory.first_round(name)
+    yield from _trials(values, 0, _FIRST_VALUES)
+    for part in (*lives, *related, *broken):
+        yield from _trials(part, 0, 1)
+    yield from _trials(values, _FIRST_VALUES, _EARLY_VALUES)
+    yield from _trials(memory, 0, _EARLY_MEMORY)
     for constraint in constraints:
         yield Part(name, "boundary", "boundary", constraint)
-    for row in broken:
-        yield from row.rest(name)
+    for part in broken:
+        yield from _trials(part, 1)
     yield Part(name, "precision", "valid")
-    for row in (*related, *lives, memory, values):
-        yield from row.rest(name)
+    for part in (*related, *lives):
+        yield from _trials(part, 1)
+    yield from _trials(memory, _EARLY_MEMORY)
+    yield from _trials(values, _EARLY_VALUES)
 
 
 def plan_parts(

@@ -13,7 +13,7 @@ from aclnn_cts.checks.laws import PREFIX, RegisteredLaw, shipped_laws
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.precision_probe import Precision
-from aclnn_cts.checks.value_check import with_values
+from aclnn_cts.checks.value_check import demand_broken, demand_valid, with_values
 from aclnn_cts.core.aims import is_valid_call
 from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
@@ -32,6 +32,7 @@ from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.verdict import ended_badly
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 
 
@@ -65,20 +66,35 @@ def _random_cases(part: Part, sampler: Sampler, seed: int, stream: str) -> Itera
 
 
 def _demand_valid(trial: Trial, evaluation: Evaluation) -> None:
-    if evaluation.broken and evaluation.strength != "open":
-        names = ", ".join(item.id for item in evaluation.broken)
-        raise UsageError(
-            f"a trial of {shown(trial.check)} takes a case that holds all constraints; this one breaks {names}"
-        )
+    if evaluation.strength != Strength.OPEN:
+        demand_valid(trial, evaluation)
 
 
-def _demand_broken(trial: Trial, evaluation: Evaluation) -> None:
-    if not evaluation.broken:
-        raise UsageError(f"a trial of {shown(trial.check)} takes a case that breaks a constraint; this one holds all")
+class _OneCall:
+    """A check of the case alone."""
+
+    __slots__ = ()
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """The case alone."""
+        return (trial.case,)
+
+
+class _WithTwin:
+    """A check of a case that breaks something, beside a twin that differs in that alone."""
+
+    __slots__ = ()
+
+    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
+        """The valid twin's first phase, where there is a twin, and the case."""
+        twin = trial.parameters.get("twin")
+        if twin is None:
+            return (trial.case,)
+        return first_phase(case_from_json(twin, where="trial: $.parameters.twin")), trial.case
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class Values(_OneCall):
     """A supported call succeeds, and its outputs lie within the bound."""
 
     id: str = "values"
@@ -89,10 +105,6 @@ class Values:
         for case in _random_cases(part, sampler, seed, "valid"):
             yield Trial(self.id, case)
 
-    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
-        """The case alone."""
-        return (trial.case,)
-
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """Statuses that the document leaves open for a case that it contradicts conform too."""
         _demand_valid(trial, evaluation)
@@ -102,7 +114,7 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class Example(_OneCall):
     """A worked example of the document behaves as the document says."""
 
     id: str = "example"
@@ -117,10 +129,6 @@ class Example:
                 origin = Origin(kind="example", source=f"{sampler.spec.document}, {example.at}")
                 yield Trial(self.id, Case(sampler.spec.operator, example.arguments, sampler.target, origin=origin))
 
-    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
-        """The case alone."""
-        return (trial.case,)
-
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """An example that breaks a rule of the same document may succeed or fail."""
         return judge.values(performed[0], allowed=evaluation.statuses)
@@ -133,14 +141,6 @@ def derived_trial(check: str, derived: Derived) -> Trial:
     """The trial of a derived case, its valid twin among the parameters where it breaks something."""
     parameters = {"twin": case_to_json(derived.twin, origin=False)} if derived.broken else {}
     return Trial(check, derived.case, parameters)
-
-
-def _with_twin(trial: Trial) -> tuple[Case, ...]:
-    """The valid twin's first phase, and the case."""
-    twin = trial.parameters.get("twin")
-    if twin is None:
-        return (trial.case,)
-    return first_phase(case_from_json(twin, where="trial: $.parameters.twin")), trial.case
 
 
 def _judge_broken(
@@ -157,7 +157,7 @@ def _judge_broken(
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class Status(_WithTwin):
     """A call that breaks one documented constraint returns what the document promises, and its valid twin succeeds."""
 
     id: str = "status"
@@ -171,18 +171,14 @@ class Status:
         for derived in invalid_cases(sampler, constraint, seed=seed, first=part.first, count=part.count):
             yield derived_trial(self.id, derived)
 
-    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
-        """Twin first."""
-        return _with_twin(trial)
-
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The status of the case; a twin that does not succeed is a fault of its own."""
-        _demand_broken(trial, evaluation)
+        demand_broken(trial, evaluation)
         return _judge_broken(performed, judge, evaluation, trial.case.origin.constraint)
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(_WithTwin):
     """On each limit and one step to both sides, what the document promises for that side holds."""
 
     id: str = "boundary"
@@ -193,10 +189,6 @@ class Boundary:
         for derived in boundary_cases(sampler, sampler.spec.constraint(part.constraint), seed=seed):
             yield derived_trial(self.id, derived)
 
-    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
-        """Beyond the limit, the twin first."""
-        return _with_twin(trial)
-
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """Values inside the limit, the status beyond it."""
         if not evaluation.broken:
@@ -205,7 +197,7 @@ class Boundary:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(_OneCall):
     """A call writes its outputs and nothing else; what it writes is right too."""
 
     id: str = "memory"
@@ -215,10 +207,6 @@ class Memory:
         """Random valid cases of a stream of their own."""
         for case in _random_cases(part, sampler, seed, "memory"):
             yield Trial(self.id, case)
-
-    def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
-        """The case alone."""
-        return (trial.case,)
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """What became of the memory, then the values."""
@@ -272,7 +260,7 @@ def check(identifier: str, *, where: str) -> Check:
 _DEMANDS: Mapping[str, Callable[[Trial, Evaluation], None]] = {
     "values": _demand_valid,
     "memory": _demand_valid,
-    "status": _demand_broken,
+    "status": demand_broken,
 }
 """What some checks ask of a trial's case."""
 
@@ -287,11 +275,8 @@ def check_trial(trial: Trial, spec: Spec, *, where: str) -> None:
         raise UsageError(f"{where}: {error}") from None
 
 
-def check_of_case(evaluation: Evaluation) -> str:
-    """The check that a bare case is a trial of."""
-    return "values" if not evaluation.broken else "status"
-
-
 def as_trial(spec: Spec, item: Trial | Case) -> Trial:
     """The trial of a file: a bare case stands for one."""
-    return item if isinstance(item, Trial) else Trial(check_of_case(evaluate(spec, item)), item)
+    if isinstance(item, Trial):
+        return item
+    return Trial("status" if evaluate(spec, item).broken else "values", item)

@@ -11,7 +11,7 @@ from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.generate.buffers import layout, prepare
+from aclnn_cts.execution.executor import lent_buffers
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -101,10 +101,7 @@ def device_check(
 def _call(host: SessionHost, spec: Spec, case: Case, phases: int) -> Call:
     if phases == 1:
         return Call(case)
-    outputs = spec.output_tensors(case)
-    plan = layout(case, outputs)
-    arrays = case_arrays(case, spec.given_inputs(case))
-    return Call(case, prepare(case, outputs=outputs, arrays=arrays, memory=host.memory(plan.size), plan=plan))
+    return Call(case, lent_buffers(host, spec, case, case_arrays(case, spec.given_inputs(case))))
 
 
 def _told(outcome: Outcome) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -80,55 +80,46 @@ class Performer:
     def prepare(self, asked: Sequence[Asked]) -> Prepared:
         """Data and memory of a batch; the outputs of the batch before are gone, unless that was started."""
         self.host.recycle()
-        performed: list[Performed | None] = [None] * len(asked)
-        calls: list[Call] = []
-        places: list[int] = []
-        prepared: list[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]] = []
+        refused: dict[int, str] = {}
         with_data: dict[int, tuple[Case, Sequence[str]]] = {}
         for place, item in enumerate(asked):
             case = item.case
             phase_one = self._first_phase_alone(case)
-            reason = self._refusal(case, phase_one=phase_one) or self._call_mode_refusal(item.call_mode)
-            if reason:
-                performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=reason))
+            if reason := self._refusal(case, phase_one=phase_one) or self._call_mode_refusal(item.call_mode):
+                refused[place] = reason
             elif not phase_one and _has_counterparts(case):
                 with_data[place] = case, self._present(case)
         contents = dict(zip(with_data, many_arrays(list(with_data.values())), strict=True))
+        items: list[_Made | Performed] = []
         for place, item in enumerate(asked):
-            if performed[place] is not None:
-                continue
-            case = item.case
             arrays: Mapping[str, NDArray[Any]] = {}
             buffers: CallBuffers | None = None
             try:
                 if place in contents:
-                    arrays, buffers = self._buffers(case, contents[place])
+                    arrays, buffers = self._buffers(item.case, contents[place])
             except (UnsafeViewError, UsageError) as error:
-                performed[place] = Performed(case=case, outcome=Outcome(ended=Ended.INEXPRESSIBLE, message=str(error)))
-                continue
-            calls.append(Call(case, buffers, call_mode=item.call_mode, group=item.group))
-            places.append(place)
-            prepared.append((arrays, buffers))
-        own = len(calls)
-        if any(call.buffers is not None for call in calls) and (look := self.look(calls[-1].case.operator)) is not None:
-            calls.append(self._remade(look))
-        return Prepared(
-            host=self.host,
-            calls=calls,
-            own=own,
-            prepared=prepared,
-            places=places,
-            made=performed,
-            remade=lambda call: self._remade(call.case, call_mode=call.call_mode, group=call.group),
-        )
+                refused[place] = str(error)
+            if place in refused:
+                outcome = Outcome(ended=Ended.INEXPRESSIBLE, message=refused[place])
+                items.append(Performed(case=item.case, outcome=outcome))
+            else:
+                call = Call(item.case, buffers, call_mode=item.call_mode, group=item.group)
+                items.append(_Made(call, arrays, buffers))
+        own = [item for item in items if isinstance(item, _Made)]
+        looks: list[Call] = []
+        if (
+            any(item.buffers is not None for item in own)
+            and (look := self.look(own[-1].call.case.operator)) is not None
+        ):
+            looks.append(self._remade(Call(look)))
+        return Prepared(host=self.host, items=items, own=own, looks=looks, remade=self._remade)
 
-    def _remade(self, case: Case, *, call_mode: CallMode = _ORDINARY, group: int | None = None) -> Call:
+    def _remade(self, call: Call) -> Call:
         """A call in memory of its own."""
+        case = call.case
         if self._first_phase_alone(case) or not _has_counterparts(case):
-            return Call(case, None, call_mode=call_mode, group=group)
-        return Call(
-            case, self._buffers(case, case_arrays(case, self._present(case)))[1], call_mode=call_mode, group=group
-        )
+            return replace(call, buffers=None)
+        return replace(call, buffers=self._buffers(case, case_arrays(case, self._present(case)))[1])
 
     def _refusal(self, case: Case, *, phase_one: bool) -> str:
         """Why a call cannot be put to this implementation; empty where it can."""
@@ -172,10 +163,14 @@ class Performer:
         """Memory that holds the contents; raises the error that stands in their place."""
         if isinstance(arrays, UsageError):
             raise arrays
-        outputs = self.specs[case.operator].output_tensors(case)
-        plan = layout(case, outputs)
-        memory = self.host.memory(plan.size)
-        return arrays, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
+        return arrays, lent_buffers(self.host, self.specs[case.operator], case, arrays)
+
+
+def lent_buffers(host: SessionHost, spec: Spec, case: Case, arrays: Mapping[str, NDArray[Any]]) -> CallBuffers:
+    """Memory of a host that holds these contents of a case's inputs."""
+    outputs = spec.output_tensors(case)
+    plan = layout(case, outputs)
+    return prepare(case, outputs=outputs, arrays=arrays, memory=host.memory(plan.size), plan=plan)
 
 
 def _has_counterparts(case: Case) -> bool:
@@ -183,26 +178,75 @@ def _has_counterparts(case: Case) -> bool:
     return not any([tensor.dtype in _WITHOUT_COUNTERPART for _, tensor in case.tensors()])
 
 
+@dataclass(slots=True)
+class _Made:
+    """A call that is made, on its way to a `Performed`."""
+
+    call: Call
+    arrays: Mapping[str, NDArray[Any]]
+    buffers: CallBuffers | None
+    """The call's."""
+    outcome: Outcome = Outcome()
+    states: Mapping[str, BufferState] = field(default_factory=dict)
+    twice: bool = False
+
+    @property
+    def seems_unwritten(self) -> bool:
+        if self.buffers is None or self.outcome.ended != Ended.RETURNED or self.outcome.status:
+            return False
+        return any(self.states[name].unwritten for name in self.buffers.outputs)
+
+    def refill(self, fill: int) -> None:
+        """Make the buffers ready for another run."""
+        if self.buffers is not None:
+            self.buffers = self.buffers.refill(fill)
+            self.call = replace(self.call, buffers=self.buffers)
+
+    def again(self) -> Mapping[str, NDArray[np.bool_]]:
+        """Turn to a second run, in the call mode of the first, but alone and into whatever cache there is by now.
+
+        Gives which elements seemed unwritten after the first.
+        """
+        earlier = {} if self.buffers is None else self.buffers.unwritten()
+        self.twice = True
+        self.refill(1)
+        call_mode = {word: value for word, value in self.call.call_mode.items() if word != "cache"}
+        self.call = replace(self.call, call_mode=call_mode, group=None)
+        return earlier
+
+    def take(self, outcome: Outcome, earlier: Mapping[str, NDArray[np.bool_]] | None = None) -> None:
+        """The outcome of a run; that of the second replaces the first's."""
+        self.outcome = outcome
+        if self.buffers is not None:
+            self.states = self.buffers.inspect(earlier=earlier)
+
+    def performed(self) -> Performed:
+        if self.buffers is None:
+            return Performed(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
+        # What the adapter has seen (of a workspace) is kept beside what is seen from here, and never replaces it.
+        outcome = _with_addresses(self.outcome, {**self.outcome.buffers, **self.states})
+        got = {name: buffer.view for name, buffer in self.buffers.outputs.items()}
+        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got, twice=self.twice)
+
+
 @dataclass(slots=True, kw_only=True)
 class Prepared:
     """A batch whose data lie ready. `Performer.prepare` makes one."""
 
     host: SessionHost
-    calls: Sequence[Call]
-    own: int
-    """How many of the calls were asked for; one more may look at the device after them."""
+    items: Sequence[_Made | Performed]
+    """What was asked for: calls, and what cannot be made."""
+    own: Sequence[_Made]
+    """The calls among them."""
+    looks: Sequence[Call]
+    """What is called after them to look at the device."""
     remade: Callable[[Call], Call]
-    prepared: list[tuple[Mapping[str, NDArray[Any]], CallBuffers | None]]
-    places: Sequence[int]
-    """Of each call, among all that were asked."""
-    made: list[Performed | None]
-    """What was asked, with those that are no calls filled in."""
     pending: Pending | None = None
 
     @property
-    def looks(self) -> list[Case]:
-        """What was called after them to look at the device."""
-        return [call.case for call in self.calls[self.own :]]
+    def calls(self) -> list[Call]:
+        """All that are made."""
+        return [*(item.call for item in self.own), *self.looks]
 
     def start(self) -> None:
         """Have the calls made meanwhile; then `end` is to be called."""
@@ -213,96 +257,41 @@ class Prepared:
         if self.pending is not None:
             self.pending.advance()
 
-    def performed(self) -> list[Performed]:
-        """Wait until the calls are made, or make them now."""
-        outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(self.calls)
-        if self.host.isolated and faulty(outcomes):
-            outcomes = attributed(self.calls, outcomes, alone=self._alone, company=self._company, trials=self.own)
-        outcomes = outcomes[: self.own]
-        for place, done in zip(self.places, self._finished(outcomes), strict=True):
-            self.made[place] = done
-        return [item for item in self.made if item is not None]
-
-    def _alone(self, places: Sequence[int]) -> list[Outcome]:
-        """Make calls again in a fresh process, into their own buffers."""
-        self.host.refresh()
-        calls = []
-        for place in places:
-            call = self.calls[place]
-            if place < self.own and (buffers := self.prepared[place][1]) is not None:
-                buffers = buffers.refill(0)
-                self.prepared[place] = (self.prepared[place][0], buffers)
-                call = Call(call.case, buffers, call_mode=call.call_mode, group=call.group)
-            calls.append(call)
-        return self.host.run(calls)
-
-    def _company(self, places: Sequence[int]) -> list[Outcome]:
-        """Make calls again in a fresh process, and nothing of them is kept."""
-        self.host.refresh()
-        return self.host.run([self.remade(self.calls[place]) for place in places])
-
     def end(self) -> None:
         """Let go of what was started: its outputs may go, and calls under way are broken off."""
         if self.pending is not None:
             self.pending.end()
 
-    def _finished(self, outcomes: Sequence[Outcome]) -> list[Performed]:
-        results = [
-            _Finishing(call, arrays, buffers, outcome, buffers.inspect() if buffers is not None else {})
-            for call, (arrays, buffers), outcome in zip(self.calls[: self.own], self.prepared, outcomes, strict=True)
-        ]
+    def performed(self) -> list[Performed]:
+        """Wait until the calls are made, or make them now."""
+        calls = self.calls
+        outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(calls)
+        if self.host.isolated and faulty(outcomes):
+            outcomes = attributed(calls, outcomes, alone=self._alone, company=self._company, trials=len(self.own))
+        for item, outcome in zip(self.own, outcomes, strict=False):
+            item.take(outcome)
         # An element may hold the fill by chance: the second fill tells.
-        doubtful = [item for item in results if item.seems_unwritten]
-        earlier = [item.refill() for item in doubtful]
-        again = self.host.run([item.second_call() for item in doubtful]) if doubtful else []
+        doubtful = [item for item in self.own if item.seems_unwritten]
+        earlier = [item.again() for item in doubtful]
+        again = self.host.run([item.call for item in doubtful]) if doubtful else []
         for item, before, outcome in zip(doubtful, earlier, again, strict=True):
             item.take(outcome, before)
-        return [item.performed() for item in results]
+        return [item.performed() if isinstance(item, _Made) else item for item in self.items]
 
+    def _alone(self, places: Sequence[int]) -> list[Outcome]:
+        """Make calls again in a fresh process, into their own buffers."""
+        self.host.refresh()
+        for place in places:
+            if place < len(self.own):
+                self.own[place].refill(0)
+        calls = self.calls
+        return self.host.run([calls[place] for place in places])
 
-@dataclass(slots=True)
-class _Finishing:
-    """A call that was made, on its way to a `Performed`."""
-
-    call: Call
-    arrays: Mapping[str, NDArray[Any]]
-    buffers: CallBuffers | None
-    outcome: Outcome
-    states: Mapping[str, BufferState]
-    twice: bool = False
-
-    @property
-    def seems_unwritten(self) -> bool:
-        if self.buffers is None or self.outcome.ended != Ended.RETURNED or self.outcome.status:
-            return False
-        return any(self.states[name].unwritten for name in self.buffers.outputs)
-
-    def refill(self) -> Mapping[str, NDArray[np.bool_]]:
-        """Make the buffers ready for a second run; gives which elements seemed unwritten after the first."""
-        if self.buffers is None:
-            return {}
-        earlier = self.buffers.unwritten()
-        self.buffers = self.buffers.refill(1)
-        return earlier
-
-    def second_call(self) -> Call:
-        """The call again, in its call mode, but by itself and into whatever cache there is by now."""
-        call_mode = {word: value for word, value in self.call.call_mode.items() if word != "cache"}
-        return Call(self.call.case, self.buffers, call_mode=call_mode)
-
-    def take(self, outcome: Outcome, earlier: Mapping[str, NDArray[np.bool_]]) -> None:
-        """The second run's outcome replaces the first's."""
-        self.twice = True
-        if self.buffers is not None:
-            self.outcome, self.states = outcome, self.buffers.inspect(earlier=earlier)
-
-    def performed(self) -> Performed:
-        if self.buffers is None:
-            return Performed(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
-        # What the adapter has seen (of a workspace) is kept beside what is seen from here, and never replaces it.
-        outcome = _with_addresses(self.outcome, {**self.outcome.buffers, **self.states})
-        got = {name: buffer.view for name, buffer in self.buffers.outputs.items()}
-        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got, twice=self.twice)
+    def _company(self, places: Sequence[int]) -> list[Outcome]:
+        """Make calls again in a fresh process, and nothing of them is kept."""
+        self.host.refresh()
+        calls = self.calls
+        return self.host.run([self.remade(calls[place]) for place in places])
 
 
 def _with_addresses(outcome: Outcome, states: Mapping[str, BufferState]) -> Outcome:

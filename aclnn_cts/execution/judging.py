@@ -20,7 +20,6 @@ from aclnn_cts.core.expected import (
     BlockOracle,
     Condense,
     EachOracle,
-    Expected,
     ExpectedOutput,
     Oracle,
     OracleInput,
@@ -122,10 +121,6 @@ class Judge:
         """The same judge, which puts every call to all tolerances and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
 
-    def expected(self, performed: Performed) -> Expected:
-        """What the oracle says of a call's inputs."""
-        return self.oracle(self.question(performed))
-
     def question(self, performed: Performed) -> OracleInput:
         """What the oracle is asked about a call."""
         case = performed.case
@@ -194,9 +189,9 @@ class Judge:
             verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
         if self.forms and verdict.result == Result.FAILED:
             held = {item.output: item for item in answer.outputs}
-            verdict = explained(verdict, answer.question, self.forms, held)
-        verdict = reviewed(self._measured(verdict, answer), answer.question, answer.expected, self.second)
-        return in_whole_output(verdict, answer.rows) if answer.rows else verdict
+            verdict = explained(verdict, answer.opened.question, self.forms, held)
+        verdict = reviewed(self._measured(verdict, answer), answer.opened.question, answer.expected, self.second)
+        return in_whole_output(verdict, answer.opened.rows) if answer.opened.rows else verdict
 
     def _conforming_in_blocks(self, opened: Opened) -> Mapping[str, Comparison] | None:
         """The comparisons of a large call that conforms, in little memory; None where it must be looked at as a whole.
@@ -214,19 +209,19 @@ class Judge:
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
         """The verdict with what tolerances and magnitudes say beside it, as much of that as is asked for."""
-        measuring, performed = self.measuring, answer.performed
+        measuring, opened = self.measuring, answer.opened
         failed = verdict.result == Result.FAILED
-        if not (measuring.always or measuring.gate) and (not failed or self.spared(performed, verdict)):
+        if not (measuring.always or measuring.gate) and (not failed or self.spared(opened.performed, verdict)):
             return verdict
         if failed or measuring.always:
             verdict = with_magnitudes(verdict, answer, always=measuring.always)
         return with_tolerances(
             verdict,
             measuring,
-            question=answer.question,
+            question=opened.question,
             expected=answer.expected,
-            got=answer.got,
-            outputs=self._outputs(performed.case, answer.question.arguments),
+            got=opened.got,
+            outputs=self._outputs(opened.performed.case, opened.question.arguments),
             models=answer.models,
             benchmark=self.benchmark,
         )
@@ -302,15 +297,7 @@ class Judge:
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
         return Answer(
-            performed=performed,
-            question=question,
-            expected=expected,
-            models=models,
-            operands=operands,
-            outputs=asked,
-            unrounded=unrounded,
-            got=opened.got,
-            rows=opened.rows,
+            opened=opened, expected=expected, models=models, operands=operands, outputs=asked, unrounded=unrounded
         )
 
     def _models(
@@ -440,11 +427,8 @@ def _not_put(performed: Performed) -> Verdict | None:
 
 def _first_dtype(performed: Performed) -> str | None:
     """The dtype of the first floating input (of its components), which a result in another one may pass through."""
-    for name in performed.arrays:
-        tensor = performed.case.tensor(name)
-        if tensor is not None and tensor.dtype in INEXACT:
-            return component(tensor.dtype)
-    return None
+    tensors = map(performed.case.tensor, performed.arrays)
+    return next((component(item.dtype) for item in tensors if item is not None and item.dtype in INEXACT), None)
 
 
 def _wrong_form(performed: Performed, outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:

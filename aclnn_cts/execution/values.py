@@ -42,18 +42,14 @@ class Opened:
 class Answer:
     """One call, before and after its outputs are compared (`look_at`)."""
 
-    performed: Performed
-    """Held, so that no other call can have its identity."""
-    question: OracleInput
+    opened: Opened
+    """Held, so that no other call can have the identity of its `Performed`."""
     expected: Expected
     models: Mapping[str, ComputeModel]
     operands: Mapping[str, OperandFacts]
     outputs: Sequence[Compared]
     unrounded: Sequence[Compared]
     """Those that the mode's rounding of operands may change, with the model of operands as they are stored."""
-    got: Mapping[str, NDArray[Any]]
-    """As of `Opened`."""
-    rows: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     comparisons: dict[str, Comparison] = field(default_factory=dict)
     """By output."""
     finer: bool = False
@@ -77,14 +73,12 @@ def look_at(answers: Iterable[Answer]) -> None:
     found = iter(compare_all([item for answer in asked for item in answer.outputs]))
     for answer in asked:
         answer.comparisons.update({item.output: next(found) for item in answer.outputs})
-    right = [answer for answer in asked if answer.unrounded and not any(_kinds(answer))]
+    right = [
+        answer for answer in asked if answer.unrounded and not any(item.kind for item in answer.comparisons.values())
+    ]
     found = iter(compare_all([item for answer in right for item in answer.unrounded]))
     for answer in right:
         answer.finer = finer_than_asked([next(found) for _ in answer.unrounded])
-
-
-def _kinds(answer: Answer) -> Iterable[str]:
-    return (comparison.kind for comparison in answer.comparisons.values())
 
 
 def in_whole_output(verdict: Verdict, rows: Mapping[str, NDArray[np.int64]]) -> Verdict:

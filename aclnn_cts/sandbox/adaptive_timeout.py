@@ -62,10 +62,8 @@ class Patience:
         fresh, self._fresh = self._fresh, False
         if outcome.ended in (Ended.RETURNED, Ended.RAISED):
             operator = call.case.operator
-            if outcome.seconds > self._longest.get(operator, 0.0):
-                self._longest[operator] = outcome.seconds
-            if (size := _bytes(call)) > self._largest.get(operator, 0):
-                self._largest[operator] = size
+            self._longest[operator] = max(outcome.seconds, self._longest.get(operator, 0.0))
+            self._largest[operator] = max(_bytes(call), self._largest.get(operator, 0))
         elif outcome.ended == Ended.TIME_LIMIT and call.group is None:
             cause = _cause(call)
             if fresh and self.seconds(call) >= self._whole:

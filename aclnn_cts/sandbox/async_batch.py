@@ -3,45 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, Generic, TypeVar
 
 from aclnn_cts.core.outcome import Outcome
 
 _T = TypeVar("_T")
-
-
-class Pending(Protocol):
-    """A batch that was started. Whoever started it ends it; until then its buffers are its own."""
-
-    def advance(self) -> None:
-        """See to what may have stopped the batch, without waiting for a call: to be asked now and then."""
-        ...
-
-    def outcomes(self) -> list[Outcome]:
-        """Wait until all calls are made; one outcome each, in their order."""
-        ...
-
-    def end(self) -> None:
-        """Let go of the buffers, which the next `recycle` takes. Calls that are under way are broken off."""
-        ...
-
-
-class Made:
-    """A batch of a host that makes all calls at once."""
-
-    def __init__(self, outcomes: Sequence[Outcome]) -> None:
-        self._outcomes = list(outcomes)
-
-    def advance(self) -> None:
-        """Nothing to see to."""
-
-    def outcomes(self) -> list[Outcome]:
-        """What is known already."""
-        return self._outcomes
-
-    def end(self) -> None:
-        """Nothing is held."""
 
 
 class Aside(Generic[_T]):
@@ -86,86 +53,57 @@ class Aside(Generic[_T]):
         return self._results[0]
 
 
-class UnderWay:
-    """The one batch of a host that is being made while whoever started it does something else."""
-
-    def __init__(self) -> None:
-        self.batch: Started | None = None
-        """None where there is nothing to wait for."""
-
-    def begin(
-        self,
-        steps: Generator[Aside[Any], None, None],
-        *,
-        outcomes: list[Outcome],
-        release: Callable[[], None],
-    ) -> Started:
-        """Begin a batch; what was under way must be finished.
-
-        - `steps`: make the batch's calls; they yield what is to be waited for, aside, before they go on.
-        - `outcomes`: the list that they fill.
-        - `release`: lets go of the batch's buffers.
-        """
-        batch = Started(self, steps, outcomes=outcomes, release=release)
-        try:
-            batch.go_on()
-        except BaseException:
-            batch.end()
-            raise
-        return batch
-
-    def finish(self) -> None:
-        """Wait for the batch, where there is one."""
-        if self.batch is not None:
-            self.batch.outcomes()
-
-    def end(self) -> None:
-        """Break off the batch, where there is one."""
-        if self.batch is not None:
-            self.batch.end()
-
-
-class Started:
-    """A batch that is made in steps. `UnderWay.begin` makes one."""
+class Pending:
+    """A batch that was started. Whoever started it ends it; until then its buffers are its own."""
 
     def __init__(
         self,
-        under_way: UnderWay,
-        steps: Generator[Aside[Any], None, None],
-        *,
         outcomes: list[Outcome],
-        release: Callable[[], None],
+        *,
+        steps: Generator[Aside[Any], None, None] | None = None,
+        release: Callable[[], None] | None = None,
     ) -> None:
-        self._under_way = under_way
-        self._steps = steps
-        self._outcomes = outcomes
-        self._release: Callable[[], None] | None = release
-        self._work: Aside[Any] | None = None
+        """Begin the batch.
 
-    def go_on(self) -> None:
+        - `outcomes`: one a call, in the order of the calls; filled by the steps.
+        - `steps`: make the batch's calls; they yield what is to be waited for, aside, before they go on. None: all
+          calls were made.
+        - `release`: lets go of the batch's buffers.
+        """
+        self._outcomes = outcomes
+        self._steps = steps
+        self._release = release
+        self._work: Aside[Any] | None = None
+        """What there is to wait for, if anything."""
+        try:
+            self._go_on()
+        except BaseException:
+            self.end()
+            raise
+
+    def _go_on(self) -> None:
         """One step: up to where there is something to wait for, or the end."""
         # What a step asks of the host (of the device, after a fault) has nothing to wait for.
-        self._under_way.batch = self._work = None
-        self._work = next(self._steps, None)
-        self._under_way.batch = None if self._work is None else self
+        self._work = None
+        if self._steps is not None:
+            self._work = next(self._steps, None)
 
     def advance(self) -> None:
-        """Where a runner has ended, give what it left to the next; never waits for a call."""
+        """Where a runner has ended, give what it left to the next; never waits for a call. To be asked now and then."""
         if self._work is not None and self._work.done:
-            self.go_on()
+            self._go_on()
 
     def outcomes(self) -> list[Outcome]:
-        """Wait until all calls are made."""
+        """Wait until all calls are made; one outcome each, in their order."""
         while self._work is not None:
-            self.go_on()
+            self._go_on()
         return self._outcomes
 
     def end(self) -> None:
-        """Let go of the buffers. Calls that are still under way are ended, with their runner."""
-        if self._work is not None:
+        """Let go of the buffers, which the next `recycle` takes. Calls under way are ended, with their runner."""
+        if self._steps is not None and self._work is not None:
             self._work.strike()
             self._work = None
-            self._under_way.batch = None
             self._steps.close()
         # Once: by the next time the same memory may be another batch's.
         release, self._release = self._release, None

@@ -16,7 +16,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.delta_debugging import shortest_end
 from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
-from aclnn_cts.sandbox.call_groups import end_of_group
+from aclnn_cts.sandbox.call_groups import groups
 
 Again = Callable[[Sequence[int]], Sequence[Outcome]]
 
@@ -43,27 +43,25 @@ def attributed(
     """
     found = list(outcomes)
     own = len(calls) if trials is None else trials
-    first = place = 0
-    while place < len(calls):
-        end = end_of_group(calls, place)
-        members = range(place, end)
+    first = 0
+    for members in groups(calls):
         told = [found[member] for member in members]
+        went_on = all(item.ended in _PROCESS_WENT_ON for item in told)
         if faulty(told):
-            _settle(
-                calls, found, range(min(first, own), min(place, own)), members, alone=alone, company=company, own=own
-            )
-            first = place if all(item.ended in _PROCESS_WENT_ON for item in told) else end
-        elif any(item.ended not in _PROCESS_WENT_ON for item in told):
-            first = end
-        place = end
+            before = range(min(first, own), min(members.start, own))
+            _settle(calls, found, before, members, alone=alone, company=company, own=own)
+            if went_on:
+                first = members.start
+        if not went_on:
+            first = members.stop
     return found
 
 
 def _settle(
     calls: Sequence[Call],
     found: list[Outcome],
-    before: Sequence[int],
-    members: Sequence[int],
+    before: range,
+    members: range,
     *,
     alone: Again,
     company: Again,
@@ -101,30 +99,18 @@ def _settle(
     found[where] = _fault(found[where], said)
 
 
-def _culprit(
-    calls: Sequence[Call], before: Sequence[int], members: Sequence[int], company: Again
-) -> Sequence[int] | None:
+def _culprit(calls: Sequence[Call], before: range, members: range, company: Again) -> Sequence[int] | None:
     """The places of the call, or of the group, after which alone the fault comes again.
 
     Empty where it comes again after all of them together, and None where it does not.
     """
-    groups = _groups(calls, before)
-    if not groups or not faulty(company([*before, *members])):
+    if not before or not faulty(company([*before, *members])):
         return None
-    end = shortest_end(groups, lambda last: faulty(company([*chain.from_iterable(last), *members])))
+    earlier = list(groups(calls, before.start, before.stop))
+    end = shortest_end(earlier, lambda last: faulty(company([*chain.from_iterable(last), *members])))
     if len(end) == 1 or faulty(company([*end[0], *members])):
         return end[0]
     return ()
-
-
-def _groups(calls: Sequence[Call], places: Sequence[int]) -> list[list[int]]:
-    groups: list[list[int]] = []
-    for place in places:
-        if groups and (group := calls[place].group) is not None and calls[groups[-1][0]].group == group:
-            groups[-1].append(place)
-        else:
-            groups.append([place])
-    return groups
 
 
 def _fault(outcome: Outcome, message: str) -> Outcome:

@@ -56,7 +56,10 @@ class BatchOutcomes:
         """
         last = answers[-1] if answers else None
         if last is not None and last.ended == Ended.WANTS_FRESH:
-            self._wants_fresh()
+            self.known.pop()
+            if self._refreshed == len(self.known):
+                self.known.append(Outcome(ended=Ended.INEXPRESSIBLE, message="no fresh process is fresh enough"))
+            self._refreshed = len(self.known)
             return None
         if last is not None and last.ended == Ended.DEVICE_LOST:
             self._lost_device(last)
@@ -66,7 +69,8 @@ class BatchOutcomes:
             self.known += [last] * self._rest_of_group(len(self.known))
             return last
         begun = self._begun(len(answers), ending)
-        if begun is None or self._answered(begun):
+        # A group that has all its outcomes is done: the runner died right after it.
+        if begun is None or len(self.known) > begun + self._rest_of_group(begun + 1):
             self._between_calls(answers, ending)
             return None
         self._deaths = 0
@@ -87,12 +91,6 @@ class BatchOutcomes:
             return place if believed else len(self.known)
         return len(self.known) if ending.in_answer else None
 
-    def _wants_fresh(self) -> None:
-        self.known.pop()
-        if self._refreshed == len(self.known):
-            self.known.append(Outcome(ended=Ended.INEXPRESSIBLE, message="no fresh process is fresh enough"))
-        self._refreshed = len(self.known)
-
     def _lost_device(self, fault: Outcome) -> None:
         """What an earlier call left behind ends with the process: one more try. What is the device's own does not."""
         self.known.pop()
@@ -108,10 +106,6 @@ class BatchOutcomes:
         if self._deaths == _TRIES_BEFORE_CALL:
             self._deaths = 0
             self.known.append(Outcome(ended=Ended.NOT_RUN, message=f"runners die before the call: {ending.message}"))
-
-    def _answered(self, first: int) -> bool:
-        """Whether the group that begins at `first` has all its outcomes: the runner died right after it."""
-        return len(self.known) > first + self._rest_of_group(first + 1)
 
     def _rest_of_group(self, start: int) -> int:
         """How many calls from `start` on belong to the group of the call before it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 
@@ -22,3 +22,11 @@ def end_of_group(calls: Sequence[Grouped], start: int) -> int:
     while group is not None and end < len(calls) and calls[end].group == group:
         end += 1
     return end
+
+
+def groups(calls: Sequence[Grouped], start: int = 0, stop: int | None = None) -> Iterator[range]:
+    """The places of calls that are made together, from `start` on; `stop` is where a group ends."""
+    while start < (len(calls) if stop is None else stop):
+        group = range(start, end_of_group(calls, start))
+        yield group
+        start = group.stop

@@ -118,7 +118,9 @@ class Child:
         self._group = make_group(memory_bytes + memory_bytes // _SPARE)
         if self._group is not None:
             self._group.add(self._process.pid)
-        _end_before_us(self._process.pid)
+        with contextlib.suppress(OSError):
+            # A system without memory is to end it, and all that it will start, before a judge.
+            Path(f"/proc/{self._process.pid}/oom_score_adj").write_text("1000")
         os.set_blocking(self._input(), False)
         self._parent = os.getpid()
         self._frames = Frames(limit=MESSAGE_BYTES)
@@ -329,13 +331,9 @@ class Child:
             ended=ended,
             message=message + self._last_words(),
             signal=number,
-            in_flight=self._in_flight(),
+            in_flight=None if self._control[IN_FLIGHT] == IDLE else self._control[IN_FLIGHT],
             seconds=seconds,
         )
-
-    def _in_flight(self) -> int | None:
-        index = self._control[IN_FLIGHT]
-        return None if index == IDLE else index
 
     def _last_words(self) -> str:
         size, start = self._log_size(), self._control[LOG_POSITION]
@@ -360,12 +358,6 @@ class Child:
         if self._process.stdin is None:
             raise BrokenPipeError
         return self._process.stdin.fileno()
-
-
-def _end_before_us(process: int) -> None:
-    """Have a system without memory end the process, and all that it will start, before it ends a judge."""
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{process}/oom_score_adj").write_text("1000")
 
 
 def _signal_name(number: int) -> str:

@@ -26,13 +26,10 @@ class ControlGroup:
 
     folder: Path
 
-    def add(self, process: int) -> bool:
-        """Put a process into it, and with it all that it starts from now on; whether that could be done."""
-        try:
+    def add(self, process: int) -> None:
+        """Put a process into it, and with it all that it starts from now on, where that can be done."""
+        with contextlib.suppress(OSError):
             (self.folder / "cgroup.procs").write_text(str(process))
-        except OSError:
-            return False
-        return True
 
     @property
     def has_killed(self) -> bool:
@@ -47,20 +44,16 @@ class ControlGroup:
         """End what is left in it, and remove it; a process that hangs in the system keeps it."""
         end = time.monotonic() + _REMOVE_SECONDS
         while self.folder.is_dir():
-            for process in self._processes():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(process, signal.SIGKILL)
+            with contextlib.suppress(OSError, ValueError):
+                for process in (self.folder / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(int(process), signal.SIGKILL)
             with contextlib.suppress(OSError):
                 self.folder.rmdir()
                 return
             if time.monotonic() >= end:
                 return
             time.sleep(0.002)
-
-    def _processes(self) -> list[int]:
-        with contextlib.suppress(OSError, ValueError):
-            return [int(word) for word in (self.folder / "cgroup.procs").read_text().split()]
-        return []
 
 
 def make_group(memory_bytes: int, *, root: Path = _ROOT, own: Path = _OWN) -> ControlGroup | None:
@@ -69,15 +62,12 @@ def make_group(memory_bytes: int, *, root: Path = _ROOT, own: Path = _OWN) -> Co
         folder = base / f"aclnn-cts-{os.getpid()}-{secrets.token_hex(4)}"
         try:
             folder.mkdir()
-        except OSError:
-            continue
-        try:
             (folder / limit).write_text(str(memory_bytes))
         except OSError:
             with contextlib.suppress(OSError):
                 folder.rmdir()
-            continue
-        return ControlGroup(folder)
+        else:
+            return ControlGroup(folder)
     return None
 
 

@@ -7,12 +7,13 @@ import functools
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
-from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.adapters.protocol import Capabilities, Session
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.sandbox.wire import Opened
 
 ENVIRONMENT_NAMES = 1000
 NAME_CHARACTERS = 200
@@ -32,17 +33,11 @@ class Declaration:
     environment: Mapping[str, str]
 
 
-class Declares(Protocol):
-    """A session, or what came of its declaration on the way from a runner."""
+def declaration_of(session: Session | Opened, *, adapter: str) -> Declaration:
+    """What a session declares, or what came of that on its way from a runner.
 
-    @property
-    def capabilities(self) -> object: ...
-    @property
-    def environment(self) -> object: ...
-
-
-def declaration_of(session: Declares, *, adapter: str) -> Declaration:
-    """What a session declares. Raises HarnessError, which names field and value, for what is out of bounds."""
+    Raises HarnessError, which names field and value, for what is out of bounds.
+    """
     return Declaration(
         capabilities=_capabilities(session.capabilities, adapter=adapter),
         environment=_environment(session.environment, adapter=adapter),

@@ -6,10 +6,10 @@ Where something else is to be done meanwhile, `start` stands for `run`, and what
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -21,98 +21,82 @@ from aclnn_cts.adapters.results import perform
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.arena import ALIGNMENT, aligned
-from aclnn_cts.sandbox.async_batch import Made, Pending
-from aclnn_cts.sandbox.call_groups import end_of_group
+from aclnn_cts.sandbox.async_batch import Pending
+from aclnn_cts.sandbox.call_groups import groups
 from aclnn_cts.sandbox.declaration import declaration_of
-from aclnn_cts.sandbox.process import Limits, ProcessHost
+from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.speclang.model import Spec
 
+_Host = TypeVar("_Host", bound="SessionHost")
 
-class SessionHost(Protocol):
-    """An open adapter and the memory in which its calls' buffers lie. One thread uses it, and closes it."""
 
-    @property
-    def capabilities(self) -> Capabilities: ...
-    @property
-    def environment(self) -> Mapping[str, str]: ...
-    @property
-    def isolated(self) -> bool:
-        """Whether `refresh` gives a process without a past."""
-        ...
+class SessionHost(ABC):
+    """An open adapter and the memory in which its calls' buffers lie. One thread uses it, and closes it.
+
+    What does nothing here has nothing to do where calls are made in this very process.
+    """
+
+    capabilities: Capabilities
+    environment: Mapping[str, str]
+    isolated: bool = False
+    """Whether `refresh` gives a process without a past."""
 
     @property
     def gone(self) -> str:
         """Why no calls can be made any more; empty where they can."""
-        ...
+        return ""
 
-    def on_device_fault(self, check: Callable[[], str]) -> None:
+    def on_device_fault(self, check: Callable[[], str]) -> None:  # noqa: B027 - see above
         """Ask `check`, after a fault of the device, why that is lost; empty where it is not."""
-        ...
 
+    @abstractmethod
     def memory(self, size: int) -> NDArray[np.uint8]:
         """A block of bytes for one call's buffers, aligned to 64; it ends with `recycle`."""
-        ...
 
-    def recycle(self) -> None:
+    def recycle(self) -> None:  # noqa: B027 - see above
         """End all loans of memory, but of batches that were started and not ended: what was judged is done with."""
-        ...
 
+    @abstractmethod
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make the calls, one outcome each, whatever becomes of the implementation."""
-        ...
 
     def start(self, calls: Sequence[Call]) -> Pending:
         """Begin to make the calls. Whatever else is asked of the host meanwhile waits until they are made."""
-        ...
+        return Pending(self.run(calls))
 
-    def refresh(self) -> None:
+    def refresh(self) -> None:  # noqa: B027 - see above
         """The next call meets an implementation that has made no call yet, where the host can see to that."""
-        ...
 
-    def close(self) -> None: ...
-    def __enter__(self) -> SessionHost: ...  # noqa: PYI034 - typing has Self from Python 3.11 on
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    @abstractmethod
+    def close(self) -> None:
+        """End the implementation, and give the memory back."""
+
+    def __enter__(self: _Host) -> _Host:  # noqa: PYI019 - typing has Self from Python 3.11 on
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 _ROOM = 1 << 18
 """Bytes that an in-process host makes at a time: the blocks of a few dozen small calls."""
 
 
-class InProcessHost:
-    """Runs an adapter in this very process: for those that are Python alone, and for debugging. A crash ends both."""
+class InProcessHost(SessionHost):
+    """Runs an adapter in this very process: for those that are Python alone, and for debugging. A crash ends both.
+
+    After a fault of the device this process is no judge of that, so that nobody is asked.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.capabilities = session.capabilities
+        self.environment = session.environment
         self._room = np.empty(0, np.uint8)
         self._next = 0
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """The session's own."""
-        return self._session.capabilities
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The session's own."""
-        return self._session.environment
-
-    @property
-    def isolated(self) -> bool:
-        """Never: this process has made its calls."""
-        return False
-
-    @property
-    def gone(self) -> str:
-        """Never: what ends the implementation ends this process."""
-        return ""
-
-    def on_device_fault(self, check: Callable[[], str]) -> None:
-        """Not asked here: after such a fault this process is no judge of the device."""
-
     def memory(self, size: int) -> NDArray[np.uint8]:
-        """A block of its own for each loan: small ones are cut from one piece, which ends with the last of them."""
+        """A block of its own for each loan, to be freed with its last user; small ones are cut from one piece."""
         taken = aligned(size)
         if self._next + taken > self._room.size:
             room = np.empty(max(taken, _ROOM) + ALIGNMENT, np.uint8)
@@ -121,38 +105,20 @@ class InProcessHost:
         start, self._next = self._next, self._next + taken
         return self._room[start : start + size]
 
-    def recycle(self) -> None:
-        """Nothing to do: blocks end with their last user."""
-
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make the calls; an adapter that leaves by `sys.exit` has ended the call that way."""
         outcomes: list[Outcome] = []
-        while len(outcomes) < len(calls):
-            together = group_of(calls, len(outcomes))
+        for group in groups(calls):
+            together = calls[group.start : group.stop]
             try:
                 outcomes += [_told(outcome) for outcome in perform(self._session, together)]
             except SystemExit as error:
                 outcomes += [Outcome(ended=Ended.EXIT, message=f"sys.exit({error.code!r})")] * len(together)
         return outcomes
 
-    def start(self, calls: Sequence[Call]) -> Pending:
-        """Make the calls at once: one process does one thing at a time."""
-        return Made(self.run(calls))
-
-    def refresh(self) -> None:
-        """Not possible here: the process stays the same."""
-
     def close(self) -> None:
         """Close the session."""
         self._session.close()
-
-    def __enter__(self) -> InProcessHost:  # noqa: PYI034 - typing has Self from Python 3.11 on
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _told(outcome: Outcome) -> Outcome:
@@ -162,11 +128,6 @@ def _told(outcome: Outcome) -> Outcome:
     if outcome.ended != Ended.WANTS_FRESH:
         return outcome
     return Outcome(ended=Ended.INEXPRESSIBLE, message="the call needs a process of its own, and here there is but one")
-
-
-def group_of(calls: Sequence[Call], start: int) -> Sequence[Call]:
-    """The call at `start` and those after it that belong to its group."""
-    return calls[start : end_of_group(calls, start)]
 
 
 def open_host(
@@ -192,6 +153,8 @@ def open_host(
     if target.product == OWN_PRODUCT and not choice.own_product:
         target = msgspec.structs.replace(target, product=DEFAULT_PRODUCT)
     if choice.isolate if isolate is None else isolate:
+        from aclnn_cts.sandbox.process import ProcessHost  # noqa: PLC0415 - it is a host itself
+
         return ProcessHost(
             adapter, target=target, spec_folders=spec_folders, edition=edition, limits=limits, workers=workers
         )

@@ -7,25 +7,25 @@ outcome that says so, with the runner's last words, and the rest of the batch go
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.adapters.protocol import Call, Capabilities
+from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.adaptive_timeout import Patience
 from aclnn_cts.sandbox.arena import Arena
-from aclnn_cts.sandbox.async_batch import Aside, Pending, UnderWay
+from aclnn_cts.sandbox.async_batch import Aside, Pending
 from aclnn_cts.sandbox.batch import BatchOutcomes
 from aclnn_cts.sandbox.child import Child, Ending
+from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import Limits, beyond
 from aclnn_cts.sandbox.runners import Runners
 from aclnn_cts.sandbox.wire import Batch, ChannelError, Opening, Place, WireCall, outcome_of_message
@@ -39,7 +39,7 @@ _Answers: TypeAlias = tuple[list[Outcome], Ending | None]
 """Of a runner, and how it ended if it did."""
 
 
-class ProcessHost:
+class ProcessHost(SessionHost):
     """An adapter in a process of its own, replaced as often as it dies.
 
     The thread that makes a host must outlive it: the system ends a runner with the thread that started it.
@@ -48,6 +48,8 @@ class ProcessHost:
 
     Raises UsageError or HarnessError, as the adapter does, where it cannot be opened.
     """
+
+    isolated = True
 
     def __init__(
         self,
@@ -72,32 +74,19 @@ class ProcessHost:
         """What every call comes to once the device was taken out."""
         self._no_runner = ""
         """Why none could be started for the last calls."""
-        self._under_way = UnderWay()
+        self._batch: Pending | None = None
+        """The one that was started last."""
         self._call_seconds: float | None = None
         """How long a call has taken lately, the way to the runner and back included."""
         try:
-            self._opened = self._runners.opened()
+            opened = self._runners.opened()
+            self.capabilities, self.environment = opened.capabilities, opened.environment
             if limits is None:
-                self._limits = beyond(self._limits, self._opened.capabilities.call_seconds)
+                self._limits = beyond(self._limits, self.capabilities.call_seconds)
             self._patience = Patience(seconds=self._limits.call_seconds, least=self._limits.hung_seconds)
         except BaseException:
             self._runners.kill()
             raise
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the adapter said when it was first opened."""
-        return self._opened.capabilities
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """What the adapter said when it was first opened."""
-        return self._opened.environment
-
-    @property
-    def isolated(self) -> bool:
-        """Always: that is what this host is for."""
-        return True
 
     @property
     def gone(self) -> str:
@@ -127,7 +116,7 @@ class ProcessHost:
         Raises HarnessError for buffers that do not lie in this host's memory. What a runner that cannot be replaced
         leaves undone is `not run`.
         """
-        self._under_way.finish()
+        self._finish()
         outcomes = BatchOutcomes(calls)
         for _ in self._made(outcomes, calls, aside=False):
             pass
@@ -139,15 +128,21 @@ class ProcessHost:
         A thread reads what the runner says, and ends it beyond its limits; starting and replacing runners is left to
         the caller's thread, with which they would end. Few quick calls are not worth a thread, and are made at once.
         """
-        self._under_way.finish()
+        self._finish()
         held = self._arena.hold(call.buffers.memory for call in calls if call.buffers is not None)
         outcomes = BatchOutcomes(calls)
         worth = self._call_seconds is None or len(calls) * self._call_seconds >= _WORTH_SECONDS
-        return self._under_way.begin(
-            self._made(outcomes, calls, aside=worth),
-            outcomes=outcomes.known,
+        self._batch = Pending(
+            outcomes.known,
+            steps=self._made(outcomes, calls, aside=worth),
             release=partial(self._arena.release, held),
         )
+        return self._batch
+
+    def _finish(self) -> None:
+        """Wait for what was started."""
+        if self._batch is not None:
+            self._batch.outcomes()
 
     def _made(
         self, outcomes: BatchOutcomes, calls: Sequence[Call], *, aside: bool
@@ -186,28 +181,22 @@ class ProcessHost:
                 suspicion = outcomes.runner_ended(answers, ending)
             for call, outcome in zip(calls[done:], outcomes.known[done:], strict=False):
                 self._patience.saw(call, outcome)
-            if suspicion is not None and self._may_be_of_device(suspicion):
+            # A fault is of the device; and who dies or hangs in the middle of its work may leave it unfit.
+            if suspicion is not None and (suspicion.ended in PROCESS_ENDS or self.capabilities.target is not None):
                 self._look_at_device(suspicion)
         outcomes.note_faults()
 
     def refresh(self) -> None:
         """Replace the runner by one that has made no call yet, and wait for each call in full again."""
-        self._under_way.finish()
+        self._finish()
         self._patience.renew()
         self._runners.refresh()
 
     def close(self) -> None:
         """End all runners, kindly where they are idle, and give the memory back."""
-        self._under_way.end()
+        if self._batch is not None:
+            self._batch.end()
         self._runners.close()
-
-    def __enter__(self) -> ProcessHost:  # noqa: PYI034 - typing has Self from Python 3.11 on
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _wire(self, call: Call) -> msgspec.Raw | Outcome:
         place = None
@@ -241,10 +230,6 @@ class ProcessHost:
         lately = (time.monotonic() - began) / len(calls)
         self._call_seconds = lately if self._call_seconds is None else (self._call_seconds + lately) / 2.0
         return outcomes, None
-
-    def _may_be_of_device(self, outcome: Outcome) -> bool:
-        """A fault is; and who dies or hangs in the middle of a device's work may leave it unfit."""
-        return outcome.ended in PROCESS_ENDS or self._opened.capabilities.target is not None
 
     def _look_at_device(self, fault: Outcome) -> None:
         check, self._check = self._check, None

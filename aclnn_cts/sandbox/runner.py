@@ -23,7 +23,7 @@ from aclnn_cts.adapters.results import MESSAGE_LIMIT, perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
-from aclnn_cts.sandbox.call_groups import end_of_group
+from aclnn_cts.sandbox.call_groups import groups
 from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.interrupts import ENDINGS, die_with
 from aclnn_cts.sandbox.limits import keep_for_good
@@ -47,27 +47,6 @@ from aclnn_cts.speclang.load import load_specs
 
 _STANDARD_INPUT = 0
 _LOG = 2
-
-
-class _Memory:
-    """The parent's memory, mapped here again whenever it has grown."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._size = 0
-        self._bytes = np.empty(0, np.uint8)
-
-    def resize(self, size: int) -> None:
-        if size > self._size:
-            self._bytes = np.frombuffer(mmap.mmap(self._descriptor, size), np.uint8)
-            self._size = size
-
-    def buffers(self, case: Case, place: Place) -> Buffers:
-        from aclnn_cts.generate.buffers import attach  # noqa: PLC0415 - calls of the first phase alone have none
-
-        block = self._bytes[place.start : place.start + place.size]
-        buffers: Buffers = attach(case, outputs=frozenset(place.outputs), memory=block)
-        return buffers
 
 
 class _Replies:
@@ -104,35 +83,36 @@ class _Replies:
 
 
 class _Runner:
-    def __init__(self, session: Session, *, memory: _Memory, control: memoryview, replies: _Replies) -> None:
+    def __init__(self, session: Session, *, memory: int, control: memoryview, replies: _Replies) -> None:
+        """`memory`: the descriptor of the judge's memory."""
         self._session = session
         self._memory = memory
+        self._bytes = np.empty(0, np.uint8)
+        """As much of it as is mapped."""
         self._control = control
         self._replies = replies
         self._calls = msgspec.msgpack.Decoder(WireCall)
 
     def batch(self, batch: Batch) -> None:
         """Make all calls; some ends are the process's too, since nothing after them could be trusted."""
-        self._memory.resize(batch.memory)
+        if batch.memory > self._bytes.size:
+            self._bytes = np.frombuffer(mmap.mmap(self._memory, batch.memory), np.uint8)
         calls = [self._calls.decode(raw) for raw in batch.calls]
-        start = 0
-        while start < len(calls):
-            end = end_of_group(calls, start)
+        for group in groups(calls):
             self._control[LOG_POSITION] = os.lseek(_LOG, 0, os.SEEK_CUR)
-            self._control[IN_FLIGHT] = start
-            for outcome in self._perform(calls[start:end]):
+            self._control[IN_FLIGHT] = group.start
+            for outcome in self._perform(calls[group.start : group.stop]):
                 self._replies.send_outcome(outcome)
                 if outcome.ended in PROCESS_ENDS:
                     os._exit(os.EX_OK)
             self._control[IN_FLIGHT] = IDLE
-            start = end
 
     def _perform(self, wired: Sequence[WireCall]) -> list[Outcome]:
         try:
             calls = [
                 Call(
                     item.case,
-                    None if item.place is None else self._memory.buffers(item.case, item.place),
+                    None if item.place is None else self._buffers(item.case, item.place),
                     call_mode=item.call_mode,
                     group=item.group,
                 )
@@ -143,17 +123,18 @@ class _Runner:
             return [Outcome(ended=Ended.NOT_RUN, message=message)] * len(wired)
         return perform(self._session, calls)
 
+    def _buffers(self, case: Case, place: Place) -> Buffers:
+        from aclnn_cts.generate.buffers import attach  # noqa: PLC0415 - calls of the first phase alone have none
 
-def _open(opening: Opening) -> Session:
-    adapter = load(choose(opening.adapter))
-    return adapter.open(
-        opening.target, load_specs([Path(folder) for folder in opening.spec_folders], edition=opening.edition)
-    )
+        block = self._bytes[place.start : place.start + place.size]
+        buffers: Buffers = attach(case, outputs=frozenset(place.outputs), memory=block)
+        return buffers
 
 
 def _answer(opening: Opening, replies: _Replies) -> Session | None:
     try:
-        session = _open(opening)
+        specs = load_specs([Path(folder) for folder in opening.spec_folders], edition=opening.edition)
+        session = load(choose(opening.adapter)).open(opening.target, specs)
         declaration = declaration_of(session, adapter=opening.adapter)
         replies.send(Opened(declaration.capabilities, declaration.environment))
     except (UsageError, HarnessError) as error:
@@ -185,7 +166,7 @@ def main(arguments: Sequence[str]) -> int:
     if session is None:
         return os.EX_UNAVAILABLE
     words = memoryview(mmap.mmap(control, CONTROL_SIZE)).cast("q")
-    runner = _Runner(session, memory=_Memory(memory), control=words, replies=replies)
+    runner = _Runner(session, memory=memory, control=words, replies=replies)
     batches = msgspec.msgpack.Decoder(Batch)
     keep_for_good()
     while (body := read_frame(batches_pipe, frames)) is not None:

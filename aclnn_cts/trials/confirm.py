@@ -13,11 +13,11 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.fault_words import fault_name
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.findings.dedup_key import gravity
 from aclnn_cts.sandbox.host import SessionHost
-from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.batches import BATCH_BYTES
 from aclnn_cts.trials.calls import calls_before, calls_of
@@ -102,14 +102,15 @@ class Again:
         """The record of a failure with what came of it alone; `before`: the calls of its batch that came before it."""
         trial = record.trial
         text = record.key.text()
-        attempt, verdict = self._attempt(trial, fresh=self._suspect)
-        found = _marked(record, attempt, verdict)
+        found = _marked(record, self._attempt(trial, fresh=self._suspect))
         conforms = found.verdict.facts[ALONE_FACT] == CONFORMS
         self._fresh -= conforms
         self._suspect = conforms and self._fresh > 0
         if conforms and trial.after:
             return self._repeated_alone(found)
-        if not self._suspect or trial.after or text in self._shown or _attributed(record):
+        # The calls that a fault of the device needs were looked for already (`attribution`).
+        faulty = any(outcome.ended == Ended.DEVICE_FAULT for outcomes in record.attempts for outcome in outcomes)
+        if not self._suspect or trial.after or text in self._shown or faulty:
             return found
         after = self.calls_before(
             trial, self._history.before(before), same=lambda again: again.verdict.kind == record.verdict.kind
@@ -124,11 +125,11 @@ class Again:
         trial = record.trial
         times = max(min(REPETITIONS, BATCH_BYTES // max(trial.nbytes, 1)), 1)
         self.host.refresh()
-        failures = 0
-        for _ in range(times):
-            _, verdict = self._attempt(trial, fresh=False)
-            failures += verdict.result == Result.FAILED
-        return _flaky(record, failures, times)
+        failures = sum(self._attempt(trial, fresh=False).verdict.result == Result.FAILED for _ in range(times))
+        verdict = record.verdict
+        message = f"{verdict.message}; flaky: it failed in {failures} of {times} repetitions"
+        facts = {**verdict.facts, FLAKY_FACT: [failures, times]}
+        return msgspec.structs.replace(record, verdict=msgspec.structs.replace(verdict, message=message, facts=facts))
 
     def judged(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
         """The calls of a whole batch, and those that looked at the device after it: what comes is after them."""
@@ -140,61 +141,50 @@ class Again:
     ) -> tuple[Earlier, ...]:
         """The calls after which a trial fails in the `same` way; empty where none are found."""
 
+        def shows(record: Record) -> bool:
+            return record.verdict.result == Result.FAILED and same(record)
+
         def fails(tried: Trial) -> bool:
             self._fresh -= 1
-            attempt, verdict = self._attempt(tried)
-            return verdict.result == Result.FAILED and same(self._record(tried, attempt, verdict))
+            return shows(self._attempt(tried))
 
         def repeated(tried: Trial, times: int) -> int | None:
-            verdicts = self._in_a_row(tried, min(times, BATCH_BYTES // max(tried.case.nbytes, 1)))
-            for number, (attempt, verdict) in enumerate(verdicts):
-                if verdict.result == Result.FAILED and same(self._record(tried, attempt, verdict)):
-                    return number
-            return None
+            records = self._in_a_row(tried, min(times, BATCH_BYTES // max(tried.case.nbytes, 1)))
+            return next((number for number, record in enumerate(records) if shows(record)), None)
 
         return after_which(trial, history, fails=fails, repeated=repeated)
 
-    def _attempt(self, trial: Trial, *, fresh: bool = True) -> tuple[Sequence[Performed], Verdict]:
+    def _attempt(self, trial: Trial, *, fresh: bool = True) -> Record:
         if fresh:
             self.host.refresh()
         earlier, own = calls_before(trial), self._calls(trial)
-        attempt = self.performer.perform([*earlier, *own])[len(earlier) :]
-        return attempt, self._verdict(trial, attempt)
+        return self._record(trial, self.performer.perform([*earlier, *own])[len(earlier) :])
 
-    def _in_a_row(self, trial: Trial, times: int) -> Iterator[tuple[Sequence[Performed], Verdict]]:
+    def _in_a_row(self, trial: Trial, times: int) -> Iterator[Record]:
         """A trial of one ordinary call so many times, without a pause in between."""
         calls = self._calls(trial)
-        if calls != [Asked(trial.case)]:
-            return
-        self.host.refresh()
-        for item in self.performer.perform(calls * times):
-            yield [item], self._verdict(trial, [item])
+        if calls == [Asked(trial.case)]:
+            self.host.refresh()
+            for item in self.performer.perform(calls * times):
+                yield self._record(trial, [item])
 
     def _calls(self, trial: Trial) -> list[Asked]:
         return calls_of(trial, self.specs, capabilities=self.host.capabilities)
 
-    def _verdict(self, trial: Trial, attempt: Sequence[Performed]) -> Verdict:
-        return self.verdicts.verdict(trial, attempt, self._evaluation(trial), self.verdicts.judge(trial))
-
-    def _record(self, trial: Trial, attempt: Sequence[Performed], verdict: Verdict) -> Record:
-        return self.verdicts.record(trial, trial.id, attempt, self._evaluation(trial), verdict)
-
-    def _evaluation(self, trial: Trial) -> Evaluation:
-        return evaluate(self.specs[trial.case.operator], trial.case)
+    def _record(self, trial: Trial, attempt: Sequence[Performed]) -> Record:
+        evaluation = evaluate(self.specs[trial.case.operator], trial.case)
+        verdict = self.verdicts.verdict(trial, attempt, evaluation, self.verdicts.judge(trial))
+        return self.verdicts.record(trial, trial.id, attempt, evaluation, verdict)
 
 
-def _attributed(record: Record) -> bool:
-    """Whether the calls that it needs were looked for already: those of a fault of the device (`attribution`)."""
-    return any(outcome.ended == Ended.DEVICE_FAULT for outcomes in record.attempts for outcome in outcomes)
-
-
-def _marked(record: Record, attempt: Sequence[Performed], verdict: Verdict) -> Record:
+def _marked(record: Record, again: Record) -> Record:
     """The record with its second attempt, and what that says of the first.
 
     The verdict stays a failure: what fails only after other calls fails. But it is marked, since it will not show
     when the trial is replayed.
     """
-    if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
+    verdict, [outcomes] = again.verdict, again.attempts
+    if any(outcome.ended == Ended.NOT_RUN for outcome in outcomes):
         said = "could not be run"
     elif verdict.result == Result.FAILED:
         said = "fails too" if verdict.kind == record.verdict.kind else f"fails otherwise ({fault_name(verdict.kind)})"
@@ -206,22 +196,11 @@ def _marked(record: Record, attempt: Sequence[Performed], verdict: Verdict) -> R
     if verdict.result == Result.PASSED:
         message = f"{message}; run again alone in a fresh process it conforms"
     first = msgspec.structs.replace(record.verdict, message=message, facts={**record.verdict.facts, ALONE_FACT: said})
-    outcomes = tuple(item.outcome for item in attempt)
     return msgspec.structs.replace(record, attempts=(*record.attempts, outcomes), verdict=first)
-
-
-def _flaky(record: Record, failures: int, times: int) -> Record:
-    """The record of a failure that did not repeat, with how often it did when it was made so many times in a row."""
-    verdict = record.verdict
-    message = f"{verdict.message}; flaky: it failed in {failures} of {times} repetitions"
-    facts = {**verdict.facts, FLAKY_FACT: [failures, times]}
-    return msgspec.structs.replace(record, verdict=msgspec.structs.replace(verdict, message=message, facts=facts))
 
 
 def _with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
     """The record of a failure that conforms alone, with the calls after which it fails again."""
-    if not after:
-        return record
     number = sum(item.times for item in after)
     calls = "one call" if number == 1 else f"{number} calls"
     message = (

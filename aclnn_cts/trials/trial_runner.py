@@ -94,9 +94,8 @@ class Bench:
         self._verdicts = Verdicts(
             specs=self.specs,
             judges=self._judges,
-            adapter=self.settings.adapter,
+            settings=self.settings,
             explained=self.explained,
-            strict_limits=self.settings.strict_limits,
             sparing=self.sparing,
         )
         self._again = Again(host=self.host, specs=self.specs, performer=self._performer, verdicts=self._verdicts)
@@ -208,15 +207,18 @@ class Bench:
     def _prepared(self, trials: Sequence[Trial]) -> Batch:
         began = time.perf_counter()
         evaluations = [evaluate(self.specs[trial.case.operator], trial.case) for trial in trials]
+        made: list[Trial] = []
         skipped: list[Verdict | None] = []
         asked: list[Asked] = []
         spans: list[tuple[int, int]] = []
         capabilities = self.host.capabilities
-        trials = list(trials)
-        for place, evaluation in enumerate(evaluations):
+        for planned, evaluation in zip(trials, evaluations, strict=True):
             calls: list[Asked] = []
-            verdict = withheld(trials[place], evaluation, specs=self.specs, settings=self.settings)
-            trials[place] = trial = self._asked(trials[place])
+            verdict = withheld(planned, evaluation, specs=self.specs, settings=self.settings)
+            # Records and files keep the trial as this run makes it.
+            first_alone = self.settings.phases == 1 and needs_no_second_phase(planned)
+            trial = of_first_phase(planned) if first_alone else planned
+            made.append(trial)
             if verdict is None:
                 calls = calls_of(trial, self.specs, capabilities=capabilities, group=len(spans))
                 verdict = self.scope.verdict(trial, calls, self.specs[trial.case.operator])
@@ -229,19 +231,13 @@ class Bench:
             asked.extend(calls)
         prepared = self._performer.prepare(asked)
         return Batch(
-            trials=trials,
+            trials=made,
             evaluations=evaluations,
             skipped=skipped,
             spans=spans,
             prepared=prepared,
             seconds=time.perf_counter() - began,
         )
-
-    def _asked(self, trial: Trial) -> Trial:
-        """The trial as this run makes it; records and files keep it so."""
-        if self.settings.phases == 1 and needs_no_second_phase(trial):
-            return of_first_phase(trial)
-        return trial
 
     def _judged(self, batch: Batch, *, meanwhile: Batch | None = None) -> Judged:
         """What a batch came to; `meanwhile` is under way and is seen to."""
@@ -279,7 +275,7 @@ class Bench:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:
             records = self._confirmed(records, batch, meanwhile, known)
-            self._again.judged(batch.performed, batch.prepared.looks)
+            self._again.judged(batch.performed, [call.case for call in batch.prepared.looks])
         return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
 
     @property

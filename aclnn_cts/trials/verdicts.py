@@ -15,6 +15,7 @@ from aclnn_cts.core.verdict import VALUE_CHECK, Record, Result, Verdict, failed_
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.judging import Judge
+from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.dedup_key import rejected_twin
 from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.judgement.verdict import fingerprint
@@ -31,11 +32,9 @@ class Verdicts:
 
     specs: Specs
     judges: Judges
-    adapter: str
+    settings: BenchSettings
     explained: Callable[[Record], bool]
     """Of a failure: whether a waiver speaks for it."""
-    strict_limits: bool
-    """Whether observations are failures."""
     sparing: bool
     """Whether a sample of the explained failures is put to the tolerances, and not every one."""
     _evidence: Evidence = field(default_factory=Evidence)
@@ -87,7 +86,7 @@ class Verdicts:
         if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
             return Verdict(result=Result.ERROR, message="; ".join(item.outcome.message for item in attempt))
         verdict = with_executor(verdict, (item.outcome for item in attempt))
-        return strict(verdict) if self.strict_limits else verdict
+        return strict(verdict) if self.settings.strict_limits else verdict
 
     def record(
         self,
@@ -120,14 +119,12 @@ class Verdicts:
                 ),
                 clauses=spec.clauses_of(constraint) if constraint else (),
                 seconds=seconds,
-                where={"adapter": self.adapter},
+                where={"adapter": self.settings.adapter},
             )
         )
 
 
 def _dtype_class(spec: Spec, case: Case) -> str:
     """The dtype that findings are told apart by: that of the first output."""
-    for name in spec.outputs:
-        for tensor in tensors_in(case.arguments.get(name)):
-            return tensor.dtype
-    return ""
+    tensors = (tensor for name in spec.outputs for tensor in tensors_in(case.arguments.get(name)))
+    return next((tensor.dtype for tensor in tensors), "")

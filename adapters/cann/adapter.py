@@ -25,19 +25,16 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import products
+from aclnn_cts.speclang.schema import ProductModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Chip:
-    """What the table says of one SoC."""
+    """A SoC, and its product in the table."""
 
     soc: str
     product: str
-    title: str
-    title_zh: str
-    overflow_mode: str
-    """The mode of a device that nobody has set."""
-    core_count: int | None
+    entry: ProductModel
 
 
 def chip_of(soc: str) -> Chip:
@@ -46,12 +43,13 @@ def chip_of(soc: str) -> Chip:
     A name listed as exact decides; else the longest prefix does: `Ascend910B` by itself is of the first training
     generation, `Ascend910B3` an Atlas A2, and `Ascend910_93...` of neither.
     """
-    for name, product in products().items():
-        if soc in product.soc.exact:
-            return _chip(soc, name)
+    table = products()
+    exact = [name for name, product in table.items() if soc in product.soc.exact]
+    if exact:
+        return Chip(soc, exact[0], table[exact[0]])
     found = [
         (len(prefix), name)
-        for name, product in products().items()
+        for name, product in table.items()
         for prefix in product.soc.prefixes
         if soc.startswith(prefix)
     ]
@@ -60,20 +58,7 @@ def chip_of(soc: str) -> Chip:
             f"the device calls itself {shown(soc)}, which is of no series in specs/products.yaml; add its prefix there"
         )
     _, name = max(found)
-    return _chip(soc, name)
-
-
-def _chip(soc: str, name: str) -> Chip:
-    product = products()[name]
-    cores = product.cores.get(soc)
-    return Chip(
-        soc=soc,
-        product=name,
-        title=product.title.en,
-        title_zh=product.title.zh,
-        overflow_mode=product.overflow.default,
-        core_count=cores.ai if cores is not None else None,
-    )
+    return Chip(soc, name, table[name])
 
 
 SOC_VARIABLE = "ACLNN_LOOPBACK_SOC"
@@ -127,7 +112,8 @@ class CannAdapter:
         library = _loaded(self.library, runtime_is_optional=bool(target.product))
         runtime, meta = Functions(library, RUNTIME), Functions(library, META)
         if "aclCreateTensor" not in meta:
-            raise HarnessError(_without_meta(library))
+            names = ", ".join(library.handles)
+            raise HarnessError(f"none of {names} has aclCreateTensor; name libnnopbase.so too (cann:library=FILE,...)")
         device = open_device(runtime, number) if "aclInit" in runtime else None
         try:
             return self._session(library, Api(runtime, meta), device, target, specs, float(limit))
@@ -145,11 +131,20 @@ class CannAdapter:
         specs: Mapping[str, Spec],
         limit: float,
     ) -> CannSession:
-        chip = None if device is None else _checked_chip(chip_of(device.soc()), target, self.name)
+        chip = None if device is None else chip_of(device.soc())
+        if chip is not None and target.product not in ("", chip.product):
+            raise UsageError(
+                f"--product {target.product}: the device is {chip.soc}, which is {chip.product}; leave --product out, "
+                f"or run on another device"
+            )
         if device is None and not target.product:
+            reasons = [reason for file, reason in library.failures.items() if Path(file).name in RUNTIME_NAMES]
+            why = (
+                reasons[0] if reasons else f"no library has aclInit: {', '.join(sorted(set(library.symbols.values())))}"
+            )
             mend = "name libascendcl.so too (cann:library=FILE,FILE)" if self.library else _SET_ENV
             raise HarnessError(
-                f"--adapter {self.name}: no CANN runtime was found ({_why_none(library)}), so that nothing tells the "
+                f"--adapter {self.name}: no CANN runtime was found ({why}), so that nothing tells the "
                 f"product; state it with --phases one (--product P), or {mend}"
             )
         if device is not None and self.deterministic:
@@ -214,7 +209,13 @@ class LoopbackAdapter:
             from aclnn_cts.adapters.loopback_build import build  # noqa: PLC0415 - not where the library is given
 
             library = str(build().library)
-        soc = self.soc or os.environ.get(SOC_VARIABLE) or _loopback_soc(target.product or DEFAULT_PRODUCT)
+        product = target.product or DEFAULT_PRODUCT
+        soc = self.soc or os.environ.get(SOC_VARIABLE) or _LOOPBACK_SOCS.get(product)
+        if soc is None:
+            raise UsageError(
+                f"--product {product}: the software device stands in for {', '.join(_LOOPBACK_SOCS)} alone; choose one "
+                "of them, or an adapter that has the product"
+            )
         if soc not in [name for product in _LOOPBACK_SOCS for name in products()[product].soc.names]:
             raise UsageError(
                 f"--adapter loopback: soc={soc}: expected a full SoC name such as {', '.join(_LOOPBACK_SOCS.values())}"
@@ -231,30 +232,12 @@ class LoopbackAdapter:
             return cann.open(target, specs)
 
 
-def _loopback_soc(product: str) -> str:
-    if product not in _LOOPBACK_SOCS:
-        raise UsageError(
-            f"--product {product}: the software device stands in for {', '.join(_LOOPBACK_SOCS)} alone; choose one of "
-            "them, or an adapter that has the product"
-        )
-    return _LOOPBACK_SOCS[product]
-
-
 def _loaded(named: str, *, runtime_is_optional: bool) -> Library:
     if named:
         return load_library(given(named.split(",")))
     chosen = search(os.environ)
     optional = {*chosen.custom, *((chosen.runtime,) if runtime_is_optional else ())}
     return load_library(chosen.files, optional=frozenset(optional))
-
-
-def _checked_chip(chip: Chip, target: Target, name: str) -> Chip:
-    if target.product and target.product != chip.product:
-        raise UsageError(
-            f"--product {target.product}: the device is {chip.soc}, which is {chip.product}; leave --product out, or "
-            f"run on another device"
-        )
-    return chip
 
 
 def _target(chip: Chip | None, target: Target, facts: Mapping[str, str]) -> Target:
@@ -276,7 +259,8 @@ def _facts(
     if device is None or chip is None:
         facts |= {"soc": "unknown", "device": "none: first phases alone", "deterministic": "unknown"}
     else:
-        cores = device.core_count() or chip.core_count
+        known = chip.entry.cores.get(chip.soc)
+        cores = device.core_count() or (known.ai if known is not None else None)
         deterministic = device.deterministic()
         facts |= {
             "product": chip.product,
@@ -286,7 +270,7 @@ def _facts(
             "core_count": str(cores) if cores is not None else "unknown",
             "runtime_version": device.runtime_version(),
             "deterministic": "unknown" if deterministic is None else str(deterministic).lower(),
-            "overflow_mode": device.overflow_mode() or chip.overflow_mode,
+            "overflow_mode": device.overflow_mode() or chip.entry.overflow.default,
         }
     versions = dict.fromkeys(_VERSIONS, f"none: {SOFTWARE_DEVICE}")
     facts |= versions if software else installed_versions(os.environ)
@@ -318,7 +302,7 @@ def _description(chip: Chip | None, target: Target, *, software: bool) -> str:
         return f"the first phases of {what} without a runtime, as {target.product}"
     if software:
         return f"{SOFTWARE_DEVICE} (loopback) standing in for {chip.soc}, {chip.product}; no hardware"
-    return f"{chip.soc} ({chip.title})"
+    return f"{chip.soc} ({chip.entry.title.en})"
 
 
 def _chinese(chip: Chip | None, target: Target, facts: Mapping[str, str], *, software: bool) -> dict[str, str]:
@@ -333,7 +317,7 @@ def _chinese(chip: Chip | None, target: Target, facts: Mapping[str, str], *, sof
             "description": f"代替 {chip.soc}（{chip.product}）的软件设备（loopback），没有硬件",
         }
     else:
-        told = {"description": f"{chip.soc}（{chip.title_zh}）"}
+        told = {"description": f"{chip.soc}（{chip.entry.title.zh}）"}
     if facts["missing_functions"] == "none":
         told["missing_functions"] = "无"
     if software:
@@ -351,12 +335,3 @@ def _is_software(library: Library) -> bool:
     """
     files = {file for name, file in library.symbols.items() if name in RUNTIME} or set(library.symbols.values())
     return bool(files) and all(Path(file).name in _SOFTWARE_LIBRARIES for file in files)
-
-
-def _why_none(library: Library) -> str:
-    reasons = [reason for file, reason in library.failures.items() if Path(file).name in RUNTIME_NAMES]
-    return reasons[0] if reasons else f"no library has aclInit: {', '.join(sorted(set(library.symbols.values())))}"
-
-
-def _without_meta(library: Library) -> str:
-    return f"none of {', '.join(library.handles)} has aclCreateTensor; name libnnopbase.so too (cann:library=FILE,...)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -70,13 +71,12 @@ def ended_by(code: int) -> str:
     A device fault and an expired time limit are the call's; what the runtime says of its own use, its memory or its
     hardware is nobody's but the harness's and its surroundings'.
     """
-    if code in _TIME_LIMITS:
-        return Ended.TIME_LIMIT
-    if code in _INFRASTRUCTURE:
-        return Ended.DEVICE_LOST
-    if code in _DEVICE_FAULTS:
-        return Ended.DEVICE_FAULT
-    return Ended.NOT_RUN
+    kinds = (
+        (_TIME_LIMITS, Ended.TIME_LIMIT),
+        (_INFRASTRUCTURE, Ended.DEVICE_LOST),
+        (_DEVICE_FAULTS, Ended.DEVICE_FAULT),
+    )
+    return next((ended for codes, ended in kinds if code in codes), Ended.NOT_RUN)
 
 
 def error_name(code: int) -> str:
@@ -183,23 +183,18 @@ class Functions:
         return self._bound[name]
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
         try:
-            self[name]
+            return isinstance(name, str) and self[name] is not None
         except Missing:
             return False
-        return True
 
 
+@dataclass(frozen=True, slots=True)
 class OperatorFunctions:
     """The two functions of an operator."""
 
-    __slots__ = ("phase_one", "phase_two")
-
-    def __init__(self, phase_one: CFunction, phase_two: CFunction) -> None:
-        self.phase_one = phase_one
-        self.phase_two = phase_two
+    phase_one: CFunction
+    phase_two: CFunction
 
 
 def phase_one_prototype(spec: Spec) -> Prototype:

@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from aclnn_cts.adapters.cann.bindings import Functions
 from aclnn_cts.adapters.protocol import Inexpressible
@@ -26,6 +26,8 @@ from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Parameter, Spec
+
+_T = TypeVar("_T")
 
 _LOW, _HIGH = C_RANGES["int64_t"]
 _ARRAYS: Mapping[str, tuple[str, Any]] = MappingProxyType(
@@ -73,55 +75,47 @@ class Descriptors:
         if value is None and kind in POINTERS:
             return None
         if kind == "tensor":
-            return self._kept("aclDestroyTensor", self._tensor(name, value, addresses.get(name)))
+            return self._tensor(name, _of_class(Tensor, name, value, "tensor"), addresses.get(name))
         if kind == "scalar":
-            return self._scalar(name, value)
+            return self._scalar(name, _of_class(Scalar, name, value, "scalar"))
         if kind == "string":
-            return _text(name, value)
+            return _of_class(str, name, value, "text").encode()
         if kind == "tensor_list":
-            return self._list(name, value, addresses)
+            return self._list(name, _of_class(TensorList, name, value, "list of tensors"), addresses)
         if kind in _ARRAYS:
             return self._array(name, value, *_ARRAYS[kind])
         return _number(parameter, value)
 
-    def _kept(self, destroy: str, handle: int) -> int:
-        self._made.append((destroy, handle))
-        return handle
+    def _kept(self, what: str, handle: int | None, name: str, of: str) -> int:
+        """A handle that was made, to be destroyed in its turn; `of` is said of one that was not."""
+        if not handle:
+            raise Inexpressible(f"{name}: aclCreate{what} makes no {of}")
+        self._made.append((f"aclDestroy{what}", int(handle)))
+        return int(handle)
 
-    def _list(self, name: str, value: Argument, addresses: Mapping[str, int]) -> int:
+    def _list(self, name: str, value: TensorList, addresses: Mapping[str, int]) -> int:
         """A list, which owns its tensors: destroying it destroys them."""
-        if not isinstance(value, TensorList):
-            raise Inexpressible(f"{name}: {value!r} is no list of tensors")
         before = len(self._made)
         handles = []
         for place, tensor in enumerate(value.items):
             item = f"{name}[{place}]"
-            handles.append(self._kept("aclDestroyTensor", self._tensor(item, tensor, addresses.get(item))))
+            handles.append(self._tensor(item, tensor, addresses.get(item)))
         array = (ctypes.c_void_p * max(len(handles), 1))(*handles)
         made = self._meta["aclCreateTensorList"](array, len(handles))
-        if not made:
-            raise Inexpressible(f"{name}: aclCreateTensorList makes no list of {len(handles)} tensors")
-        del self._made[before:]
-        return self._kept("aclDestroyTensorList", int(made))
+        if made:
+            del self._made[before:]
+        return self._kept("TensorList", made, name, f"list of {len(handles)} tensors")
 
-    def _scalar(self, name: str, value: Argument) -> int:
-        if not isinstance(value, Scalar):
-            raise Inexpressible(f"{name}: {value!r} is no scalar")
+    def _scalar(self, name: str, value: Scalar) -> int:
         # The value is copied while the scalar is made.
         made = self._meta["aclCreateScalar"](ctypes.create_string_buffer(host_bytes(value)), DTYPES[value.dtype].value)
-        if not made:
-            raise Inexpressible(f"{name}: aclCreateScalar makes no scalar of the dtype {value.dtype}")
-        return self._kept("aclDestroyScalar", int(made))
+        return self._kept("Scalar", made, name, f"scalar of the dtype {value.dtype}")
 
-    def _tensor(self, name: str, value: Argument, address: int | None) -> int:
-        if not isinstance(value, Tensor):
-            raise Inexpressible(f"{name}: {value!r} is no tensor")
-        rank = len(value.shape)
-        shape = _dims(name, value.shape)
-        storage = storage_shape(value)
-        handle = self._meta["aclCreateTensor"](
+    def _tensor(self, name: str, value: Tensor, address: int | None) -> int:
+        shape, storage = _dims(name, value.shape), storage_shape(value)
+        made = self._meta["aclCreateTensor"](
             shape,
-            rank,
+            len(value.shape),
             DTYPES[value.dtype].value,
             _strides(name, value),
             _int64(name, value.offset),
@@ -130,19 +124,20 @@ class Descriptors:
             len(storage),
             address,
         )
-        if not handle:
-            raise Inexpressible(f"{name}: aclCreateTensor makes no tensor of shape {list(value.shape)}")
-        return int(handle)
+        return self._kept("Tensor", made, name, f"tensor of shape {list(value.shape)}")
 
     def _array(self, name: str, value: Argument, word: str, element: Any) -> int:  # noqa: ANN401 - a ctypes type
         items: Any = value.items if isinstance(value, (BoolArray, FloatArray)) else value
-        if not isinstance(items, tuple):
-            raise Inexpressible(f"{name}: {value!r} is no array for acl{word}Array")
+        items = _of_class(tuple, name, items, f"array for acl{word}Array")
         array = _dims(name, items) if word == "Int" else (element * max(len(items), 1))(*items)
-        handle = self._meta[f"aclCreate{word}Array"](array, len(items))
-        if not handle:
-            raise Inexpressible(f"{name}: aclCreate{word}Array makes no array of {len(items)} items")
-        return self._kept(f"aclDestroy{word}Array", int(handle))
+        made = self._meta[f"aclCreate{word}Array"](array, len(items))
+        return self._kept(f"{word}Array", made, name, f"array of {len(items)} items")
+
+
+def _of_class(kind: type[_T], name: str, value: object, what: str) -> _T:
+    if not isinstance(value, kind):
+        raise Inexpressible(f"{name}: {value!r} is no {what}")
+    return value
 
 
 def storage_shape(tensor: Tensor) -> tuple[int, ...]:
@@ -208,12 +203,6 @@ def _int64(name: str, value: int) -> int:
     if not _LOW <= value <= _HIGH:
         raise Inexpressible(f"{name}: {value} does not fit in int64_t")
     return value
-
-
-def _text(name: str, value: Argument) -> bytes:
-    if not isinstance(value, str):
-        raise Inexpressible(f"{name}: {value!r} is no text")
-    return value.encode()
 
 
 def _number(parameter: Parameter, value: Argument) -> object:

@@ -57,16 +57,14 @@ class Device:
 
     def core_count(self) -> int | None:
         """AI cores (the Cube cores where those are counted apart); None where the runtime does not tell."""
-        value = ctypes.c_int64()
-        for function, attributes in (
-            ("aclrtGetDeviceInfo", (_CUBE_CORES, _AI_CORES)),
-            ("aclGetDeviceCapability", (_OLD_AI_CORES,)),
+        for function, attribute in (
+            ("aclrtGetDeviceInfo", _CUBE_CORES),
+            ("aclrtGetDeviceInfo", _AI_CORES),
+            ("aclGetDeviceCapability", _OLD_AI_CORES),
         ):
-            if function in self.runtime:
-                for attribute in attributes:
-                    code = self.runtime[function](self.number, attribute, ctypes.byref(value))
-                    if code == SUCCESS and value.value > 0:
-                        return int(value.value)
+            code, value = self._told(function, self.number, attribute)
+            if code == SUCCESS and value > 0:
+                return value
         return None
 
     def runtime_version(self) -> str:
@@ -88,21 +86,25 @@ class Device:
 
     def deterministic(self) -> bool | None:
         """Whether the process computes deterministically (never set means no); None where the release cannot tell."""
-        if "aclrtGetSysParamOpt" not in self.runtime:
-            return None
-        value = ctypes.c_int64()
-        code = self.runtime["aclrtGetSysParamOpt"](_DETERMINISTIC, ctypes.byref(value))
-        if code not in (SUCCESS, NOT_SET):
-            return None
-        return code == SUCCESS and value.value != 0
+        code, value = self._told("aclrtGetSysParamOpt", _DETERMINISTIC)
+        return code == SUCCESS and value != 0 if code in (SUCCESS, NOT_SET) else None
 
     def overflow_mode(self) -> str | None:
         """`saturation` or `infnan`; None where the runtime does not tell."""
-        if "aclrtGetDeviceSatMode" not in self.runtime:
-            return None
-        value = ctypes.c_int32()
-        code = self.runtime["aclrtGetDeviceSatMode"](ctypes.byref(value))
-        return _OVERFLOW_MODES.get(value.value) if code == SUCCESS else None
+        code, value = self._told("aclrtGetDeviceSatMode", kind=ctypes.c_int32)
+        return _OVERFLOW_MODES.get(value) if code == SUCCESS else None
+
+    def _told(
+        self, function: str, *arguments: int, kind: type[ctypes.c_int32 | ctypes.c_int64] = ctypes.c_int64
+    ) -> tuple[int | None, int]:
+        """The code of a function that writes a number to the address after its arguments, and the number.
+
+        None where the release has no such function.
+        """
+        if function not in self.runtime:
+            return None, 0
+        value = kind()
+        return self.runtime[function](*arguments, ctypes.byref(value)), int(value.value)
 
 
 def open_device(runtime: Functions, number: int) -> Device:

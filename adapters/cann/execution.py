@@ -16,10 +16,10 @@ from aclnn_cts.adapters.cann.call_modes import whole_number
 from aclnn_cts.adapters.cann.descriptors import Descriptors
 from aclnn_cts.adapters.cann.device import recent_message
 from aclnn_cts.adapters.cann.memory import WORKSPACE, DeviceTensors, RuntimeFailure, Workspace
-from aclnn_cts.adapters.protocol import Buffers, Call, Inexpressible
+from aclnn_cts.adapters.protocol import Call, Inexpressible
 from aclnn_cts.core.observations import EXECUTOR_AFTER_ERROR, WRITTEN
 from aclnn_cts.core.outcome import ADDRESSES, EARLIER_FAULT, BufferState, Ended, Outcome
-from aclnn_cts.generate.buffers import CallBuffers, Layout, layout
+from aclnn_cts.generate.buffers import CallBuffers, layout
 from aclnn_cts.speclang.model import Spec
 
 _UNTOUCHED_SIZE = 0xA5A5_5A5A_A5A5_5A5A
@@ -70,7 +70,7 @@ class Execution:
     @property
     def goes_on(self) -> bool:
         """Whether phase one has succeeded and phase two is to follow."""
-        return self._status_one == SUCCESS and self._ended == Ended.RETURNED and self.wants_phase_two
+        return self.accepted and self._ended == Ended.RETURNED and self.wants_phase_two
 
     @property
     def wants_phase_two(self) -> bool:
@@ -97,7 +97,11 @@ class Execution:
         buffers = self.call.buffers
         addresses = {}
         if buffers is not None and self.wants_phase_two:
-            plan = _layout(self.call, buffers)
+            plan = (
+                buffers.layout
+                if isinstance(buffers, CallBuffers)
+                else layout(self.call.case, frozenset(buffers.outputs))
+            )
             self._tensors = DeviceTensors(self.api.runtime, buffers.memory, plan.places)
             addresses = self._tensors.addresses
             self.facts[ADDRESSES] = ",".join(f"{name}={start:#x}" for name, start in addresses.items())
@@ -120,7 +124,7 @@ class Execution:
             return
         if status != SUCCESS:
             self._message = self.api.message()
-            self.facts["workspaceSize after the error"] = _size_fact(size.value)
+            self.facts["workspaceSize after the error"] = "untouched" if size.value == _UNTOUCHED_SIZE else size.value
             self.facts[EXECUTOR_AFTER_ERROR] = _executor_fact(executor.value)
             return
         if "executor" not in null:
@@ -232,16 +236,6 @@ class Execution:
             self.facts[EARLIER_FAULT] = what
         said = self.api.message()
         self._message = f"{what}{': ' + said if said else ''}"
-
-
-def _layout(call: Call, buffers: Buffers) -> Layout:
-    if isinstance(buffers, CallBuffers):
-        return buffers.layout
-    return layout(call.case, frozenset(buffers.outputs))
-
-
-def _size_fact(value: int) -> str | int:
-    return "untouched" if value == _UNTOUCHED_SIZE else value
 
 
 def _executor_fact(value: int | None) -> str:

@@ -15,6 +15,7 @@ from aclnn_cts.generate.placement import GUARD, Place
 
 _TO_DEVICE = 1
 _TO_HOST = 2
+_SIDES = {_TO_DEVICE: "device", _TO_HOST: "host"}
 _HUGE_FIRST = 0
 _BAND = 0x5C
 _STALE = 0xD7
@@ -66,21 +67,22 @@ class DeviceTensors:
 
     def fill(self) -> None:
         """Make the device's memory what the host's is."""
-        base = _address(self._block)
-        copy = self._runtime["aclrtMemcpy"]
-        for name, start in self._regions.items():
-            place = self._places[name]
-            size = place.stop - place.start
-            checked(copy(start, size, base + place.start, size, _TO_DEVICE), "aclrtMemcpy to the device")
+        self._copy(_TO_DEVICE)
 
     def read_back(self) -> None:
         """Make the host's memory what the device's is, guards and inputs included."""
+        self._copy(_TO_HOST)
+
+    def _copy(self, direction: int) -> None:
         base = _address(self._block)
         copy = self._runtime["aclrtMemcpy"]
         for name, start in self._regions.items():
             place = self._places[name]
             size = place.stop - place.start
-            checked(copy(base + place.start, size, start, size, _TO_HOST), "aclrtMemcpy to the host")
+            target, source = base + place.start, start
+            if direction == _TO_DEVICE:
+                target, source = source, target
+            checked(copy(target, size, source, size, direction), f"aclrtMemcpy to the {_SIDES[direction]}")
 
     def release(self) -> None:
         """Free everything. May be called again."""

@@ -59,31 +59,24 @@ class Chosen:
 
 def folders(environment: Mapping[str, str], *, prefixes: Sequence[str] = _PREFIXES) -> tuple[Path, ...]:
     """The folders that may hold the runtime and the built-in operators, the first that has a library decides."""
-    found: dict[Path, None] = {}
-    for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH"):
-        if environment.get(name):
-            found[Path(environment[name]) / "lib64"] = None
+    names = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH")
+    found = [Path(environment[name]) for name in names if environment.get(name)]
     if environment.get("ASCEND_OPP_PATH"):
         packages = Path(environment["ASCEND_OPP_PATH"]).parent
         # The machine's own first: a package made for several carries them side by side.
-        for machine in sorted(("x86_64", "aarch64"), key=lambda name: name != platform.machine()):
-            found[packages / f"{machine}-linux" / "lib64"] = None
-    for prefix in prefixes:
-        found[Path(prefix) / "lib64"] = None
-    return tuple(found)
+        machines = sorted(("x86_64", "aarch64"), key=lambda name: name != platform.machine())
+        found += [packages / f"{machine}-linux" for machine in machines]
+    found += map(Path, prefixes)
+    return tuple(dict.fromkeys(folder / "lib64" for folder in found))
 
 
 def custom_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
     """The folders of custom operators: those named outright, then the vendors in the order of their own list."""
-    found: dict[Path, None] = {}
-    for place in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":"):
-        if place:
-            found[Path(place) / "op_api" / "lib"] = None
+    found = [Path(place) for place in environment.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if place]
     if environment.get("ASCEND_OPP_PATH"):
         vendors = Path(environment["ASCEND_OPP_PATH"]) / "vendors"
-        for vendor in _load_priority(vendors / "config.ini"):
-            found[vendors / vendor / "op_api" / "lib"] = None
-    return tuple(found)
+        found += [vendors / vendor for vendor in _load_priority(vendors / "config.ini")]
+    return tuple(dict.fromkeys(folder / "op_api" / "lib" for folder in found))
 
 
 def search(environment: Mapping[str, str], *, prefixes: Sequence[str] = _PREFIXES) -> Chosen:

@@ -49,11 +49,9 @@ class Streams:
     def wait(self, number: int, seconds: float) -> int:
         """Wait until a stream has done all; the runtime's code, which says so where the time ran out."""
         if "aclrtSynchronizeStreamWithTimeout" in self._runtime:
-            code: int = self._runtime["aclrtSynchronizeStreamWithTimeout"](self.handle(number), int(seconds * 1000))
-            return code
+            return int(self._runtime["aclrtSynchronizeStreamWithTimeout"](self.handle(number), int(seconds * 1000)))
         # An old release waits for ever; then the limit of whoever watches this process ends it.
-        waited: int = self._runtime["aclrtSynchronizeStream"](self.handle(number))
-        return waited
+        return int(self._runtime["aclrtSynchronizeStream"](self.handle(number)))
 
     def close(self) -> None:
         """Destroy all."""
@@ -78,11 +76,15 @@ class CannSession:
     device: Device | None = None
     time_limit: float = 45.0
     """Seconds that the device may take for a call."""
-    _streams: Streams | None = None
+    _streams: Streams = field(init=False)
     _operators: dict[str, OperatorFunctions | str] = field(default_factory=dict)
     _accepted: set[bytes] = field(default_factory=set)
     _lost: str = ""
     """Why nothing can be run any more."""
+
+    def __post_init__(self) -> None:
+        """Make no stream yet."""
+        self._streams = Streams(self.api.runtime)
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make a call, or the calls of one group together."""
@@ -90,7 +92,7 @@ class CannSession:
             return [Outcome(ended=Ended.NOT_RUN, message=self._lost)] * len(calls)
         for call in calls:
             self._check(call)
-        if self._wants_fresh_process(calls):
+        if any(call.call_mode.get("cache") == "cold" and cache_key(call.case) in self._accepted for call in calls):
             return [Outcome(ended=Ended.WANTS_FRESH)] * len(calls)
         if times_of(calls) > 1:
             return [self._many(calls[0], times_of(calls))]
@@ -106,8 +108,7 @@ class CannSession:
         """Give streams and device back; after a fault that is left to the system, which ends the process."""
         if self._lost or self.device is None:
             return
-        if self._streams is not None:
-            self._streams.close()
+        self._streams.close()
         self.device.close()
 
     def _check(self, call: Call) -> None:
@@ -176,7 +177,7 @@ class CannSession:
                 if turn:
                     self._wait((run,))
                     run.refill()
-                run.phase_two(self._own_streams().handle(run.stream_number), repeatable=repeat > 1)
+                run.phase_two(self._streams.handle(run.stream_number), repeatable=repeat > 1)
         self._wait(going)
 
     def _wait(self, runs: Sequence[Execution]) -> None:
@@ -184,7 +185,7 @@ class CannSession:
         for run in runs:
             number = run.stream_number
             if number not in codes:
-                codes[number] = self._own_streams().wait(number, self.time_limit)
+                codes[number] = self._streams.wait(number, self.time_limit)
             run.synchronised(codes[number])
         for code in codes.values():
             if code != SUCCESS:
@@ -193,42 +194,32 @@ class CannSession:
     def _drain(self, runs: Sequence[Execution]) -> None:
         """Wait for what is queued of calls that failed, so that nothing is freed under it."""
         for run in runs:
-            if run.is_queued and (code := self._own_streams().wait(run.stream_number, self.time_limit)) != SUCCESS:
+            if run.is_queued and (code := self._streams.wait(run.stream_number, self.time_limit)) != SUCCESS:
                 run.failed(RuntimeFailure(code, "aclrtSynchronizeStream"), outranks=True)
-
-    def _own_streams(self) -> Streams:
-        if self._streams is None:
-            self._streams = Streams(self.api.runtime)
-        return self._streams
 
     def _many(self, call: Call, times: int) -> Outcome:
         """Phase one that many times in a row, and how much the process grew over the second half of them."""
-        functions, spec = self._operator(call)
         middle = times // 2
         before = 0
-        first: Outcome | None = None
-        for number in range(times):
+        first = self._first_phase(call)
+        for number in range(1, times):
             if number == middle:
                 before = resident_bytes()
-            run = Execution(self.api, functions, spec, call)
-            try:
-                run.prepare()
-                run.phase_one()
-            finally:
-                run.release()
-            outcome = run.outcome()
-            if first is None:
-                first = outcome
-            elif outcome.phase_one != first.phase_one:
+            outcome = self._first_phase(call)
+            if outcome.phase_one != first.phase_one:
                 message = f"call {number} in a row returned {outcome.phase_one}, the first {first.phase_one}"
                 return msgspec.structs.replace(outcome, message=message, facts={"differs at": number})
-        if first is None:
-            raise ValueError(f"times is {times}; expected at least 2")
         facts = {GROWTH_FACT: resident_bytes() - before, TIMES_FACT: times - middle}
         return msgspec.structs.replace(first, facts={**first.facts, **facts})
 
-    def _wants_fresh_process(self, calls: Sequence[Call]) -> bool:
-        return any(call.call_mode.get("cache") == "cold" and cache_key(call.case) in self._accepted for call in calls)
+    def _first_phase(self, call: Call) -> Outcome:
+        run = Execution(self.api, *self._operator(call), call)
+        try:
+            run.prepare()
+            run.phase_one()
+        finally:
+            run.release()
+        return run.outcome()
 
     def _remembered(self, run: Execution) -> Outcome:
         """The outcome of a call, with the fact whether the library met it cold where it accepted it."""

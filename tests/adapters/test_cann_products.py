@@ -34,7 +34,7 @@ INFNAN = {"atlas-a2", "atlas-a3", "ascend-950"}
 def test_the_table(soc: str, product: str) -> None:
     chip = chip_of(soc)
     assert (chip.soc, chip.product) == (soc, product)
-    assert chip.overflow_mode == ("infnan" if product in INFNAN else "saturation")
+    assert chip.entry.overflow.default == ("infnan" if product in INFNAN else "saturation")
 
 
 def test_every_name_of_a_product_is_that_product_s() -> None:
@@ -49,7 +49,7 @@ def test_every_name_of_a_product_is_that_product_s() -> None:
     for name, product in products().items():
         for soc in product.soc.names:
             chip = chip_of(soc)
-            assert (chip.product, chip.core_count is None) == (name, False)
+            assert (chip.product, chip.soc in chip.entry.cores) == (name, True)
 
 
 @pytest.mark.parametrize("soc", ["", "Ascend", "Ascend910", "ascend910b3", "Ascend910C", "Tesla"])

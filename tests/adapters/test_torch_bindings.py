@@ -116,7 +116,8 @@ def test_storages_are_staged_for_other_devices(how: str, offset: int) -> None:
     out, staged = stage(buffers.outputs["out"].view, offset=offset, device=torch.device("cpu"))
     out.copy_(there)
     assert buffers.inspect()["out"].unwritten == 4
-    staged.host.copy_(staged.device)
+    host, there = staged
+    host.copy_(there)
     assert values_of(buffers) == {"out": [[1, 2], [3, 5]]}
     assert_nothing_else_touched(buffers)
 
@@ -139,47 +140,39 @@ def schemas() -> dict[str, list[set[str]]]:
 
 
 def test_torch_has_every_operator_with_these_arguments() -> None:
-    from aclnn_cts.adapters.torch_bindings import shipped  # noqa: PLC0415 - needs torch
-
     known = schemas()
-    for operator, binding in shipped().items():
+    for operator, binding in bindings.shipped("torch").items():
         for call in (value for value in bindings._values_of(binding) if isinstance(value, bindings.Call)):
             assert any(set(call.arguments) <= names for names in known.get(call.function, ())), (operator, call)
 
 
 def test_what_this_torch_has_no_kernel_for_is_not_offered(sessions: Mapping[str, Session]) -> None:
-    from aclnn_cts.adapters.torch_bindings import shipped  # noqa: PLC0415 - needs torch
-
     missing = {"aclnnBatchNormReduceBackward"}
     session = sessions["direct"]
-    assert session.capabilities.operators == frozenset(shipped()) - missing
+    assert session.capabilities.operators == frozenset(bindings.shipped("torch")) - missing
     assert set(session.environment["not_bound"].split(", ")) == missing
 
 
 def test_parameters_are_those_of_the_specs() -> None:
-    from aclnn_cts.adapters.torch_bindings import shipped  # noqa: PLC0415 - needs torch
-
-    specs, bindings = load_specs(), shipped()
-    assert specs.keys() - bindings.keys() == {"aclnnSwigluBackwardMxQuantWithDualAxis"}
-    for operator in specs.keys() & bindings.keys():
-        assert check_spec(bindings[operator], specs[operator]) == []
+    specs, bound = load_specs(), bindings.shipped("torch")
+    assert specs.keys() - bound.keys() == {"aclnnSwigluBackwardMxQuantWithDualAxis"}
+    for operator in specs.keys() & bound.keys():
+        assert check_spec(bound[operator], specs[operator]) == []
 
 
 @pytest.mark.slow
 def test_parameters_are_those_of_the_documents() -> None:
     """Outputs are told by their C type: a tensor that is not const."""
-    from aclnn_cts.adapters.torch_bindings import shipped  # noqa: PLC0415 - needs torch
-
     if not DOCUMENTS.is_dir():
         pytest.skip(f"{DOCUMENTS} is not here")
-    specs, bindings = load_specs(), dict(shipped())
+    specs, bound = load_specs(), dict(bindings.shipped("torch"))
     for path in sorted(DOCUMENTS.glob("*.md")):
         document = read_document(path)
-        binding = bindings.pop(document.operator, None)
+        binding = bound.pop(document.operator, None)
         if binding is not None and document.operator not in specs:
             names = [item.name for item in document.parameters]
             assert check_names(binding, parameters=names) == []
-    assert bindings == {}
+    assert bound == {}
 
 
 def call_of(tmp_path: Path, text: str) -> str:

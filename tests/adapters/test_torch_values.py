@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from aclnn_cts.adapters.bindings import shipped
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.core.case import Case, Data, Tensor
@@ -614,7 +615,7 @@ def test_others(session: Session) -> None:
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
     """The buffers of a list are `name[0]`, `name[1]`, ...; gradients of lists are lists."""
-    from aclnn_cts.adapters.torch_bindings import TorchBinding, shipped  # noqa: PLC0415 - needs torch
+    from aclnn_cts.adapters.torch_bindings import TorchBinding  # noqa: PLC0415 - needs torch
     from aclnn_cts.adapters.torch_tensors import Bound  # noqa: PLC0415 - needs torch
 
     x, g = draw(5, 2, 3), draw(5, 2, 4, seed=131)
@@ -641,11 +642,11 @@ def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
     outputs = ["dxOut", "dhPrevOut", "dcPrevOut", "dparamsOut"]
     case = Case("aclnnLstmBackward", attributes | dict.fromkeys(outputs, 0))
     bound = Bound(case=case, inputs=tensors, outputs={}, direct=True, staged={})
-    binding = TorchBinding(shipped()[case.operator], device=torch.device("cpu"))
+    binding = TorchBinding(shipped("torch")[case.operator], device=torch.device("cpu"))
     found, facts = binding.run(bound)
     flat = [found[output] for output in outputs[:-1]] + found["dparamsOut"]
     torch.testing.assert_close(flat, expected)
-    assert set(facts) == set(shipped()[case.operator].recomputed)
+    assert set(facts) == set(shipped("torch")[case.operator].recomputed)
 
 
 @pytest.mark.parametrize("has_bias", [False, True])
@@ -697,7 +698,7 @@ def _steps(x: Any, params: list[Any], start: Any, layers: int) -> dict[str, list
 @pytest.mark.parametrize("batch_first", [False, True])
 def test_a_gru_is_given_its_gates(batch_first: bool) -> None:
     """With the gates of the forward pass the gradients are those of torch.gru, whose rows are r, z and n."""
-    from aclnn_cts.adapters.torch_bindings import TorchBinding, shipped  # noqa: PLC0415 - needs torch
+    from aclnn_cts.adapters.torch_bindings import TorchBinding  # noqa: PLC0415 - needs torch
     from aclnn_cts.adapters.torch_tensors import Bound  # noqa: PLC0415 - needs torch
 
     def swapped(tensor: Any) -> Any:
@@ -723,7 +724,7 @@ def test_a_gru_is_given_its_gates(batch_first: bool) -> None:
     outputs = ("dxOut", "dhPrevOut", "dparamsOut")
     case = Case("aclnnGRUBackward", attributes | dict.fromkeys(outputs, 0))
     bound = Bound(case=case, inputs=tensors, outputs={}, direct=True, staged={})
-    found, facts = TorchBinding(shipped()[case.operator], device=torch.device("cpu")).run(bound)
+    found, facts = TorchBinding(shipped("torch")[case.operator], device=torch.device("cpu")).run(bound)
     expected = [dx, before, *map(swapped, rest)]
     got = [found["dxOut"], found["dhPrevOut"], *found["dparamsOut"]]
     torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)

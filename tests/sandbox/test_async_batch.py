@@ -46,7 +46,7 @@ def call(do: str = "double") -> Call:
 
 def test_calls_are_made_meanwhile(host: ProcessHost) -> None:
     pending = host.start([call("nap"), call(), call("refuse")])
-    assert host._under_way.batch is pending
+    assert pending._work is not None
     assert [outcome.ended for outcome in pending.outcomes()] == [Ended.RETURNED, Ended.RETURNED, Ended.RAISED]
     assert pending.outcomes() is pending.outcomes()
     pending.end()
@@ -99,10 +99,10 @@ def test_what_is_asked_meanwhile_waits(host: ProcessHost) -> None:
 def test_the_rest_of_a_batch_goes_on_before_anybody_waits_for_it(host: ProcessHost) -> None:
     pending = host.start([call(), call("exit"), call(), call("abort"), call()])
     deadline = time.monotonic() + 60
-    while host._under_way.batch is not None and time.monotonic() < deadline:
+    while pending._work is not None and time.monotonic() < deadline:
         pending.advance()
         time.sleep(0.01)
-    assert host._under_way.batch is None
+    assert pending._work is None
     ends = [outcome.ended for outcome in pending.outcomes()]
     assert ends == [Ended.RETURNED, Ended.EXIT, Ended.RETURNED, Ended.SIGNAL, Ended.RETURNED]
 
@@ -127,16 +127,16 @@ def test_a_batch_that_nobody_wants_any_more_is_broken_off(host: ProcessHost) -> 
 
 
 def test_a_host_closes_over_a_batch_that_is_under_way(host: ProcessHost) -> None:
-    host.start([call("hang")])
+    pending = host.start([call("hang")])
     host.close()
-    assert host._under_way.batch is None
+    assert pending._work is None
 
 
 def test_few_quick_calls_are_made_at_once(host: ProcessHost) -> None:
     host.run([call() for _ in range(200)])
     host._call_seconds = 0.001
     pending = host.start([call(), call()])
-    assert host._under_way.batch is None
+    assert pending._work is None
     assert len(pending.outcomes()) == 2
     pending.end()
 
@@ -180,6 +180,7 @@ def test_other_trials_may_run_between_the_batches_and_the_rest_may_be_left() -> 
             assert [record.verdict for record in again] == [judged.records[0].verdict]
             if found[-1] == trials[127]:
                 break
-        assert host._under_way.batch is None
+        assert host._batch is not None
+        assert host._batch._work is None
         assert not host._arena._held
         assert [len(judged.records) for judged in bench.run(trials)] == [64, 64, 22]

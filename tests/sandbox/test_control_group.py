@@ -25,7 +25,8 @@ def test_memory_beyond_the_limit_ends_the_process_that_takes_it() -> None:
         pytest.skip("this user may make no control group with a memory limit")
     try:
         with taking(TAKES) as process:
-            assert group.add(process.pid)
+            group.add(process.pid)
+            assert str(process.pid) in (group.folder / "cgroup.procs").read_text().split()
             process.communicate(b"x")
             assert process.returncode == -signal.SIGKILL
         assert group.has_killed
@@ -39,7 +40,8 @@ def test_what_a_group_still_holds_ends_with_it() -> None:
     if group is None:
         pytest.skip("this user may make no control group with a memory limit")
     with taking("import os, time\nos.fork(); os.setsid() if os.getpid() % 2 else None; time.sleep(60)") as process:
-        assert group.add(process.pid)
+        group.add(process.pid)
+        assert str(process.pid) in (group.folder / "cgroup.procs").read_text().split()
         assert process.stdin is not None
         process.stdin.write(b"x")
         process.stdin.flush()

@@ -141,13 +141,13 @@ class TimedHost(ProcessHost):
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """What has ended before this batch has nothing to do with it; the sentinels in its middle are part of it."""
-        self._under_way.finish()
+        self._finish()
         self._begin()
         return super().run(calls)
 
     def start(self, calls: Sequence[Call]) -> Pending:
         """As `run`."""
-        self._under_way.finish()
+        self._finish()
         self._begin()
         return super().start(calls)
 

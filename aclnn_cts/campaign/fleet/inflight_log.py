@@ -15,8 +15,9 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.sandbox.async_batch import Made, Pending
-from aclnn_cts.sandbox.host import SessionHost, group_of
+from aclnn_cts.sandbox.async_batch import Pending
+from aclnn_cts.sandbox.call_groups import groups
+from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.store.files import storage_failure
 
 _SIZE = 1 << 16
@@ -138,15 +139,15 @@ class NotingHost:
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make the calls, group by group."""
         outcomes: list[Outcome] = []
-        while len(outcomes) < len(calls):
-            together = group_of(calls, len(outcomes))
+        for group in groups(calls):
+            together = calls[group.start : group.stop]
             self._notes.call(together[0].case)
             outcomes += self._host.run(together)
         return outcomes
 
     def start(self, calls: Sequence[Call]) -> Pending:
         """Make the calls at once."""
-        return Made(self.run(calls))
+        return Pending(self.run(calls))
 
     def __enter__(self) -> NotingHost:  # noqa: PYI034 - typing has Self from Python 3.11 on
         return self
