@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.campaign.campaign_state import Memory
 from aclnn_cts.campaign.corpus.chunk import Chunk, chunk_trials
-from aclnn_cts.campaign.fleet.inflight_log import InFlight
+from aclnn_cts.campaign.fleet.inflight_log import Position
 from aclnn_cts.core.case_json import case_id
 
 TRIES = 2
@@ -61,7 +61,7 @@ class ChunkQueue:
         """Ids of trials of a chunk that are not to be made."""
         return tuple(self._avoid.get(chunk.index, ()))
 
-    def worker_lost(self, chunk: Chunk, flight: InFlight | None, reason: str) -> str:
+    def worker_lost(self, chunk: Chunk, flight: Position | None, reason: str) -> str:
         """Try a chunk again whose worker was lost, without the call under way if it costs every worker.
 
         Gives why the chunk is given up instead; empty where it is not.

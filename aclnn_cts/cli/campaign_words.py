@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aclnn_cts.campaign.corpus.check_coverage import Share
-from aclnn_cts.campaign.fleet.dispatch import Slot
+from aclnn_cts.campaign.fleet.slots import Slot
 from aclnn_cts.campaign.session import Ended
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import count, span

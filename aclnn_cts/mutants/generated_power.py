@@ -39,9 +39,6 @@ from aclnn_cts.store.provenance import MadeBy
 from aclnn_cts.trials.calls import calls_of
 from aclnn_cts.trials.trial_runner import Bench, Judged
 
-__all__ = ["FORMAT", "MUTANTS_FILE", "DecoyResult", "GeneratedMatrix", "MutantResult", "OperatorTask", "Wanted"]
-__all__ += ["measure_operator", "measurements", "population", "read_generated"]
-
 FORMAT = "aclnn-cts/generated-mutants/1"
 MUTANTS_FILE = begins(rb'\{\n  "format": "aclnn-cts/generated-mutants/')
 """Files of `GeneratedMatrix.to_json`."""

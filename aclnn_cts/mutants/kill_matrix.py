@@ -16,9 +16,6 @@ from aclnn_cts.mutants.published import document_of, read_document
 from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.provenance import MadeBy
 
-__all__ = ["FORMAT", "MATRIX_FILE", "Accusation", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
-__all__ += ["build_matrix", "figures", "read_matrix", "shipped_matrix"]
-
 FORMAT = "aclnn-cts/kill-matrix/1"
 
 MATRIX_FILE = begins(rb'\{\n  "format": "aclnn-cts/kill-matrix/')

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from aclnn_cts.campaign.corpus.check_coverage import Share
-from aclnn_cts.campaign.fleet.dispatch import Health, Slot
+from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.campaign.session import Ended
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
 from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen

@@ -64,9 +64,8 @@ class CampaignWorker:
             tally.add(item, record)
         if self.notes is not None:
             self.notes.idle()
-        parents = tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good)
         return tally.result(
-            parents,
+            tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good),
             seconds=time.monotonic() - began,
             broken_off=len(run) - handout.handed,
             waivers=self.waivers.evidence,
