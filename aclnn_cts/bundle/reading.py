@@ -8,7 +8,6 @@ covered by a sum, and a changed one is found and named by the entry or structure
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import zlib
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from aclnn_cts.bundle.archive import (
     end_records,
     local_header,
     read_chunks,
+    sums_of,
 )
 from aclnn_cts.bundle.statement import (
     MANIFEST_LIMIT,
@@ -208,20 +208,13 @@ def _entry(file: BinaryIO, reading: Reading, subject: Subject, taker: Taker) -> 
     if wanted and size > limit_of(name):
         reading.add(name, f"has {size} bytes; expected at most {limit_of(name)} of an entry of its kind")
         wanted = False
-    digest = hashlib.sha256()
-    crc, read = 0, 0
-    kept = b""
-    if wanted:
-        # At once and not in pieces, which would be held twice.
-        kept = file.read(size)
-    for piece in [kept] if wanted else read_chunks(file, size):
-        digest.update(piece)
-        crc = zlib.crc32(piece, crc)
-        read += len(piece)
+    # What is wanted at once and not in pieces, which would be held twice.
+    kept = file.read(size) if wanted else b""
+    read, crc, sha256 = sums_of([kept] if wanted else read_chunks(file, size))
     if read < size:
         reading.add(name, "the file ends within it")
         raise _Broken
-    good = digest.hexdigest() == subject.digest.sha256
+    good = sha256 == subject.digest.sha256
     if not good:
         reading.add(name, "its contents have been changed: their SHA-256 is not that of the manifest")
     elif wanted:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.bundle.reading import Problem
-from aclnn_cts.bundle.recompute import Recomputer, recorded_outputs
+from aclnn_cts.bundle.recompute import difference, recorded_outputs
 from aclnn_cts.bundle.record_json import RECORD_FORMAT, record_from_json
 from aclnn_cts.bundle.statement import BLOBS, LOOKED_INTO, Statement
 from aclnn_cts.checks.registry import check
@@ -28,6 +28,7 @@ from aclnn_cts.core.outside import MESSAGE_LIMIT
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import check_size, strict_json
 from aclnn_cts.core.verdict import Result, Verdict
+from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.measuring import chosen_tolerances
 from aclnn_cts.findings.dedup_key import MERGED_KINDS
 from aclnn_cts.findings.fingerprint import fingerprinted
@@ -71,7 +72,7 @@ class Sample:
 
 
 def judged_again(
-    path: Path, sample: Sample, recomputer: Recomputer, statement: Statement, offsets: Mapping[str, int]
+    path: Path, sample: Sample, statement: Statement, offsets: Mapping[str, int], *, specs: Specs, judges: Judges
 ) -> Iterator[Problem | None]:
     """For each sampled case of a bundle what is wrong with its verdict, or None."""
     sizes = {subject.name: subject.annotations.size for subject in statement.subject}
@@ -85,10 +86,10 @@ def judged_again(
 
         for where, document in sample.chosen:
             try:
-                difference = recomputer.difference(record_from_json(document, where=where), blob)
+                wrong = difference(record_from_json(document, where=where), blob, specs=specs, judges=judges)
             except (HarnessError, UsageError, KeyError, ValueError, ArithmeticError) as error:
-                difference = f"cannot be judged again: {error!s:.300}"
-            yield Problem(where, difference) if difference else None
+                wrong = f"cannot be judged again: {error!s:.300}"
+            yield Problem(where, wrong) if wrong else None
 
 
 REPORT = "report.html"

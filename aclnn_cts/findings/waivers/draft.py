@@ -60,13 +60,14 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
             f"{finding}: no finding; expected one of the trial files in the folder `failures` of a run directory"
         )
     run = RunDirectory(finding.parent.parent)
-    known = {failure_name(entry.key): entry for entry in _findings(run)}
-    if finding.name not in known:
-        raise UsageError(
-            f"{finding}: the run has no such finding; `failures` in {run.path} holds them{nearest(finding.name, known)}"
-        )
-    entry = known[finding.name]
     with run.results() as results:
+        known = {failure_name(entry.key): entry for entry in results.findings()}
+        if finding.name not in known:
+            raise UsageError(
+                f"{finding}: the run has no such finding; `failures` in {run.path} holds them"
+                f"{nearest(finding.name, known)}"
+            )
+        entry = known[finding.name]
         query = Query(fingerprint=entry.key)
         records = list(results.records(query, worst_first=True, limit=_MESSAGES))
         shared = condition_in_run(results, [entry.key])
@@ -94,11 +95,6 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
         case_name=name,
         waived_by=tuple(dict.fromkeys(record.waiver for record in records if record.waiver)),
     )
-
-
-def _findings(run: RunDirectory) -> list[Finding]:
-    with run.results() as results:
-        return list(results.findings())
 
 
 def _lines(
