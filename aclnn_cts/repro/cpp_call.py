@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,22 +77,18 @@ def string(text: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Handle:
-    """What the functions that make and destroy an argument are called after, and the C type of its items."""
-
-    name: str
-    element: str = ""
-
-
 _HANDLES = {
-    "scalar": _Handle("Scalar"),
-    "int_array": _Handle("IntArray", "int64_t"),
-    "bool_array": _Handle("BoolArray", "bool"),
-    "float_array": _Handle("FloatArray", "float"),
-    "tensor_list": _Handle("TensorList"),
+    "scalar": "Scalar",
+    "int_array": "IntArray",
+    "bool_array": "BoolArray",
+    "float_array": "FloatArray",
+    "tensor_list": "TensorList",
 }
-"""By kind of argument; a list of tensors owns them, and destroys them with itself."""
+"""By kind of argument, what the functions that make and destroy it are called after.
+
+A list of tensors owns them, and destroys them with itself."""
+_ITEMS = {"int_array": "int64_t", "bool_array": "bool", "float_array": "float"}
+"""The C type of an array's items."""
 
 
 def _identifier(name: str) -> str:
@@ -105,9 +100,12 @@ def data(facts: Reproduction) -> Iterator[str]:
     """Descriptors, contents, what conforms, and what the steps hand on to one another."""
     for name, tensor in facts.tensors.items():
         own = _identifier(name)
-        yield f"const std::vector<int64_t> {own}_shape = {braces(tensor.tensor.shape)};"
-        yield f"const std::vector<int64_t> {own}_strides = {braces(tensor.strides)};"
-        yield f"const std::vector<int64_t> {own}_storage_shape = {braces(tensor.storage_shape)};"
+        for what, values in (
+            ("shape", tensor.tensor.shape),
+            ("strides", tensor.strides),
+            ("storage_shape", tensor.storage_shape),
+        ):
+            yield f"const std::vector<int64_t> {own}_{what} = {braces(values)};"
         if tensor.storage is not None:
             c_type, words = elements(tensor.storage, tensor.tensor.dtype)
             yield f"const std::vector<{c_type}> {own}_data = {{{wrapped(words)}}};"
@@ -116,16 +114,20 @@ def data(facts: Reproduction) -> Iterator[str]:
             yield f"const std::vector<Range> {own}_expected = {{{wrapped(words, each=2)}}};"
         if facts.phases == 2:
             yield f"Memory {own}_memory;"
-        yield f"aclTensor *{own} = nullptr;"
-        yield ""
+        yield from (f"aclTensor *{own} = nullptr;", "")
     yield from _handles(facts)
     if facts.phases == 2:
         yield "Memory workspace;"
-    yield "uint64_t workspaceSize = 0;"
-    yield "aclOpExecutor *executor = nullptr;"
-    yield "aclnnStatus phaseOne = 0;"
-    yield "aclnnStatus status = 0;"
-    yield ""
+    yield from _BETWEEN_STEPS
+
+
+_BETWEEN_STEPS = (
+    "uint64_t workspaceSize = 0;",
+    "aclOpExecutor *executor = nullptr;",
+    "aclnnStatus phaseOne = 0;",
+    "aclnnStatus status = 0;",
+    "",
+)
 
 
 def _handles(facts: Reproduction) -> Iterator[str]:
@@ -134,14 +136,14 @@ def _handles(facts: Reproduction) -> Iterator[str]:
         value = facts.arguments[item.name]
         if value is None or item.kind not in _HANDLES:
             continue
-        own, made = _identifier(item.name), _HANDLES[item.kind]
+        own = _identifier(item.name)
         if isinstance(value, Scalar):
             yield f"uint8_t {own}_value[] = {{{', '.join(map(str, host_bytes(value)))}}};"
         elif isinstance(value, TensorList):
             yield f"std::vector<const aclTensor *> {own}_items;"
         elif isinstance(value, (BoolArray, FloatArray, tuple)):
-            yield f"const {made.element} {own}_items[] = {_array(value)};"
-        yield f"acl{made.name} *{own} = nullptr;"
+            yield f"const {_ITEMS[item.kind]} {own}_items[] = {_array(value)};"
+        yield f"acl{_HANDLES[item.kind]} *{own} = nullptr;"
 
 
 def _array(value: BoolArray | FloatArray | tuple[int, ...]) -> str:
@@ -175,11 +177,7 @@ def functions(facts: Reproduction, verbs: set[str]) -> Iterator[str]:
         ("release", "int Release()", _release(facts)),
     ):
         if verb in verbs or (many and verb in ("prepare", "phase_one", "judge", "release")):
-            yield f"{head} {{"
-            yield from (f"  {line}" for line in body)
-            yield "  return 0;"
-            yield "}"
-            yield ""
+            yield from (f"{head} {{", *(f"  {line}" for line in body), "  return 0;", "}", "")
 
 
 _WORKSPACE = (
@@ -205,14 +203,16 @@ def _prepare(facts: Reproduction) -> Iterator[str]:
             data = f"{own}_data.data()" if tensor.storage is not None else "nullptr"
             yield f"if ({own}_memory.Allocate({data}, {tensor.nbytes}, kGuard) != 0) return 2;"
             address = f"{own}_memory.Address()"
-        yield f"{own} = aclCreateTensor("
-        yield (
-            f"    {own}_shape.data(), {own}_shape.size(), static_cast<aclDataType>({tensor.dtype}), "
-            f"{own}_strides.data(), {tensor.tensor.offset},"
-        )
-        yield (
-            f"    static_cast<aclFormat>({tensor.format}), {own}_storage_shape.data(), {own}_storage_shape.size(), "
-            f"{address});"
+        yield from (
+            f"{own} = aclCreateTensor(",
+            (
+                f"    {own}_shape.data(), {own}_shape.size(), static_cast<aclDataType>({tensor.dtype}), "
+                f"{own}_strides.data(), {tensor.tensor.offset},"
+            ),
+            (
+                f"    static_cast<aclFormat>({tensor.format}), {own}_storage_shape.data(), {own}_storage_shape.size(), "
+                f"{address});"
+            ),
         )
     for item in facts.parameters:
         value = facts.arguments[item.name]
@@ -224,7 +224,7 @@ def _prepare(facts: Reproduction) -> Iterator[str]:
             yield f"{own}_items = {{{tensors}}};"
             yield f"{own} = aclCreateTensorList({own}_items.data(), {len(value)});"
         elif isinstance(value, (BoolArray, FloatArray, tuple)):
-            yield f"{own} = aclCreate{_HANDLES[item.kind].name}({own}_items, {len(value)});"
+            yield f"{own} = aclCreate{_HANDLES[item.kind]}({own}_items, {len(value)});"
 
 
 def _argument(item: Parameter, value: Argument) -> str:
@@ -244,26 +244,42 @@ def _argument(item: Parameter, value: Argument) -> str:
     return f"static_cast<{item.type.strip()}>({value}{suffix})"
 
 
-def _phase_one(facts: Reproduction) -> Iterator[str]:
+def _phase_one(facts: Reproduction) -> list[str]:
     arguments = [_argument(item, facts.arguments[item.name]) for item in facts.parameters]
     null = facts.case.call.null
     arguments += ["nullptr" if pointer in null else f"&{pointer}" for pointer in ("workspaceSize", "executor")]
-    yield "workspaceSize = 0;"
-    yield "executor = nullptr;"
-    yield f"phaseOne = status = {facts.operator}GetWorkspaceSize({', '.join(arguments)});"
-    yield 'if (who) std::printf("%sphase one returned %d\\n", who, static_cast<int>(status));'
-    if "executor" not in null:
-        yield "if (status == 0 && executor == nullptr) {"
-        yield '  std::printf("%sphase one returned success and made no executor\\nFAULT\\n", who ? who : "");'
-        yield "  return 1;"
-        yield "}"
+    return [
+        "workspaceSize = 0;",
+        "executor = nullptr;",
+        f"phaseOne = status = {facts.operator}GetWorkspaceSize({', '.join(arguments)});",
+        'if (who) std::printf("%sphase one returned %d\\n", who, static_cast<int>(status));',
+        *(() if "executor" in null else _WITHOUT_EXECUTOR),
+    ]
 
 
-def _phase_two(facts: Reproduction) -> Iterator[str]:
+_WITHOUT_EXECUTOR = (
+    "if (status == 0 && executor == nullptr) {",
+    '  std::printf("%sphase one returned success and made no executor\\nFAULT\\n", who ? who : "");',
+    "  return 1;",
+    "}",
+)
+
+
+def _phase_two(facts: Reproduction) -> tuple[str, ...]:
     address = "nullptr" if "workspace" in facts.case.call.null else "workspace.Address()"
-    yield "if (phaseOne != 0) return 0;"
-    yield f"status = {facts.operator}({address}, workspace.bytes, executor, stream);"
-    yield 'if (who) std::printf("%sphase two returned %d\\n", who, static_cast<int>(status));'
+    return (
+        "if (phaseOne != 0) return 0;",
+        f"status = {facts.operator}({address}, workspace.bytes, executor, stream);",
+        'if (who) std::printf("%sphase two returned %d\\n", who, static_cast<int>(status));',
+    )
+
+
+_REFUSED_LATE = (
+    "if (phaseOne == 0 && status != 0) {",
+    '  std::printf("%sphase two refused what phase one accepted, which checks the arguments\\n", who);',
+    "  conforms = false;",
+    "}",
+)
 
 
 def _judge(facts: Reproduction) -> Iterator[str]:
@@ -273,18 +289,16 @@ def _judge(facts: Reproduction) -> Iterator[str]:
     names = ", ".join([name for name, _ in facts.statuses] + (["any error"] if facts.any_error else []))
     yield f"bool conforms = {allowed};"
     yield f'if (!conforms) std::printf("%sstatus %d, expected {names}\\n", who, static_cast<int>(status));'
-    if facts.refused_in_phase_one and facts.phases == 2:
-        yield "if (phaseOne == 0 && status != 0) {"
-        yield '  std::printf("%sphase two refused what phase one accepted, which checks the arguments\\n", who);'
-        yield "  conforms = false;"
-        yield "}"
     if facts.phases == 2:
-        yield "int result = 0;"
-        for tensor in facts.tensors.values():
-            yield f"result |= {_comparison(facts, tensor)};"
-        yield "result |= workspace.LookAround(who);"
-        yield "if (result & 2) return 2;"
-        yield "conforms = conforms && result == 0;"
+        if facts.refused_in_phase_one:
+            yield from _REFUSED_LATE
+        yield from (
+            "int result = 0;",
+            *(f"result |= {_comparison(facts, tensor)};" for tensor in facts.tensors.values()),
+            "result |= workspace.LookAround(who);",
+            "if (result & 2) return 2;",
+            "conforms = conforms && result == 0;",
+        )
     yield 'std::printf("%s%s\\n", who, conforms ? "conforms" : "does not conform");'
     yield "fault = fault || !conforms;"
 
@@ -312,7 +326,7 @@ def _release(facts: Reproduction) -> Iterator[str]:
             yield f"aclDestroyTensor({_identifier(name)});"
     for item in facts.parameters:
         if item.kind in _HANDLES and facts.arguments[item.name] is not None:
-            yield f"aclDestroy{_HANDLES[item.kind].name}({_identifier(item.name)});"
+            yield f"aclDestroy{_HANDLES[item.kind]}({_identifier(item.name)});"
     yield from _each_memory(facts, "if ({own}_memory.Free() != 0) return 2;")
     if facts.phases == 2:
         yield "if (workspace.Free() != 0) return 2;"

@@ -36,16 +36,13 @@ def torch_program(program: Program) -> str:
 
 def _function_program(program: Program, *, tensors: str, library: str, code: str) -> str:
     first = program.calls[0]
-    slots = {slot: place for place, slot in enumerate(program.kept)}
     # Calls that are made first are neither judged nor compared, and are made all the same.
     order = [step.call for step in program.steps if step.verb in ("judge", "refused")]
     document = {
         "calls": [_call(facts) for facts in program.calls],
         "order": order or list(range(len(program.calls))),
         "outputs": list(program.outputs),
-        "kept": len(slots),
-        "relations": [_relation(relation, slots) for relation in program.relations],
-        "beyond": program.beyond,
+        **_related(program),
     }
     fields = {
         "@LIBRARY@": library,
@@ -101,7 +98,6 @@ def _filled(text: str, fields: dict[str, str], program: Program, document: dict[
 
 def python_program(program: Program) -> str:
     """The text of a script that calls a library through ctypes."""
-    slots = {slot: place for place, slot in enumerate(program.kept)}
     document = {
         "calls": [_call(facts) for facts in program.calls],
         "steps": _steps(program.steps),
@@ -109,9 +105,7 @@ def python_program(program: Program) -> str:
         "runtime": program.needs_runtime,
         "streams": program.streams,
         "growth": ALLOWED_GROWTH,
-        "kept": len(slots),
-        "relations": [_relation(relation, slots) for relation in program.relations],
-        "beyond": program.beyond,
+        **_related(program),
     }
     return _filled(_script("opening", "related", "library_program"), {}, program, document)
 
@@ -153,6 +147,13 @@ def _written(value: Any, indent: str = "") -> str:  # noqa: ANN401 - a JSON valu
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     joined = ",\n".join(inner + entry for entry in entries)
     return f"{opening}\n{joined}\n{indent}{closing}"
+
+
+def _related(program: Program) -> dict[str, Any]:
+    """What the outputs of the calls have to do with one another."""
+    slots = {slot: place for place, slot in enumerate(program.kept)}
+    relations = [_relation(relation, slots) for relation in program.relations]
+    return {"kept": len(slots), "relations": relations, "beyond": program.beyond}
 
 
 def _relation(relation: Relation, slots: dict[Slot, int]) -> dict[str, Any]:
