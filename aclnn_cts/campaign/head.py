@@ -143,23 +143,19 @@ class Head:
         slot = self.dispatcher.slots[event.slot]
         if isinstance(event, Done | Lost):
             self._turns.end(event.slot)
-        if isinstance(event, Done):
-            self._done(event, slot)
-        elif isinstance(event, Lost):
-            self._lost(event, slot)
-        elif isinstance(event, Away):
-            self._notice(f"{slot.title} cannot be opened, and is tried again: {event.reason}")
-        elif isinstance(event, Back):
-            self._notice(f"{slot.title} is open again, after {event.seconds:.0f} s")
-
-    def _done(self, event: Done, slot: Slot) -> None:
-        answer = event.answer
-        if isinstance(answer, ChunkResult):
-            self._take(self._chunks.pop(event.slot), answer, slot)
-        elif isinstance(answer, Examined):
-            self._inquiries.answered(self._examining.pop(event.slot), answer, slot.device)
-        elif isinstance(answer, Failed):
-            self._failed(event.slot, answer.message)
+        match event:
+            case Done(number, ChunkResult() as result):
+                self._take(self._chunks.pop(number), result, slot)
+            case Done(number, Examined() as answer):
+                self._inquiries.answered(self._examining.pop(number), answer, slot.device)
+            case Done(number, Failed() as answer):
+                self._failed(number, answer.message)
+            case Lost():
+                self._lost(event, slot)
+            case Away():
+                self._notice(f"{slot.title} cannot be opened, and is tried again: {event.reason}")
+            case Back():
+                self._notice(f"{slot.title} is open again, after {event.seconds:.0f} s")
 
     def _take(self, chunk: Chunk, result: ChunkResult, slot: Slot) -> None:
         new = self.memory.finished(chunk, result, slot=slot.name, device=slot.device, seconds=self.seconds)
@@ -183,17 +179,20 @@ class Head:
             self._notice(f"{slot.title} was lost: {event.reason}")
         if event.slot in self._examining:
             self._inquiries.lost(self._examining.pop(event.slot), event.reason, begun=event.begun)
-        elif (chunk := self._chunks.pop(event.slot, None)) is not None:
-            if isinstance(event.answer, ChunkResult) and chunk.index in self._cut_short:
+            return
+        chunk = self._chunks.pop(event.slot, None)
+        if chunk is None:
+            return
+        if isinstance(event.answer, ChunkResult):
+            if chunk.index in self._cut_short:
                 # One of its own calls may be what the device does not survive.
                 self._take(chunk, event.answer, slot)
                 return
-            if isinstance(event.answer, ChunkResult):
-                self._cut_short.add(chunk.index)
-                met = event.answer.failed
-                told = f"; failures that it had met ({met}) count if they come again" if met else ""
-                self._notice(f"chunk {chunk.index} is tried again{told}")
-            self._give_up(chunk, self._queue.worker_lost(chunk, event.flight, event.reason))
+            self._cut_short.add(chunk.index)
+            met = event.answer.failed
+            told = f"; failures that it had met ({met}) count if they come again" if met else ""
+            self._notice(f"chunk {chunk.index} is tried again{told}")
+        self._give_up(chunk, self._queue.worker_lost(chunk, event.flight, event.reason))
 
     def _failed(self, number: int, message: str) -> None:
         """A job that ended in an exception of ours."""
@@ -227,14 +226,11 @@ class Head:
             for watcher in self.watchers:
                 watcher(status)
 
-    def _tasks(self) -> dict[int, int]:
-        """By slot, the chunk that it has."""
-        return {slot: chunk.index for slot, chunk in self._chunks.items()} | dict.fromkeys(self._examining, EXAMINES)
-
     def status(self) -> Status:
         """This moment."""
         memory = self.memory
         seconds = self.seconds
+        tasks = {slot: chunk.index for slot, chunk in self._chunks.items()} | dict.fromkeys(self._examining, EXAMINES)
         return Status(
             seconds=memory.before + seconds,
             limit_seconds=None if self.stop.seconds is None else memory.before + self.stop.seconds,
@@ -245,7 +241,7 @@ class Head:
             summary=memory.writer.summary,
             findings=tuple(memory.findings.values()),
             slots=tuple(self.dispatcher.slots),
-            under_way=self._progress.under_way(self.dispatcher.positions, self._tasks(), seconds),
+            under_way=self._progress.under_way(self.dispatcher.positions, tasks, seconds),
             operators=tuple(self._progress.of(name) for name in memory.coverage),
             disk_bytes=self._stopping.disk_bytes(),
             disk_limit=self.stop.disk_bytes,

@@ -20,11 +20,9 @@ from aclnn_cts.store.manifest import is_software, ran_on, ran_on_zh
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query, ResultReader
-from aclnn_cts.triage.compare_lines import EXAMPLES, LOOKED, End, Gathered, ends, pairs, record_of
+from aclnn_cts.triage.compare_lines import End, Gathered, ends, pairs, record_of
 from aclnn_cts.triage.comparison import Comparison, EndChange, FindingState, RunSide, ShareChange, WorstShare
 from aclnn_cts.triage.differences import manifest_differences
-
-__all__ = ["EXAMPLES", "LOOKED", "compare_runs", "comparison_to_json"]
 
 _STATES = (FindingState.NEW, FindingState.STILL, FindingState.FIXED, FindingState.GONE)
 

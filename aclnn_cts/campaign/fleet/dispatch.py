@@ -168,12 +168,13 @@ class LocalDispatcher:
             end = self._end_of(worker)
             opening = f"a worker's process ended while opening --adapter {worker.options.settings.adapter}: {end}"
             return self._ended(number, end if worker.opened else opening)
-        if isinstance(answer, Opened):
-            return self._open(number, isolated=answer.isolated)
-        if isinstance(answer, Failed) and not worker.opened:
-            return self._ended(number, answer.message, usage=answer.usage)
-        if isinstance(answer, Gone):
-            return self._ended(number, answer.reason, answer=answer.answer)
+        match answer:
+            case Opened():
+                return self._open(number, isolated=answer.isolated)
+            case Failed() if not worker.opened:
+                return self._ended(number, answer.message, usage=answer.usage)
+            case Gone():
+                return self._ended(number, answer.reason, answer=answer.answer)
         worker.busy = False
         self._slots[number].health = Health.READY
         return [Done(number, answer)]

@@ -16,7 +16,6 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.dedup_key import gravity, is_milder, same_finding, shown_by, with_root_cause
 from aclnn_cts.findings.finding import Confirmed
 from aclnn_cts.findings.waivers.matching import Waivers
-from aclnn_cts.speclang.load import Specs
 from aclnn_cts.triage.shrink import EXECUTIONS, shrink
 from aclnn_cts.trials.trial_runner import Bench
 
@@ -31,7 +30,6 @@ EXECUTIONS_AFTER = 20
 class Examiner:
     """Does one examination on an open implementation."""
 
-    specs: Specs
     bench: Bench
     waivers: Waivers
     _until: float = math.inf
@@ -50,7 +48,7 @@ class Examiner:
             self._until = math.inf
         if not kind or found.trial is None or not job.shrink:
             return found
-        sampler = self.bench.sampler(self.specs[found.trial.case.operator])
+        sampler = self.bench.sampler(self.bench.specs[found.trial.case.operator])
         after = bool(found.trial.after)
         small = shrink(
             found.trial,
@@ -78,7 +76,7 @@ class Examiner:
 
         With the kind of fault of the trial that is to be made smaller; empty where there is none.
         """
-        for trial in (tried for given in job.trials for tried in shown_by(given, job.key, self.specs)):
+        for trial in (tried for given in job.trials for tried in shown_by(given, job.key, self.bench.specs)):
             if failures := self._alone(trial, job.key):
                 return _alone(job, trial, failures, ALONE)
         if (known := self._after_known(job)) is not None:
@@ -113,7 +111,7 @@ class Examiner:
         if job.chunk is None:
             return None, before
         self.bench.host.refresh()
-        items = list(chunk_trials(job.chunk, self.bench.sampler(self.specs[job.chunk.operator])))
+        items = list(chunk_trials(job.chunk, self.bench.sampler(self.bench.specs[job.chunk.operator])))
         for judged in self.bench.run(item.trial for item in items):
             for record in judged.records:
                 if _may_be(record, job.key) and self._same(record, job.key):
@@ -136,7 +134,9 @@ class Examiner:
             raise _OutOfTimeError
         if record.verdict.result == Result.FAILED and self.waivers.explains(record):
             return False
-        return same_finding(looked_for, record, cause=lambda item: with_root_cause(item, self.specs, self._execute))
+        return same_finding(
+            looked_for, record, cause=lambda item: with_root_cause(item, self.bench.specs, self._execute)
+        )
 
 
 def _may_be(record: Record, looked_for: Fingerprint) -> bool:

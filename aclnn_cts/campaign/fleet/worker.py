@@ -20,7 +20,7 @@ from aclnn_cts.findings.dedup_key import with_root_cause
 from aclnn_cts.findings.waivers.matching import Waivers, waivers_of_run
 from aclnn_cts.judgement.verdict import fingerprint
 from aclnn_cts.sandbox.host import SessionHost
-from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.trial_runner import Bench
 
 
@@ -28,7 +28,6 @@ from aclnn_cts.trials.trial_runner import Bench
 class CampaignWorker:
     """Holds an open implementation. `open_worker` makes one; whoever did closes its host."""
 
-    specs: Specs
     bench: Bench
     waivers: Waivers
     notes: Notes | None
@@ -42,13 +41,13 @@ class CampaignWorker:
         if isinstance(job, PlanJob):
             chunk = job.chunk
             return PlanResult(index=chunk.index, batches=tuple(self.bench.run_parts(chunk.parts, seed=chunk.seed)))
-        return Examiner(specs=self.specs, bench=self.bench, waivers=self.waivers).examine(job)
+        return Examiner(bench=self.bench, waivers=self.waivers).examine(job)
 
     def judge(self, chunk: Chunk, *, avoid: frozenset[str] = frozenset(), seconds: float | None = None) -> ChunkResult:
         """Try a chunk, for so many seconds. `avoid`: ids of trials that must not be made, each an error."""
         began = time.monotonic()
         most = self.chunk_seconds if seconds is None else min(seconds, self.chunk_seconds)
-        sampler = self.bench.sampler(self.specs[chunk.operator])
+        sampler = self.bench.sampler(self.bench.specs[chunk.operator])
         items = list(chunk_trials(chunk, sampler))
         tally = Tally(chunk, self._factors_of(chunk.operator))
         tally.withhold(items)
@@ -78,11 +77,11 @@ class CampaignWorker:
             for record in judged.records:
                 waived = self.waivers.apply(record)
                 failed = waived.verdict.result == Result.FAILED
-                yield with_root_cause(waived, self.specs, self.bench.one) if failed else waived
+                yield with_root_cause(waived, self.bench.specs, self.bench.one) if failed else waived
 
     def _factors_of(self, operator: str) -> Factors:
         if operator not in self._factors:
-            self._factors[operator] = Factors(self.bench.sampler(self.specs[operator]))
+            self._factors[operator] = Factors(self.bench.sampler(self.bench.specs[operator]))
         return self._factors[operator]
 
 
@@ -137,4 +136,4 @@ def open_worker(options: WorkerOptions, notes: Notes | None) -> CampaignWorker:
     else:
         # Whether a failure depends on earlier calls is asked once a finding, not once a worker.
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sample=SAMPLE)
-    return CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=notes, chunk_seconds=options.chunk_seconds)
+    return CampaignWorker(bench=bench, waivers=waivers, notes=notes, chunk_seconds=options.chunk_seconds)
