@@ -72,8 +72,8 @@ class Head:
         """Of this session."""
         return self._stopping.seconds
 
-    def run(self) -> str:
-        """Run until a stop rule says so and what was begun is finished; why it ended."""
+    def run(self) -> None:
+        """Run until a stop rule says so and what was begun is finished."""
         for finding in self.memory.findings.values():
             self._inquiries.ask(finding, self.memory.remade(finding.chunk))
         self._queue.put_pinned(self.pinned)
@@ -83,7 +83,7 @@ class Head:
             if self._stopping.reason and self._settled():
                 self._leave()
                 self._show(now=True)
-                return self._stopping.reason
+                return
             self._hand_out()
             for event in self.dispatcher.wait(SHOWN_EVERY / 2):
                 self._heard(event)

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -70,19 +70,10 @@ OpenDispatcher: TypeAlias = Callable[[CampaignOptions], AbstractContextManager[D
 """Opens the workers of a session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a session ended."""
-
-    summary: Summary
-    status: Status
-    why: str
-
-
 def fuzz(
     options: CampaignOptions, watchers: Sequence[Watcher] = (), *, dispatcher: OpenDispatcher | None = None
-) -> Ended:
-    """Run a session. Ctrl-C stores what has finished and raises KeyboardInterrupt again.
+) -> Status:
+    """Run a session; how it stands at its end. Ctrl-C stores what has finished and raises KeyboardInterrupt again.
 
     `dispatcher` opens the workers; the default is processes of this machine, or Ray actors where a cluster is named.
     Raises UsageError where the directory or the options do not fit, HarnessError where no worker can be opened or the
@@ -154,7 +145,7 @@ def fuzz(
                 ran_on=ran_on(manifest),
                 pinned=_pinned([*rejections, *pinned_trials(waivers, operators)], memory, options.seed),
             )
-            why = head.run()
+            head.run()
         except KeyboardInterrupt:
             _leave(memory, head, interrupted=True)
             raise
@@ -166,7 +157,7 @@ def fuzz(
         _judge_waivers(waivers, memory, watching)
         status = head.status()
         _leave(memory, head, interrupted=False)
-        return Ended(summary=writer.summary, status=status, why=why)
+        return replace(status, summary=writer.summary)
 
 
 def _pinned(pins: Iterable[Trial], memory: Memory, seed: int) -> list[Chunk]:

@@ -86,8 +86,8 @@ class MutatedSession:
 
     def _call(self, call: Call) -> Outcome:
         mutant, decoy = self._mutant, self._decoy
-        if decoy is not None and decoy.order:
-            return self._reordered(call, decoy)
+        if decoy is not None and decoy.variant is not None:
+            return self._reordered(call, decoy, decoy.variant)
         if mutant is None or call.case.operator != mutant.operator:
             return self._made(call)
         broken = {item.id for item in evaluate(self._specs[mutant.operator], call.case).broken}
@@ -186,7 +186,7 @@ class MutatedSession:
                     other = other & ~(np.isnan(wrong[name]) & np.isnan(right[name]))
                     np.copyto(view, to_dtype(np.broadcast_to(wrong[name], shape), dtype), where=other)
 
-    def _reordered(self, call: Call, decoy: GeneratedDecoy) -> Outcome:
+    def _reordered(self, call: Call, decoy: GeneratedDecoy, variant: Variant) -> Outcome:
         """A correct call in another order of summation, where the decoy's trigger fires and the inputs are finite."""
         inputs = _given(call)
         outcome = self._made(call)
@@ -202,12 +202,12 @@ class MutatedSession:
             or not all(np.isfinite(array).all() for array in tensors.values() if array.dtype == np.float64)
         ):
             return outcome
-        for name, values in self._emulated(spec, case, inputs, decoy).items():
+        for name, values in self._emulated(spec, case, inputs, variant).items():
             np.copyto(components(outputs[name].view), values)
         return outcome
 
     def _emulated(
-        self, spec: Spec, case: Case, inputs: Mapping[str, NDArray[Any]], decoy: GeneratedDecoy
+        self, spec: Spec, case: Case, inputs: Mapping[str, NDArray[Any]], variant: Variant
     ) -> Mapping[str, NDArray[Any]]:
         """The outputs of an emulation; none where a sum is too long for one, or there is no formula."""
         operator = registry.load_formula(spec.stem)
@@ -219,14 +219,6 @@ class MutatedSession:
         arithmetics = {name: model.arithmetic for name, model in models.items()}
         question = msgspec.structs.replace(judge.question(performed), arithmetics=arithmetics)
         subject = Subject(operator=operator, question=question, models=models, expected={}, operands={})
-        variant = Variant(
-            order=decoy.order,
-            fused=decoy.fused,
-            reciprocal=decoy.reciprocal,
-            flushes=decoy.flushes,
-            tilt=decoy.tilt,
-            key=decoy.key,
-        )
         try:
             outputs = subject.emulated(variant).outputs
         except TooManyTermsError:
