@@ -12,7 +12,7 @@ import os
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from aclnn_cts.bundle.archive import (
     CHUNK,
@@ -26,10 +26,12 @@ from aclnn_cts.bundle.archive import (
     read_chunks,
     sums_of,
 )
+from aclnn_cts.bundle.recount import Recount
 from aclnn_cts.bundle.statement import (
     MANIFEST_LIMIT,
     MANIFEST_NAME,
     SIGNATURE_NAME,
+    Problem,
     Statement,
     Subject,
     envelope_bytes,
@@ -42,30 +44,6 @@ from aclnn_cts.core.outside import open_outside
 
 _LOCAL_MARK = b"PK\3\4"
 _CRC, _SIZE = slice(14, 18), slice(18, 22)
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong, and with which entry or structure of the file."""
-
-    where: str
-    what: str
-
-
-class Taker(Protocol):
-    """Looks into the contents of entries whose sums are right, in their order."""
-
-    def begin(self, statement: Statement) -> None:
-        """The manifest, before any entry."""
-        ...
-
-    def wants(self, name: str) -> bool:
-        """Whether the contents of an entry are to be handed over."""
-        ...
-
-    def take(self, name: str, content: bytes) -> None:
-        """One entry."""
-        ...
 
 
 @dataclass(slots=True)
@@ -90,23 +68,23 @@ class _Broken(Exception):  # noqa: N818 - ends the reading; the problem is noted
     """Nothing after this place can be told."""
 
 
-def read_bundle(path: Path, taker: Taker) -> Reading:
+def read_bundle(path: Path, records: Recount) -> Reading:
     """Read a bundle whole, once. UsageError where there is no such file."""
     reading = Reading()
     with open_outside(path, expected="a file that `bundle` wrote", regular=True) as file:
         reading.size = os.fstat(file.fileno()).st_size
         with contextlib.suppress(_Broken):
-            _read(file, reading, taker)
+            _read(file, reading, records)
     return reading
 
 
-def _read(file: BinaryIO, reading: Reading, taker: Taker) -> None:
+def _read(file: BinaryIO, reading: Reading, records: Recount) -> None:
     statement = _manifest(file, reading)
-    taker.begin(statement)
+    records.begin(statement)
     members = [Member(MANIFEST_NAME, len(reading.manifest), zlib.crc32(reading.manifest))]
     if statement.predicate.signer:
         members.append(_signature(file, reading, statement.predicate.signer))
-    members += [_entry(file, reading, subject, taker) for subject in statement.subject]
+    members += [_entry(file, reading, subject, records) for subject in statement.subject]
     _directory(file, reading, members)
 
 
@@ -199,12 +177,12 @@ def _signature(file: BinaryIO, reading: Reading, key_id: str) -> Member:
     return _checked(reading, member, header, good=True)
 
 
-def _entry(file: BinaryIO, reading: Reading, subject: Subject, taker: Taker) -> Member:
+def _entry(file: BinaryIO, reading: Reading, subject: Subject, records: Recount) -> Member:
     """One entry: its header made again, its sum compared, its contents handed on where they are right."""
     name, size = subject.name, subject.annotations.size
     header = file.read(len(local_header(Member(name, 0, 0))))
     reading.offsets[name] = file.tell()
-    wanted = taker.wants(name)
+    wanted = records.wants(name)
     if wanted and size > limit_of(name):
         reading.add(name, f"has {size} bytes; expected at most {limit_of(name)} of an entry of its kind")
         wanted = False
@@ -218,7 +196,7 @@ def _entry(file: BinaryIO, reading: Reading, subject: Subject, taker: Taker) -> 
     if not good:
         reading.add(name, "its contents have been changed: their SHA-256 is not that of the manifest")
     elif wanted:
-        taker.take(name, kept)
+        records.take(name, kept)
     return _checked(reading, Member(name, size, crc), header, good=good)
 
 

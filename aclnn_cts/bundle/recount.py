@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.bundle.reading import Problem
 from aclnn_cts.bundle.recompute import difference, recorded_outputs
 from aclnn_cts.bundle.record_json import RECORD_FORMAT, record_from_json
-from aclnn_cts.bundle.statement import BLOBS, LOOKED_INTO, Statement
+from aclnn_cts.bundle.statement import BLOBS, LOOKED_INTO, Problem, Statement
 from aclnn_cts.checks.registry import check
 from aclnn_cts.core.aims import aim
 from aclnn_cts.core.case_json import canonical_json, case_from_json
@@ -51,11 +50,6 @@ class Sample:
     """SHA-256 of the outputs that the bundle holds."""
     eligible: int = 0
     chosen: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-
-    def begin(self, statement: Statement) -> None:
-        """Learn which outputs the bundle holds."""
-        names = (subject.name for subject in statement.subject)
-        self.blobs = frozenset(name.removeprefix(BLOBS) for name in names if name.startswith(BLOBS))
 
     def offer(self, record: Mapping[str, Any], where: str) -> None:
         """Count a record (as JSON) if it can be judged again, and choose it or not."""
@@ -154,7 +148,8 @@ class Recount:
     def begin(self, statement: Statement) -> None:
         """Learn which outputs the bundle holds."""
         self.older = statement.is_older
-        self.sample.begin(statement)
+        names = (subject.name for subject in statement.subject)
+        self.sample.blobs = frozenset(name.removeprefix(BLOBS) for name in names if name.startswith(BLOBS))
 
     def wants(self, name: str) -> bool:
         """Records, and the files that records are held to."""

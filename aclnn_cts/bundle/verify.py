@@ -10,9 +10,9 @@ from random import Random
 
 from aclnn_cts.bundle.agreement import Agreement
 from aclnn_cts.bundle.keys import Verifier
-from aclnn_cts.bundle.reading import Problem, Reading, read_bundle
+from aclnn_cts.bundle.reading import Reading, read_bundle
 from aclnn_cts.bundle.recount import Recount, Sample, judged_again
-from aclnn_cts.bundle.statement import BUNDLE_FORMAT, SIGNATURE_NAME, Predicate, Statement, signed_bytes
+from aclnn_cts.bundle.statement import BUNDLE_FORMAT, SIGNATURE_NAME, Predicate, Problem, Statement, signed_bytes
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.measuring import Measuring

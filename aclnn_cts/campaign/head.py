@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +62,7 @@ class Head:
 
     def __post_init__(self) -> None:
         self._stopping = Stopping(self.stop, self.memory)
-        self._queue = ChunkQueue(memory=self.memory, limit=self.stop.chunks)
+        self._queue = ChunkQueue(memory=self.memory, limit=self.stop.chunks, again=deque(self.pinned))
         self._inquiries = Inquiries(
             memory=self.memory, dispatcher=self.dispatcher, specs=self.specs, spec_folders=self.spec_folders
         )
@@ -76,7 +77,6 @@ class Head:
         """Run until a stop rule says so and what was begun is finished."""
         for finding in self.memory.findings.values():
             self._inquiries.ask(finding, self.memory.remade(finding.chunk))
-        self._queue.put_pinned(self.pinned)
         self._progress.rate(0.0)
         while True:
             self._stopping.decide()
@@ -125,7 +125,8 @@ class Head:
                 self._turns.begin(number, finding=False)
                 self._phase = chunk.phase
                 seconds = self._stopping.chunk_seconds()
-                self.dispatcher.submit(number, ChunkJob(chunk, self._queue.avoided(chunk), seconds=seconds))
+                avoid = tuple(self._queue.avoid[chunk.index])
+                self.dispatcher.submit(number, ChunkJob(chunk, avoid, seconds=seconds))
         if self._chunks or self._examining:
             self._stopping.working = True
         else:

@@ -127,7 +127,9 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
     options = _as_begun(options, manifest)
     if "--waivers" in options.given:
         return options
-    inputs = _last_inputs(options.out, manifest)
+    with RunDirectory(options.out).results() as results:
+        sessions = sorted(results.states(SESSION_STATE))
+    inputs = msgspec.convert(sessions[-1][1], SessionEntry).inputs if sessions else manifest.inputs
     for name, digest in inputs.items():
         advice = "give those that count from now on with --waivers"
         found = sha256_of(Path(name), expected=f"a waiver file of the campaign in {options.out}; {advice}")
@@ -137,12 +139,6 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
                 f"{options.out}; give it with --waivers again, so that it counts as it is now"
             )
     return replace(options, waivers=read_waivers([*shipped_waivers(), *map(Path, inputs)]), inputs=dict(inputs))
-
-
-def _last_inputs(path: Path, manifest: Manifest) -> Mapping[str, str]:
-    with RunDirectory(path).results() as results:
-        sessions = sorted(results.states(SESSION_STATE))
-    return msgspec.convert(sessions[-1][1], SessionEntry).inputs if sessions else manifest.inputs
 
 
 def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fact], scope: Scope | None) -> str:

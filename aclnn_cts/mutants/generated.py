@@ -115,17 +115,21 @@ class GeneratedMutant(msgspec.Struct, frozen=True, kw_only=True):
 
     def _what(self) -> str:
         share = f"at {self.place / _PLACES:.0%}"
-        if self.change in _OF_AN_ELEMENT:
-            return f"{self.output}: the element {share} {self.change.value}"
-        if self.change in (Change.ROWS, Change.COLUMNS):
-            return f"{self.output}: two {self.change.value} {share}"
-        if self.change in _OF_A_SUM:
-            return f"the last contribution of a sum {'dropped' if self.change is Change.DROP else 'added twice'}"
-        if self.change is Change.ROUND:
-            return f"{self.operand or 'all operands'} rounded to {self.format}"
-        if self.change is Change.SKIP:
-            return f"the check {self.constraint} skipped"
-        return "valid calls rejected"
+        match self.change:
+            case Change.ROWS | Change.COLUMNS:
+                return f"{self.output}: two {self.change.value} {share}"
+            case Change.DROP:
+                return "the last contribution of a sum dropped"
+            case Change.TWICE:
+                return "the last contribution of a sum added twice"
+            case Change.ROUND:
+                return f"{self.operand or 'all operands'} rounded to {self.format}"
+            case Change.SKIP:
+                return f"the check {self.constraint} skipped"
+            case Change.REJECT:
+                return "valid calls rejected"
+            case _:
+                return f"{self.output}: the element {share} {self.change.value}"
 
 
 class GeneratedDecoy(msgspec.Struct, frozen=True, kw_only=True):

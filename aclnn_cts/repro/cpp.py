@@ -44,7 +44,7 @@ def _opening(program: Program) -> list[str]:
     first = program.calls[0]
     runtime = "-lascendcl " if program.needs_runtime else ""
     return [
-        f"// {first.operator}: {_one_line(first.sentence)}",
+        f"// {first.case.operator}: {_one_line(first.sentence)}",
         f"// Case {first.case_id}, {first.case.product}.",
         *(f"// {_one_line(line)}" for line in program.about),
         "// Build, with the toolkit's environment set:",
@@ -93,12 +93,13 @@ def _main(program: Program) -> Iterator[str]:
         yield f"  aclrtStream stream_{number} = nullptr;"
         yield f"  CHECK_RUNTIME(aclrtCreateStream(&stream_{number}));"
     for step in program.steps:
-        if step.verb == "loop":
-            yield f"  for (int time = 0; time < {step.times}; ++time) {{"
-        elif step.verb == "end":
-            yield "  }"
-        else:
-            yield f"  TAKE({_taken(step, several=program.number > 1)});"
+        match step.verb:
+            case "loop":
+                yield f"  for (int time = 0; time < {step.times}; ++time) {{"
+            case "end":
+                yield "  }"
+            case _:
+                yield f"  TAKE({_taken(step, several=program.number > 1)});"
     if program.relations:
         yield f"  Relate(kRelations, {len(program.kept)});"
     if program.beyond:
@@ -125,12 +126,13 @@ _WAYS = {"guarded": "Way::kGuarded", "exact": "Way::kExact", "larger": "Way::kLa
 def _taken(step: Step, *, several: bool) -> str:
     """A step as the call of a function."""
     space, stream = _space(step.call), f"stream_{step.stream}"
-    if step.verb == "wait":
-        return f"Wait({stream})"
-    if step.verb == "workspace":
-        return f"{space}::AllocateWorkspace({_WAYS[step.way]})"
-    if step.verb == "refused":
-        called = ", ".join(f"{space}::{name}" for name in ("Prepare", "PhaseOne", "Release"))
-        return f"ManyTimes({step.times}, {ALLOWED_GROWTH}, {called}, &{space}::status, {space}::Judge)"
+    match step.verb:
+        case "wait":
+            return f"Wait({stream})"
+        case "workspace":
+            return f"{space}::AllocateWorkspace({_WAYS[step.way]})"
+        case "refused":
+            called = ", ".join(f"{space}::{name}" for name in ("Prepare", "PhaseOne", "Release"))
+            return f"ManyTimes({step.times}, {ALLOWED_GROWTH}, {called}, &{space}::status, {space}::Judge)"
     who = "nullptr" if step.number == 0 else f'"call {step.number}: "' if several else '""'
     return f"{space}::{_CALLED[step.verb].format(who=who, stream=stream)}"

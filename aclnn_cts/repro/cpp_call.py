@@ -47,12 +47,13 @@ def elements(storage: NDArray[Any], dtype: str) -> tuple[str, list[str]]:
         return "uint16_t", [f"0x{bits:04x}" for bits in storage.view(np.uint16).tolist()]
     if dtype in FLOAT8:
         return "uint8_t", [f"0x{bits:02x}" for bits in storage.view(np.uint8).tolist()]
-    if dtype == "FLOAT":
-        return "float", [single(value) for value in storage.tolist()]
-    if dtype == "DOUBLE":
-        return "double", [double(value) for value in storage.tolist()]
-    if dtype == "BOOL":
-        return "uint8_t", [str(int(value)) for value in storage.tolist()]
+    match dtype:
+        case "FLOAT":
+            return "float", [single(value) for value in storage.tolist()]
+        case "DOUBLE":
+            return "double", [double(value) for value in storage.tolist()]
+        case "BOOL":
+            return "uint8_t", [str(int(value)) for value in storage.tolist()]
     names = {"INT8": "int8_t", "UINT8": "uint8_t", "INT16": "int16_t", "INT32": "int32_t", "INT64": "int64_t"}
     suffix = "LL" if dtype == "INT64" else ""
     return names.get(dtype, "uint64_t"), [f"{int(value)}{suffix}" for value in storage.tolist()]
@@ -133,16 +134,17 @@ _BETWEEN_STEPS = (
 def _handles(facts: Reproduction) -> Iterator[str]:
     """What scalars, arrays and lists are made from."""
     for item in facts.parameters:
-        value = facts.arguments[item.name]
+        value = facts.case.arguments[item.name]
         if value is None or item.kind not in _HANDLES:
             continue
         own = _identifier(item.name)
-        if isinstance(value, Scalar):
-            yield f"uint8_t {own}_value[] = {{{', '.join(map(str, host_bytes(value)))}}};"
-        elif isinstance(value, TensorList):
-            yield f"std::vector<const aclTensor *> {own}_items;"
-        elif isinstance(value, (BoolArray, FloatArray, tuple)):
-            yield f"const {_ITEMS[item.kind]} {own}_items[] = {_array(value)};"
+        match value:
+            case Scalar():
+                yield f"uint8_t {own}_value[] = {{{', '.join(map(str, host_bytes(value)))}}};"
+            case TensorList():
+                yield f"std::vector<const aclTensor *> {own}_items;"
+            case BoolArray() | FloatArray() | tuple():
+                yield f"const {_ITEMS[item.kind]} {own}_items[] = {_array(value)};"
         yield f"acl{_HANDLES[item.kind]} *{own} = nullptr;"
 
 
@@ -215,43 +217,45 @@ def _prepare(facts: Reproduction) -> Iterator[str]:
             ),
         )
     for item in facts.parameters:
-        value = facts.arguments[item.name]
+        value = facts.case.arguments[item.name]
         own = _identifier(item.name)
-        if isinstance(value, Scalar):
-            yield f"{own} = aclCreateScalar({own}_value, static_cast<aclDataType>({DTYPES[value.dtype].value}));"
-        elif isinstance(value, TensorList):
-            tensors = ", ".join(_identifier(f"{item.name}[{place}]") for place in range(len(value)))
-            yield f"{own}_items = {{{tensors}}};"
-            yield f"{own} = aclCreateTensorList({own}_items.data(), {len(value)});"
-        elif isinstance(value, (BoolArray, FloatArray, tuple)):
-            yield f"{own} = aclCreate{_HANDLES[item.kind]}({own}_items, {len(value)});"
+        match value:
+            case Scalar():
+                yield f"{own} = aclCreateScalar({own}_value, static_cast<aclDataType>({DTYPES[value.dtype].value}));"
+            case TensorList():
+                tensors = ", ".join(_identifier(f"{item.name}[{place}]") for place in range(len(value)))
+                yield f"{own}_items = {{{tensors}}};"
+                yield f"{own} = aclCreateTensorList({own}_items.data(), {len(value)});"
+            case BoolArray() | FloatArray() | tuple():
+                yield f"{own} = aclCreate{_HANDLES[item.kind]}({own}_items, {len(value)});"
 
 
 def _argument(item: Parameter, value: Argument) -> str:
-    if value is None:
-        return "nullptr"
-    if item.kind == "tensor" or item.kind in _HANDLES:
-        return _identifier(item.name)
-    if isinstance(value, str):
-        return f"const_cast<char *>({string(value)})"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return double(value)
-    suffix = "ULL" if item.type.startswith("uint") else "LL"
+    match value:
+        case None:
+            return "nullptr"
+        case _ if item.kind == "tensor" or item.kind in _HANDLES:
+            return _identifier(item.name)
+        case str():
+            return f"const_cast<char *>({string(value)})"
+        case bool():
+            return str(value).lower()
+        case float():
+            return double(value)
     if value == -(2**63):
         return "INT64_MIN"
+    suffix = "ULL" if item.type.startswith("uint") else "LL"
     return f"static_cast<{item.type.strip()}>({value}{suffix})"
 
 
 def _phase_one(facts: Reproduction) -> list[str]:
-    arguments = [_argument(item, facts.arguments[item.name]) for item in facts.parameters]
+    arguments = [_argument(item, facts.case.arguments[item.name]) for item in facts.parameters]
     null = facts.case.call.null
     arguments += ["nullptr" if pointer in null else f"&{pointer}" for pointer in ("workspaceSize", "executor")]
     return [
         "workspaceSize = 0;",
         "executor = nullptr;",
-        f"phaseOne = status = {facts.operator}GetWorkspaceSize({', '.join(arguments)});",
+        f"phaseOne = status = {facts.case.operator}GetWorkspaceSize({', '.join(arguments)});",
         'if (who) std::printf("%sphase one returned %d\\n", who, static_cast<int>(status));',
         *(() if "executor" in null else _WITHOUT_EXECUTOR),
     ]
@@ -269,7 +273,7 @@ def _phase_two(facts: Reproduction) -> tuple[str, ...]:
     address = "nullptr" if "workspace" in facts.case.call.null else "workspace.Address()"
     return (
         "if (phaseOne != 0) return 0;",
-        f"status = {facts.operator}({address}, workspace.bytes, executor, stream);",
+        f"status = {facts.case.operator}({address}, workspace.bytes, executor, stream);",
         'if (who) std::printf("%sphase two returned %d\\n", who, static_cast<int>(status));',
     )
 
@@ -325,7 +329,7 @@ def _release(facts: Reproduction) -> Iterator[str]:
         if not name.endswith("]"):
             yield f"aclDestroyTensor({_identifier(name)});"
     for item in facts.parameters:
-        if item.kind in _HANDLES and facts.arguments[item.name] is not None:
+        if item.kind in _HANDLES and facts.case.arguments[item.name] is not None:
             yield f"aclDestroy{_HANDLES[item.kind]}({_identifier(item.name)});"
     yield from _each_memory(facts, "if ({own}_memory.Free() != 0) return 2;")
     if facts.phases == 2:

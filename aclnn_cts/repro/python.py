@@ -84,7 +84,7 @@ def _script(*names: str) -> str:
 def _filled(text: str, fields: dict[str, str], program: Program, document: dict[str, Any]) -> str:
     first = program.calls[0]
     common = {
-        "@OPERATOR@": first.operator,
+        "@OPERATOR@": first.case.operator,
         "@SENTENCE@": _plain(first.sentence),
         "@CASE@": first.case_id,
         "@PRODUCT@": first.case.product,
@@ -182,7 +182,7 @@ def _plain(text: str) -> str:
 
 def _call(facts: Reproduction) -> dict[str, Any]:
     return {
-        "operator": facts.operator,
+        "operator": facts.case.operator,
         "phases": facts.phases,
         "null": list(facts.case.call.null),
         "statuses": [value for _, value in facts.statuses],
@@ -202,19 +202,22 @@ def _call(facts: Reproduction) -> dict[str, Any]:
 
 
 def _value(facts: Reproduction, name: str) -> Any:  # noqa: ANN401 - a JSON value
-    value: Argument = facts.arguments[name]
-    if isinstance(value, Tensor):
-        return _tensor(facts.tensors[name])
-    if isinstance(value, TensorList):
-        return [_tensor(facts.tensors[f"{name}[{place}]"]) for place in range(len(value))]
-    if isinstance(value, Scalar):
-        stated = value.value.hex() if isinstance(value.value, float) else value.value
-        return {"dtype": DTYPES[value.dtype].value, "bytes": _encoded(host_bytes(value)), "value": stated}
-    if isinstance(value, (BoolArray, FloatArray)):
-        return [item.hex() if isinstance(item, float) else item for item in value.items]
-    if isinstance(value, tuple):
-        return list(value)
-    return value.hex() if isinstance(value, float) else value
+    value: Argument = facts.case.arguments[name]
+    match value:
+        case Tensor():
+            return _tensor(facts.tensors[name])
+        case TensorList():
+            return [_tensor(facts.tensors[f"{name}[{place}]"]) for place in range(len(value))]
+        case Scalar():
+            stated = value.value.hex() if isinstance(value.value, float) else value.value
+            return {"dtype": DTYPES[value.dtype].value, "bytes": _encoded(host_bytes(value)), "value": stated}
+        case BoolArray() | FloatArray():
+            return [item.hex() if isinstance(item, float) else item for item in value.items]
+        case tuple():
+            return list(value)
+        case float():
+            return value.hex()
+    return value
 
 
 def _tensor(tensor: TensorFacts) -> dict[str, Any]:

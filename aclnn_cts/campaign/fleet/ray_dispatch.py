@@ -134,21 +134,14 @@ class RayDispatcher:
         self._start_due()
 
     def _connect(self, address: str, workers: int, shipped: Path) -> None:
+        here: dict[str, Any] = {}
+        if address == "local":
+            here = {"num_cpus": max(workers, os.cpu_count() or 1), "include_dashboard": False, "resources": {}}
+            if self._resource not in ("", "GPU"):
+                here["resources"] = {self._resource: float(workers)}
         environment = {"working_dir": str(shipped)}
         try:
-            if address == "local":
-                more = {self._resource: float(workers)} if self._resource not in ("", "GPU") else {}
-                ray.init(
-                    address="local",
-                    num_cpus=max(workers, os.cpu_count() or 1),
-                    resources=more,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level="ERROR",
-                    runtime_env=environment,
-                )
-            else:
-                ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=environment)
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=environment, **here)
         except (ConnectionError, ImportError, ValueError, RuntimeError, OSError, TimeoutError) as error:
             said = str(error).strip().partition("\n")[0]
             raise HarnessError(f"--cluster {address}: no cluster answers: {said}") from None

@@ -53,22 +53,22 @@ class Examiner:
         small = shrink(
             found.trial,
             sampler=sampler,
-            execute=self._freshly if after else self._execute,
+            execute=self._freshly if after else self.bench.one,
             same=lambda record: self._same(record, job.key) and not is_milder(record.verdict.kind, than=kind),
             executions=EXECUTIONS_AFTER if after else EXECUTIONS,
             repeats=ALONE if found.confirmed == Confirmed.FLAKY else 1,
             until=until,
         )
-        record, blobs = self._last(small.trial)
+        judged = next(iter(self.bench.run([small.trial])))
         broken_off = "" if small.complete else f"shrinking was broken off after {small.executions} executions"
         return msgspec.structs.replace(
             found,
             trial=small.trial,
-            message=(small.record or record).verdict.message,
+            message=(small.record or judged.records[0]).verdict.message,
             executions=small.executions,
             shrunk=True,
             note="; ".join(filter(None, (found.note, broken_off))),
-            blobs=blobs,
+            blobs=judged.blobs,
         )
 
     def _confirmed(self, job: ExamineJob) -> tuple[Examined, str]:
@@ -122,20 +122,13 @@ class Examiner:
     def _freshly(self, trial: Trial) -> Record:
         return self.bench.one(trial, fresh=True)
 
-    def _execute(self, trial: Trial) -> Record:
-        return self.bench.one(trial)
-
-    def _last(self, trial: Trial) -> tuple[Record, tuple[bytes, ...]]:
-        judged = next(iter(self.bench.run([trial])))
-        return judged.records[0], judged.blobs
-
     def _same(self, record: Record, looked_for: Fingerprint) -> bool:
         if time.monotonic() >= self._until:
             raise _OutOfTimeError
         if record.verdict.result == Result.FAILED and self.waivers.explains(record):
             return False
         return same_finding(
-            looked_for, record, cause=lambda item: with_root_cause(item, self.bench.specs, self._execute)
+            looked_for, record, cause=lambda item: with_root_cause(item, self.bench.specs, self.bench.one)
         )
 
 

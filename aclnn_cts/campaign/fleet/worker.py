@@ -10,7 +10,16 @@ from typing import cast
 from aclnn_cts.campaign.corpus.chunk import Chunk, ChunkTrial, chunk_trials, parent_of
 from aclnn_cts.campaign.corpus.factors import Factors
 from aclnn_cts.campaign.fleet.inflight_log import Notes, NotingHost
-from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, Examined, Job, PlanJob, PlanResult, WorkerOptions
+from aclnn_cts.campaign.fleet.jobs import (
+    ChunkJob,
+    ChunkResult,
+    Examined,
+    ExamineJob,
+    Job,
+    PlanJob,
+    PlanResult,
+    WorkerOptions,
+)
 from aclnn_cts.campaign.fleet.tally import SAMPLE, Tally
 from aclnn_cts.campaign.fleet.triage import Examiner
 from aclnn_cts.core.note import JUDGE_ENDED_FACT
@@ -36,12 +45,13 @@ class CampaignWorker:
 
     def do(self, job: Job) -> ChunkResult | PlanResult | Examined:
         """Do a job."""
-        if isinstance(job, ChunkJob):
-            return self.judge(job.chunk, avoid=frozenset(job.avoid), seconds=job.seconds)
-        if isinstance(job, PlanJob):
-            chunk = job.chunk
-            return PlanResult(index=chunk.index, batches=tuple(self.bench.run_parts(chunk.parts, seed=chunk.seed)))
-        return Examiner(bench=self.bench, waivers=self.waivers).examine(job)
+        match job:
+            case ChunkJob():
+                return self.judge(job.chunk, avoid=frozenset(job.avoid), seconds=job.seconds)
+            case PlanJob(chunk):
+                return PlanResult(index=chunk.index, batches=tuple(self.bench.run_parts(chunk.parts, seed=chunk.seed)))
+            case ExamineJob():
+                return Examiner(bench=self.bench, waivers=self.waivers).examine(job)
 
     def judge(self, chunk: Chunk, *, avoid: frozenset[str] = frozenset(), seconds: float | None = None) -> ChunkResult:
         """Try a chunk, for so many seconds. `avoid`: ids of trials that must not be made, each an error."""
