@@ -163,41 +163,41 @@ def _crc_at_the_end(file: BinaryIO) -> bytes:
 def _signature(file: BinaryIO, reading: Reading, key_id: str) -> Member:
     """The envelope, whose size follows from that of the manifest; whether it is right is for others to say."""
     size = len(envelope_bytes(reading.manifest, signature=bytes(64), key_id=key_id))
-    header = file.read(len(local_header(Member(SIGNATURE_NAME, 0, 0))))
-    reading.offsets[SIGNATURE_NAME] = file.tell()
-    content = file.read(size)
-    if len(content) < size:
-        reading.add(SIGNATURE_NAME, "the file ends within it")
-        raise _Broken
-    member = Member(SIGNATURE_NAME, size, zlib.crc32(content))
+    header, content, crc, _ = _contents(file, reading, SIGNATURE_NAME, size, kept=True)
     try:
         reading.signature = read_envelope(content, reading.manifest, key_id=key_id)
     except HarnessError as error:
         reading.add(SIGNATURE_NAME, str(error))
-    return _checked(reading, member, header, good=True)
+    return _checked(reading, Member(SIGNATURE_NAME, size, crc), header, good=True)
 
 
 def _entry(file: BinaryIO, reading: Reading, subject: Subject, records: Recount) -> Member:
     """One entry: its header made again, its sum compared, its contents handed on where they are right."""
     name, size = subject.name, subject.annotations.size
-    header = file.read(len(local_header(Member(name, 0, 0))))
-    reading.offsets[name] = file.tell()
     wanted = records.wants(name)
     if wanted and size > limit_of(name):
         reading.add(name, f"has {size} bytes; expected at most {limit_of(name)} of an entry of its kind")
         wanted = False
-    # What is wanted at once and not in pieces, which would be held twice.
-    kept = file.read(size) if wanted else b""
-    read, crc, sha256 = sums_of([kept] if wanted else read_chunks(file, size))
-    if read < size:
-        reading.add(name, "the file ends within it")
-        raise _Broken
+    header, content, crc, sha256 = _contents(file, reading, name, size, kept=wanted)
     good = sha256 == subject.digest.sha256
     if not good:
         reading.add(name, "its contents have been changed: their SHA-256 is not that of the manifest")
     elif wanted:
-        records.take(name, kept)
+        records.take(name, content)
     return _checked(reading, Member(name, size, crc), header, good=good)
+
+
+def _contents(file: BinaryIO, reading: Reading, name: str, size: int, *, kept: bool) -> tuple[bytes, bytes, int, str]:
+    """Header, contents where they are `kept`, CRC-32 and SHA-256 of the next entry."""
+    header = file.read(len(local_header(Member(name, 0, 0))))
+    reading.offsets[name] = file.tell()
+    # What is kept at once and not in pieces, which would be held twice.
+    content = file.read(size) if kept else b""
+    read, crc, sha256 = sums_of([content] if kept else read_chunks(file, size))
+    if read < size:
+        reading.add(name, "the file ends within it")
+        raise _Broken
+    return header, content, crc, sha256
 
 
 def _checked(reading: Reading, member: Member, header: bytes, *, good: bool) -> Member:

@@ -11,7 +11,7 @@ from aclnn_cts.campaign.corpus.chunk import Chunk, chunk_trials
 from aclnn_cts.campaign.fleet.inflight_log import Position
 from aclnn_cts.core.case_json import case_id
 
-TRIES = 2
+CHUNK_TRIES = 2
 """Workers that a chunk may cost until the call that was under way is left out, or the chunk is given up."""
 
 
@@ -63,11 +63,11 @@ class ChunkQueue:
         if flight is not None and flight.case is not None and flight.chunk == chunk.index:
             identifier = case_id(flight.case)
             self._suspects[identifier] += 1
-            if self._suspects[identifier] >= TRIES:
+            if self._suspects[identifier] >= CHUNK_TRIES:
                 self.avoid[chunk.index] += self._trials_of(chunk, identifier)
                 self.again.append(chunk)
                 return ""
-        if self._tries[chunk.index] > TRIES + 1:
+        if self._tries[chunk.index] > CHUNK_TRIES + 1:
             return f"{self._tries[chunk.index]} workers were lost with it, the last since {reason}"
         self.again.append(chunk)
         return ""
@@ -75,7 +75,7 @@ class ChunkQueue:
     def failed(self, chunk: Chunk, reason: str) -> str:
         """Try a chunk again that ended in an exception of ours; why it is given up instead, empty where it is not."""
         self._tries[chunk.index] += 1
-        if self._tries[chunk.index] >= TRIES:
+        if self._tries[chunk.index] >= CHUNK_TRIES:
             return reason
         self.again.append(chunk)
         return ""

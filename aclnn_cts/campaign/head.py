@@ -40,8 +40,8 @@ class Head:
     dispatcher: Dispatcher
     specs: Specs
     stop: Stop
+    watcher: Watcher
     spec_folders: Sequence[Path] = ()
-    watchers: Sequence[Watcher] = ()
     ran_on: str = ""
     """What the implementation says of itself in a line."""
     pinned: Sequence[Chunk] = ()
@@ -215,17 +215,12 @@ class Head:
         self.memory.finished(chunk, result, slot="", seconds=self.seconds)
 
     def _notice(self, message: str) -> None:
-        for watcher in self.watchers:
-            watcher.notice(message)
+        self.watcher.notice(message)
 
     def _show(self, *, now: bool = False) -> None:
-        if not now and time.monotonic() - self._shown < SHOWN_EVERY:
-            return
-        self._shown = time.monotonic()
-        if self.watchers:
-            status = self.status()
-            for watcher in self.watchers:
-                watcher(status)
+        if now or time.monotonic() - self._shown >= SHOWN_EVERY:
+            self._shown = time.monotonic()
+            self.watcher(self.status())
 
     def status(self) -> Status:
         """This moment."""

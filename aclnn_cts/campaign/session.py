@@ -141,7 +141,7 @@ def fuzz(
                 specs=options.specs,
                 stop=options.stop,
                 spec_folders=options.settings.spec_folders,
-                watchers=[watching],
+                watcher=watching,
                 ran_on=ran_on(manifest),
                 pinned=_pinned([*rejections, *pinned_trials(waivers, operators)], memory, options.seed),
             )
