@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, TensorList, owner
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, components
 from aclnn_cts.core.scalars import host_bytes
-from aclnn_cts.repro.facts import OutputFacts, Reproduction, TensorFacts
+from aclnn_cts.repro.facts import Reproduction, TensorFacts
 from aclnn_cts.speclang.model import Parameter
 
 
@@ -111,7 +111,9 @@ def data(facts: Reproduction) -> Iterator[str]:
             c_type, words = elements(tensor.storage, tensor.tensor.dtype)
             yield f"const std::vector<{c_type}> {own}_data = {{{wrapped(words)}}};"
         if tensor.expected is not None:
-            words = list(map(_range, *_columns(tensor.expected)))
+            limits = tensor.expected
+            columns = (limits.lower, limits.upper, limits.judged, limits.finite_alone)
+            words = list(map(_range, *(column.tolist() for column in columns)))
             yield f"const std::vector<Range> {own}_expected = {{{wrapped(words, each=2)}}};"
         if facts.phases == 2:
             yield f"Memory {own}_memory;"
@@ -154,10 +156,6 @@ def _array(value: BoolArray | FloatArray | tuple[int, ...]) -> str:
         return braces(value or (0,))
     words = [str(item).lower() if isinstance(item, bool) else single(item) for item in value.items]
     return f"{{{', '.join(words or ['0'])}}}"
-
-
-def _columns(expected: OutputFacts) -> tuple[list[Any], ...]:
-    return tuple(array.tolist() for array in (expected.lower, expected.upper, expected.judged, expected.finite_alone))
 
 
 def _range(lower: float, upper: float, judged: bool, finite_alone: bool) -> str:  # noqa: FBT001 - mapped over columns

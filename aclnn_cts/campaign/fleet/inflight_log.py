@@ -56,8 +56,7 @@ class Notes:
             raise storage_failure(path, error) from error
         self._encoder = msgspec.msgpack.Encoder()
         self._counter = 0
-        self._where = (_IDLE, 0, 0, 0)
-        self._put(b"")
+        self.idle()
 
     def batch(self, chunk: int, first: int, count: int, total: int = 0) -> None:
         """Say that trials `first` to `first + count - 1` of a chunk's `total` are next or under way."""
