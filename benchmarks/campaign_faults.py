@@ -145,7 +145,7 @@ def _search_campaign(bench: Bench, spec: Spec, specs: Specs, seed: int) -> tuple
     coverage = {name: check_coverage(each, seed=seed) for name, each in factors.items()}
     schedule = Schedule(operators=(spec,), factors=factors, product=bench.settings.target.product, seed=seed, size=200)
     waivers = waivers_of_run((), settings=bench.settings, environment={}, specs=specs)
-    worker = CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=None, chunk_seconds=3600.0)
+    worker = CampaignWorker(bench=bench, waivers=waivers, notes=None, chunk_seconds=3600.0)
     learned = {spec.operator: Learned()}
     snapshot = Snapshot(-1)
     tried = 0

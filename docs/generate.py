@@ -85,7 +85,7 @@ def _ignored(page: str) -> str:
     left = [
         item
         for item in read_waivers(shipped_waivers(), pinned=False)
-        if names_adapter(item.scope, "torch", _TORCH) and not admits_version(item.scope, _LATER)
+        if names_adapter(item.scope, "torch", _TORCH) and not admits_version(item, _LATER)
     ]
     lines = (_IGNORED[0], "```text", ignored_line(left, "torch", _LATER), "```", _IGNORED[1])
     return between(page, *_IGNORED, "\n".join(lines))
@@ -159,7 +159,7 @@ def _index(specs: Specs) -> Iterator[str]:
         rows = []
         for name, spec in specs.items():
             if family_of(name) == family:
-                links = {item.link.rpartition("/")[2]: None for item in waivers if name in item.scope.operator}
+                links = {item.link.rpartition("/")[2]: None for item in waivers if name in (item.scope.operator or ())}
                 found = ", ".join(f"[{number}](../{link})" for number, link in enumerate(links, 1))
                 rows.append(
                     (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from aclnn_cts.bundle.reading import Problem, Reading
+from aclnn_cts.bundle.reading import Reading
 from aclnn_cts.bundle.recount import REPORT, RUN_MANIFEST, RUN_SUMMARY, Recount
-from aclnn_cts.bundle.statement import BLOBS, MANIFEST_NAME, Contents, Statement
+from aclnn_cts.bundle.statement import BLOBS, MANIFEST_NAME, Contents, Problem, Statement
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import FEW_CONTAINERS, strict_json
@@ -121,18 +121,23 @@ class Agreement:
 
     def _predicate(self, manifest: Manifest, summary: Summary) -> Iterator[Problem]:
         predicate = self.statement.predicate
-        if predicate.totals != Contents.of(summary.total, records=self.records.number):
-            yield Problem(MANIFEST_NAME, "its totals are not those of the summary and the records")
         said = (predicate.verdict, predicate.adapter, predicate.started, predicate.harness, predicate.operators)
         run = (summary.verdict.value, manifest.adapter, manifest.started, manifest.harness, manifest.operators)
-        if said != run:
-            yield Problem(MANIFEST_NAME, "says another verdict, adapter, time, version or operators than the run")
-        if (predicate.product, predicate.ran_on) != (product_of(manifest), ran_on(manifest)):
-            yield Problem(MANIFEST_NAME, "says otherwise than the run's environment what it ran on")
-        if predicate.statuses != self.records.statuses:
-            yield Problem(MANIFEST_NAME, "says otherwise than the records whether there are statuses")
-        if (predicate.report in self.reading.offsets) == predicate.report.startswith("none: "):
-            yield Problem(MANIFEST_NAME, f"says of the report {shown(predicate.report)}, which is not so")
+        no_report = predicate.report.startswith("none: ")
+        mistakes = {
+            "its totals are not those of the summary and the records": (
+                predicate.totals != Contents.of(summary.total, records=self.records.number)
+            ),
+            "says another verdict, adapter, time, version or operators than the run": said != run,
+            "says otherwise than the run's environment what it ran on": (
+                (predicate.product, predicate.ran_on) != (product_of(manifest), ran_on(manifest))
+            ),
+            "says otherwise than the records whether there are statuses": predicate.statuses != self.records.statuses,
+            f"says of the report {shown(predicate.report)}, which is not so": (
+                (predicate.report in self.reading.offsets) == no_report
+            ),
+        }
+        yield from (Problem(MANIFEST_NAME, text) for text, is_made in mistakes.items() if is_made)
 
 
 def _same_evidence(said: OperatorSummary, found: OperatorSummary) -> bool:

@@ -7,6 +7,7 @@ PKWARE's APPNOTE 6.3.10 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 import zlib
@@ -129,11 +130,8 @@ def archive_bytes(sources: Sequence[Source]) -> Iterator[bytes]:
         yield header
         yield from read_chunks(source.content)
         offset += len(header) + source.member.size
-    size = 0
-    for entry in central:
-        size += len(entry)
-        yield entry
-    yield end_records(number=len(sources), start=offset, size=size)
+    yield from central
+    yield end_records(number=len(sources), start=offset, size=sum(map(len, central)))
 
 
 def read_chunks(content: bytes | Path | BinaryIO, limit: int | None = None) -> Iterator[bytes]:
@@ -150,9 +148,18 @@ def read_chunks(content: bytes | Path | BinaryIO, limit: int | None = None) -> I
             yield piece
 
 
-def crc_of(pieces: Iterable[bytes]) -> int:
-    """The CRC-32 that the headers state."""
-    value = 0
+def sums_of(pieces: Iterable[bytes]) -> tuple[int, int, str]:
+    """Size, CRC-32, which the headers state, and SHA-256, which the manifest does."""
+    size = crc = 0
+    digest = hashlib.sha256()
     for piece in pieces:
-        value = zlib.crc32(piece, value)
-    return value
+        size += len(piece)
+        crc = zlib.crc32(piece, crc)
+        digest.update(piece)
+    return size, crc, digest.hexdigest()
+
+
+def source_of(name: str, content: bytes | Path) -> Source:
+    """An entry of these contents."""
+    size, crc, sha256 = sums_of(read_chunks(content))
+    return Source(Member(name, size, crc), sha256, content)

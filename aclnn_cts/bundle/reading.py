@@ -8,12 +8,11 @@ covered by a sum, and a changed one is found and named by the entry or structure
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from aclnn_cts.bundle.archive import (
     CHUNK,
@@ -25,11 +24,14 @@ from aclnn_cts.bundle.archive import (
     end_records,
     local_header,
     read_chunks,
+    sums_of,
 )
+from aclnn_cts.bundle.recount import Recount
 from aclnn_cts.bundle.statement import (
     MANIFEST_LIMIT,
     MANIFEST_NAME,
     SIGNATURE_NAME,
+    Problem,
     Statement,
     Subject,
     envelope_bytes,
@@ -42,30 +44,6 @@ from aclnn_cts.core.outside import open_outside
 
 _LOCAL_MARK = b"PK\3\4"
 _CRC, _SIZE = slice(14, 18), slice(18, 22)
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong, and with which entry or structure of the file."""
-
-    where: str
-    what: str
-
-
-class Taker(Protocol):
-    """Looks into the contents of entries whose sums are right, in their order."""
-
-    def begin(self, statement: Statement) -> None:
-        """The manifest, before any entry."""
-        ...
-
-    def wants(self, name: str) -> bool:
-        """Whether the contents of an entry are to be handed over."""
-        ...
-
-    def take(self, name: str, content: bytes) -> None:
-        """One entry."""
-        ...
 
 
 @dataclass(slots=True)
@@ -90,23 +68,23 @@ class _Broken(Exception):  # noqa: N818 - ends the reading; the problem is noted
     """Nothing after this place can be told."""
 
 
-def read_bundle(path: Path, taker: Taker) -> Reading:
+def read_bundle(path: Path, records: Recount) -> Reading:
     """Read a bundle whole, once. UsageError where there is no such file."""
     reading = Reading()
     with open_outside(path, expected="a file that `bundle` wrote", regular=True) as file:
         reading.size = os.fstat(file.fileno()).st_size
         with contextlib.suppress(_Broken):
-            _read(file, reading, taker)
+            _read(file, reading, records)
     return reading
 
 
-def _read(file: BinaryIO, reading: Reading, taker: Taker) -> None:
+def _read(file: BinaryIO, reading: Reading, records: Recount) -> None:
     statement = _manifest(file, reading)
-    taker.begin(statement)
+    records.begin(statement)
     members = [Member(MANIFEST_NAME, len(reading.manifest), zlib.crc32(reading.manifest))]
     if statement.predicate.signer:
         members.append(_signature(file, reading, statement.predicate.signer))
-    members += [_entry(file, reading, subject, taker) for subject in statement.subject]
+    members += [_entry(file, reading, subject, records) for subject in statement.subject]
     _directory(file, reading, members)
 
 
@@ -185,48 +163,41 @@ def _crc_at_the_end(file: BinaryIO) -> bytes:
 def _signature(file: BinaryIO, reading: Reading, key_id: str) -> Member:
     """The envelope, whose size follows from that of the manifest; whether it is right is for others to say."""
     size = len(envelope_bytes(reading.manifest, signature=bytes(64), key_id=key_id))
-    header = file.read(len(local_header(Member(SIGNATURE_NAME, 0, 0))))
-    reading.offsets[SIGNATURE_NAME] = file.tell()
-    content = file.read(size)
-    if len(content) < size:
-        reading.add(SIGNATURE_NAME, "the file ends within it")
-        raise _Broken
-    member = Member(SIGNATURE_NAME, size, zlib.crc32(content))
+    header, content, crc, _ = _contents(file, reading, SIGNATURE_NAME, size, kept=True)
     try:
         reading.signature = read_envelope(content, reading.manifest, key_id=key_id)
     except HarnessError as error:
         reading.add(SIGNATURE_NAME, str(error))
-    return _checked(reading, member, header, good=True)
+    return _checked(reading, Member(SIGNATURE_NAME, size, crc), header, good=True)
 
 
-def _entry(file: BinaryIO, reading: Reading, subject: Subject, taker: Taker) -> Member:
+def _entry(file: BinaryIO, reading: Reading, subject: Subject, records: Recount) -> Member:
     """One entry: its header made again, its sum compared, its contents handed on where they are right."""
     name, size = subject.name, subject.annotations.size
-    header = file.read(len(local_header(Member(name, 0, 0))))
-    reading.offsets[name] = file.tell()
-    wanted = taker.wants(name)
+    wanted = records.wants(name)
     if wanted and size > limit_of(name):
         reading.add(name, f"has {size} bytes; expected at most {limit_of(name)} of an entry of its kind")
         wanted = False
-    digest = hashlib.sha256()
-    crc, read = 0, 0
-    kept = b""
-    if wanted:
-        # At once and not in pieces, which would be held twice.
-        kept = file.read(size)
-    for piece in [kept] if wanted else read_chunks(file, size):
-        digest.update(piece)
-        crc = zlib.crc32(piece, crc)
-        read += len(piece)
-    if read < size:
-        reading.add(name, "the file ends within it")
-        raise _Broken
-    good = digest.hexdigest() == subject.digest.sha256
+    header, content, crc, sha256 = _contents(file, reading, name, size, kept=wanted)
+    good = sha256 == subject.digest.sha256
     if not good:
         reading.add(name, "its contents have been changed: their SHA-256 is not that of the manifest")
     elif wanted:
-        taker.take(name, kept)
+        records.take(name, content)
     return _checked(reading, Member(name, size, crc), header, good=good)
+
+
+def _contents(file: BinaryIO, reading: Reading, name: str, size: int, *, kept: bool) -> tuple[bytes, bytes, int, str]:
+    """Header, contents where they are `kept`, CRC-32 and SHA-256 of the next entry."""
+    header = file.read(len(local_header(Member(name, 0, 0))))
+    reading.offsets[name] = file.tell()
+    # What is kept at once and not in pieces, which would be held twice.
+    content = file.read(size) if kept else b""
+    read, crc, sha256 = sums_of([content] if kept else read_chunks(file, size))
+    if read < size:
+        reading.add(name, "the file ends within it")
+        raise _Broken
+    return header, content, crc, sha256
 
 
 def _checked(reading: Reading, member: Member, header: bytes, *, good: bool) -> Member:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -23,7 +21,6 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judges import Judges
-from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.speclang.evaluate import evaluate
@@ -54,41 +51,22 @@ def _succeeded(outcome: Outcome) -> bool:
     return outcome.ended == Ended.RETURNED and not outcome.status
 
 
-@dataclass(slots=True, kw_only=True)
-class Recomputer:
-    """Judges records of one run again. Oracles, models and tolerances are this program's, specs the run's own."""
+def difference(record: Record, blob: Blob, *, specs: Specs, judges: Judges) -> str:
+    """Why the verdict is not the recorded one; empty where it is. Oracles, models and tolerances are this program's.
 
-    specs: Specs
-    statuses: bool
-    """Whether the implementation returns statuses."""
-    tolerances: tuple[str, ...] = ()
-    """Those that gated."""
-    spec_folders: Sequence[Path] = ()
-    """Where oracles of the user's own lie."""
-    _judges: Judges = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Have the operators judged as the run did."""
-        self._judges = Judges(
-            has_statuses=self.statuses, spec_folders=self.spec_folders, measuring=Measuring(gate=self.tolerances)
-        )
-
-    def difference(self, record: Record, blob: Blob) -> str:
-        """Why the verdict is not the recorded one; empty where it is.
-
-        Raises HarnessError where no oracle is known, or a blob has another size than its output.
-        """
-        trial = record.trial
-        spec = self.specs[trial.case.operator]
-        cases = check(trial.check, where="trial").calls(trial, spec)
-        asked = [call.case for call in asked_calls(trial, spec, cases, known=frozenset())]
-        outcomes = record.attempts[0]
-        if len(asked) != len(outcomes):
-            return f"{len(outcomes)} calls are recorded; the trial takes {len(asked)}"
-        performed = [_performed(spec, case, outcome, blob) for case, outcome in zip(asked, outcomes, strict=True)]
-        evaluation = evaluate(spec, trial.case)
-        verdict = check(trial.check, where="trial").judge(trial, performed, self._judges.of(spec), evaluation)
-        return _difference(record.verdict, verdict) or _other_fingerprint(record, verdict)
+    `blob` gives the bytes of a recorded output by its SHA-256. Raises HarnessError where no oracle is known, or a blob
+    has another size than its output.
+    """
+    trial = record.trial
+    spec = specs[trial.case.operator]
+    entry = check(trial.check, where="trial")
+    asked = [call.case for call in asked_calls(trial, spec, entry.calls(trial, spec), known=frozenset())]
+    outcomes = record.attempts[0]
+    if len(asked) != len(outcomes):
+        return f"{len(outcomes)} calls are recorded; the trial takes {len(asked)}"
+    performed = [_performed(spec, case, outcome, blob) for case, outcome in zip(asked, outcomes, strict=True)]
+    verdict = entry.judge(trial, performed, judges.of(spec), evaluate(spec, trial.case))
+    return _difference(record.verdict, verdict) or _other_fingerprint(record, verdict)
 
 
 def _performed(spec: Spec, case: Case, outcome: Outcome, blob: Blob) -> Performed:

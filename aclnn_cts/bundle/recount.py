@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.bundle.reading import Problem
-from aclnn_cts.bundle.recompute import Recomputer, recorded_outputs
+from aclnn_cts.bundle.recompute import difference, recorded_outputs
 from aclnn_cts.bundle.record_json import RECORD_FORMAT, record_from_json
-from aclnn_cts.bundle.statement import BLOBS, LOOKED_INTO, Statement
+from aclnn_cts.bundle.statement import BLOBS, LOOKED_INTO, Problem, Statement
 from aclnn_cts.checks.registry import check
 from aclnn_cts.core.aims import aim
 from aclnn_cts.core.case_json import canonical_json, case_from_json
@@ -28,6 +27,7 @@ from aclnn_cts.core.outside import MESSAGE_LIMIT
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.strict_json import check_size, strict_json
 from aclnn_cts.core.verdict import Result, Verdict
+from aclnn_cts.execution.judges import Judges
 from aclnn_cts.execution.measuring import chosen_tolerances
 from aclnn_cts.findings.dedup_key import MERGED_KINDS
 from aclnn_cts.findings.fingerprint import fingerprinted
@@ -51,11 +51,6 @@ class Sample:
     eligible: int = 0
     chosen: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
-    def begin(self, statement: Statement) -> None:
-        """Learn which outputs the bundle holds."""
-        names = (subject.name for subject in statement.subject)
-        self.blobs = frozenset(name.removeprefix(BLOBS) for name in names if name.startswith(BLOBS))
-
     def offer(self, record: Mapping[str, Any], where: str) -> None:
         """Count a record (as JSON) if it can be judged again, and choose it or not."""
         needed = recorded_outputs(record)
@@ -71,7 +66,7 @@ class Sample:
 
 
 def judged_again(
-    path: Path, sample: Sample, recomputer: Recomputer, statement: Statement, offsets: Mapping[str, int]
+    path: Path, sample: Sample, statement: Statement, offsets: Mapping[str, int], *, specs: Specs, judges: Judges
 ) -> Iterator[Problem | None]:
     """For each sampled case of a bundle what is wrong with its verdict, or None."""
     sizes = {subject.name: subject.annotations.size for subject in statement.subject}
@@ -85,10 +80,10 @@ def judged_again(
 
         for where, document in sample.chosen:
             try:
-                difference = recomputer.difference(record_from_json(document, where=where), blob)
+                wrong = difference(record_from_json(document, where=where), blob, specs=specs, judges=judges)
             except (HarnessError, UsageError, KeyError, ValueError, ArithmeticError) as error:
-                difference = f"cannot be judged again: {error!s:.300}"
-            yield Problem(where, difference) if difference else None
+                wrong = f"cannot be judged again: {error!s:.300}"
+            yield Problem(where, wrong) if wrong else None
 
 
 REPORT = "report.html"
@@ -153,7 +148,8 @@ class Recount:
     def begin(self, statement: Statement) -> None:
         """Learn which outputs the bundle holds."""
         self.older = statement.is_older
-        self.sample.begin(statement)
+        names = (subject.name for subject in statement.subject)
+        self.sample.blobs = frozenset(name.removeprefix(BLOBS) for name in names if name.startswith(BLOBS))
 
     def wants(self, name: str) -> bool:
         """Records, and the files that records are held to."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import msgspec
 
@@ -37,6 +38,14 @@ MEMORY_LIMIT = 64 * 1024 * 1024
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "urn:aclnn-cts:bundle:1"
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a bundle, and with which entry or structure of the file."""
+
+    where: str
+    what: str
 
 
 class _Annotations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

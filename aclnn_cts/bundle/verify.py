@@ -10,11 +10,12 @@ from random import Random
 
 from aclnn_cts.bundle.agreement import Agreement
 from aclnn_cts.bundle.keys import Verifier
-from aclnn_cts.bundle.reading import Problem, Reading, read_bundle
-from aclnn_cts.bundle.recompute import Recomputer
+from aclnn_cts.bundle.reading import Reading, read_bundle
 from aclnn_cts.bundle.recount import Recount, Sample, judged_again
-from aclnn_cts.bundle.statement import BUNDLE_FORMAT, SIGNATURE_NAME, Predicate, Statement, signed_bytes
+from aclnn_cts.bundle.statement import BUNDLE_FORMAT, SIGNATURE_NAME, Predicate, Problem, Statement, signed_bytes
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.store.manifest import older_format
 
 
@@ -71,7 +72,8 @@ def verify_bundle(
         problems += wrong
         proved = key is not None and not wrong
     if statement is not None and statement.is_older:
-        problems.append(Problem("file", _only_sums(statement)))
+        older = older_format("its records", statement.predicate.format, BUNDLE_FORMAT)
+        problems.append(Problem("file", f"{older}. Here only its bytes and its signature were checked"))
     elif statement is not None and not reading.problems:
         problems += Agreement(records, statement, reading).problems()
         judged = list(_recomputed(path, records, statement, reading.offsets, spec_folders))
@@ -89,11 +91,6 @@ def verify_bundle(
         seed=seed,
         unproved=_unproved(statement) if statement is not None and not proved else (),
     )
-
-
-def _only_sums(statement: Statement) -> str:
-    older = older_format("its records", statement.predicate.format, BUNDLE_FORMAT)
-    return f"{older}. Here only its bytes and its signature were checked"
 
 
 _DETERMINED = frozenset(("blobs", "records", "specs"))
@@ -129,13 +126,13 @@ def _recomputed(
     if not records.sample.chosen:
         return
     try:
-        recomputer = Recomputer(
-            specs=records.specs(),
-            statuses=statement.predicate.statuses,
-            tolerances=records.manifest().tolerances,
+        specs = records.specs()
+        judges = Judges(
+            has_statuses=statement.predicate.statuses,
             spec_folders=folders,
+            measuring=Measuring(gate=records.manifest().tolerances),
         )
     except (HarnessError, UsageError) as error:
         yield Problem("specs", str(error).splitlines()[0])
         return
-    yield from judged_again(path, records.sample, recomputer, statement, offsets)
+    yield from judged_again(path, records.sample, statement, offsets, specs=specs, judges=judges)

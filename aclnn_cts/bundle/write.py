@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.bundle.archive import Member, Source, archive_bytes, bad_name, crc_of, read_chunks
+from aclnn_cts.bundle.archive import Source, archive_bytes, bad_name, source_of
 from aclnn_cts.bundle.keys import Signer
 from aclnn_cts.bundle.record_json import record_schema, record_to_json
 from aclnn_cts.bundle.statement import (
@@ -39,10 +38,9 @@ from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.load import specs_from_texts
 from aclnn_cts.store.case_files import read_case_file
 from aclnn_cts.store.files import storage_failure
-from aclnn_cts.store.manifest import Manifest, product_of, ran_on
+from aclnn_cts.store.manifest import product_of, ran_on
 from aclnn_cts.store.output_file import OutputFile, begins
 from aclnn_cts.store.run_directory import RunDirectory, read_own
-from aclnn_cts.store.summary import Summary
 
 BUNDLE = begins(
     rb'PK\x03\x04.{26}MANIFEST\.json\{"_type":"https://in-toto\.io/Statement/v1","predicate":\{.{0,2000}?'
@@ -75,35 +73,27 @@ class _Staging:
     folder: Path
     sources: list[Source] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    records: int = 0
+    digests: set[str] = field(default_factory=set)
+    """Of recorded outputs, by the records."""
+    statuses: bool = False
 
     def add(self, name: str, content: bytes | Path) -> None:
         if bad_name(name):
             raise HarnessError(
                 f"{shown(name)}: no name that every program can unpack; rename the file in the run directory"
             )
-        digest = hashlib.sha256()
-        size = 0
-        for piece in read_chunks(content):
-            digest.update(piece)
-            size += len(piece)
+        source = source_of(name, content)
+        size = source.member.size
         if size > limit_of(name) and name.partition("/")[0] in LOOKED_INTO:
             raise HarnessError(
                 f"{name}: has {size} bytes; `verify` reads at most {limit_of(name)} of an entry of its kind"
             )
-        member = Member(name, size, crc_of(read_chunks(content)))
-        self.sources.append(Source(member, digest.hexdigest(), content))
+        self.sources.append(source)
 
-
-@dataclass(slots=True)
-class _Seen:
-    """What the records tell on their way."""
-
-    number: int = 0
-    digests: set[str] = field(default_factory=set)
-    statuses: bool = False
-
-    def take(self, record: Record) -> None:
-        self.number += 1
+    def see(self, record: Record) -> None:
+        """Note what a record tells on its way."""
+        self.records += 1
         for attempt in record.attempts[:1]:
             for outcome in attempt:
                 self.statuses = self.statuses or outcome.phase_one is not None
@@ -133,25 +123,39 @@ def write_bundle(
         staged = tempfile.TemporaryDirectory(prefix=".aclnn-cts-bundle-", dir=out.folder)
     except OSError as error:
         raise storage_failure(out.path, error) from error
+    key_id = signer.key_id if signer is not None else ""
     with staged as folder:
         staging = _Staging(Path(folder))
-        seen = _add_records(run, staging)
-        _add_blobs(run, staging, seen.digests)
+        _add_records(run, staging)
+        _add_blobs(run, staging)
         _add_files(run, staging)
         _add_programs(run, staging, spec_folders)
         report = _add_report(run, staging, make_report)
         sources = sorted(staging.sources, key=lambda source: source.member.name)
         statement = Statement.of(
             tuple(Subject.of(source.member.name, source.sha256, source.member.size) for source in sources),
-            _predicate(manifest, summary, seen, report=report, left_out=staging.left_out, signer=signer),
+            Predicate(
+                harness=manifest.harness,
+                adapter=manifest.adapter,
+                product=product_of(manifest),
+                ran_on=ran_on(manifest),
+                operators=manifest.operators,
+                started=manifest.started,
+                verdict=summary.verdict.value,
+                totals=Contents.of(summary.total, records=staging.records),
+                statuses=staging.statuses,
+                report=report,
+                left_out=staging.left_out,
+                signer=key_id,
+            ),
         )
         heads = _heads(statement_bytes(statement), signer)
         size = out.write(archive_bytes([*heads, *sources]))
         return Written(
             entries=len(heads) + len(sources),
             size=size,
-            records=seen.number,
-            signer=signer.key_id if signer is not None else "",
+            records=staging.records,
+            signer=key_id,
             left_out=dict(staging.left_out),
         )
 
@@ -166,41 +170,13 @@ def _heads(manifest: bytes, signer: Signer | None) -> list[Source]:
     if signer is not None:
         signature = signer.sign(signed_bytes(manifest))
         contents[SIGNATURE_NAME] = envelope_bytes(manifest, signature=signature, key_id=signer.key_id)
-    return [
-        Source(Member(name, len(content), crc_of([content])), hashlib.sha256(content).hexdigest(), content)
-        for name, content in contents.items()
-    ]
+    return [source_of(name, content) for name, content in contents.items()]
 
 
-def _predicate(
-    manifest: Manifest,
-    summary: Summary,
-    seen: _Seen,
-    *,
-    report: str,
-    left_out: Mapping[str, str],
-    signer: Signer | None,
-) -> Predicate:
-    return Predicate(
-        harness=manifest.harness,
-        adapter=manifest.adapter,
-        product=product_of(manifest),
-        ran_on=ran_on(manifest),
-        operators=manifest.operators,
-        started=manifest.started,
-        verdict=summary.verdict.value,
-        totals=Contents.of(summary.total, records=seen.number),
-        statuses=seen.statuses,
-        report=report,
-        left_out=left_out,
-        signer=signer.key_id if signer is not None else "",
-    )
-
-
-def _add_records(run: RunDirectory, staging: _Staging) -> _Seen:
+def _add_records(run: RunDirectory, staging: _Staging) -> None:
     """The records in order of arrival, in files of limited size."""
-    seen = _Seen()
-    staging.add(SCHEMA_NAME, _pretty(record_schema()))
+    schema = msgspec.json.encode(record_schema(), order="deterministic")
+    staging.add(SCHEMA_NAME, msgspec.json.format(schema, indent=2) + b"\n")
     with run.results() as results:
         records = results.records()
         pending = next(records, None)
@@ -211,21 +187,20 @@ def _add_records(run: RunDirectory, staging: _Staging) -> _Seen:
             try:
                 with path.open("wb") as file:
                     while pending is not None and size < RECORDS_LIMIT:
-                        seen.take(pending)
+                        staging.see(pending)
                         size += file.write(msgspec.json.encode(record_to_json(pending)) + b"\n")
                         pending = next(records, None)
             except OSError as error:
                 raise storage_failure(path, error) from error
             staging.add(f"records/{path.name}", path)
             number += 1
-    return seen
 
 
-def _add_blobs(run: RunDirectory, staging: _Staging, digests: set[str]) -> None:
+def _add_blobs(run: RunDirectory, staging: _Staging) -> None:
     """Recorded outputs of which a record tells; what else lies there is left where it is."""
     folder = run.path / "blobs"
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.name not in digests:
+        if path.name not in staging.digests:
             continue
         staging.add(f"{BLOBS}{path.name}", path)
         if staging.sources[-1].sha256 != path.name:
@@ -247,9 +222,13 @@ def _add_programs(run: RunDirectory, staging: _Staging, folders: Sequence[Path])
     failures = run.failures()
     if not failures:
         return
-    programs = Programs(specs=specs_from_texts(_spec_texts(run)), spec_folders=folders)
+    texts = {path.stem: read_own(path, limit=YAML_BYTES) for path in run.specs() if path.suffix == ".yaml"}
+    specs = specs_from_texts({stem: text.decode("utf-8", errors="replace") for stem, text in texts.items()})
+    programs = Programs(specs=specs, spec_folders=folders)
     for file in failures:
-        for trial in _trials(file):
+        for trial in (entry.content for entry in read_case_file(file, regular=True)):
+            if not isinstance(trial, Trial):
+                continue
             if trial.case.operator not in programs.specs:
                 staging.left_out[f"repro/{file.stem}"] = f"the run has no spec of {trial.case.operator}"
                 continue
@@ -261,19 +240,6 @@ def _add_programs(run: RunDirectory, staging: _Staging, folders: Sequence[Path])
                 staging.left_out[f"repro/{file.stem}"] = str(error).splitlines()[0]
 
 
-def _trials(file: Path) -> Iterator[Trial]:
-    yield from (entry.content for entry in read_case_file(file, regular=True) if isinstance(entry.content, Trial))
-
-
-def _spec_texts(run: RunDirectory) -> dict[str, str]:
-    """The spec files of a run by stem."""
-    return {path.stem: _text(path) for path in run.specs() if path.suffix == ".yaml"}
-
-
-def _text(path: Path) -> str:
-    return read_own(path, limit=YAML_BYTES).decode("utf-8", errors="replace")
-
-
 def _add_report(run: RunDirectory, staging: _Staging, make_report: MakeReport | None) -> str:
     if make_report is None:
         return "none: it was not asked for"
@@ -283,7 +249,3 @@ def _add_report(run: RunDirectory, staging: _Staging, make_report: MakeReport | 
         return f"none: {error}"
     staging.add("report.html", content)
     return "report.html"
-
-
-def _pretty(document: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=2) + b"\n"

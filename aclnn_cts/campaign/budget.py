@@ -21,9 +21,8 @@ class Turns:
     """
 
     clock: Callable[[], float] = time.monotonic
-    _chunks: float = 0.0
-    """Seconds that went to chunks."""
-    _findings: float = 0.0
+    _spent: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0})
+    """Seconds that went to findings (True) and to chunks."""
     _number: int = 0
     """Findings that were looked into."""
     _running: dict[int, tuple[bool, float]] = field(default_factory=dict)
@@ -40,12 +39,8 @@ class Turns:
         """It is done, or lost."""
         if slot in self._running:
             finding, began = self._running.pop(slot)
-            seconds = self.clock() - began
-            if finding:
-                self._findings += seconds
-                self._number += 1
-            else:
-                self._chunks += seconds
+            self._spent[finding] += self.clock() - began
+            self._number += finding
 
     def of_finding(self, slot: int, *, living: int, costly: bool) -> bool:
         """Whether a finding is next on a slot while chunks wait too.
@@ -57,9 +52,9 @@ class Turns:
         if examining >= max(living // 2, 1) or self._last.get(slot, False):
             return False
         now = self.clock()
-        spent = {True: self._findings, False: self._chunks}
+        spent = dict(self._spent)
         for finding, began in self._running.values():
             spent[finding] += now - began
-        mean = self._findings / self._number if self._number else 0.0
+        mean = self._spent[True] / self._number if self._number else 0.0
         reckoned = COSTLY_SECONDS if costly else min(max(mean, FINDING_SECONDS), COSTLY_SECONDS)
         return spent[True] + reckoned <= spent[False]

@@ -204,25 +204,27 @@ class Memory:
     def recall(self, run: RunDirectory) -> None:
         """Take up what the store of an earlier session holds. Raises HarnessError where that does not fit."""
         with run.results() as results:
-            campaign = results.state(_CAMPAIGN) or {}
-            stored = _read(campaign, dict[str, Any], _CAMPAIGN)
+            stored = _read(results.state(_CAMPAIGN) or {}, dict[str, Any], _CAMPAIGN)
             self.chunks = int(stored.get("chunks", 0))
             self.folded = int(stored.get("folded", 0))
             self.before = float(stored.get("seconds", 0.0))
             self.evidence = _read(results.state(_WAIVERS) or {}, WaiverEvidence, _WAIVERS)
-            for key, value in results.states(_LEARNED):
-                self.learned[key.removeprefix(_LEARNED)] = _read(value, Learned, key)
-            for key, value in results.states(_SNAPSHOT):
-                snapshot = _read(value, Snapshot, key)
-                self.snapshots[snapshot.generation] = snapshot
             first = self.folded * self.schedule.generation
-            for key, value in results.states(_CHUNK):
-                if int(key.removeprefix(_CHUNK)) >= first:
-                    entry = _read(value, ChunkEntry, key)
-                    self.entries[entry.index] = entry
+            learned = {
+                key.removeprefix(_LEARNED): _read(value, Learned, key) for key, value in results.states(_LEARNED)
+            }
+            snapshots = [_read(value, Snapshot, key) for key, value in results.states(_SNAPSHOT)]
+            entries = [
+                _read(value, ChunkEntry, key)
+                for key, value in results.states(_CHUNK)
+                if int(key.removeprefix(_CHUNK)) >= first
+            ]
             findings = [_read(value, Finding, key) for key, value in results.states(FINDING_STATE)]
-        for finding in sorted(findings, key=lambda item: (item.seconds, item.chunk)):
-            self.findings[key_text(finding.key)] = finding
+        self.learned |= learned
+        self.snapshots |= {snapshot.generation: snapshot for snapshot in snapshots}
+        self.entries |= {entry.index: entry for entry in entries}
+        findings.sort(key=lambda item: (item.seconds, item.chunk))
+        self.findings |= {key_text(finding.key): finding for finding in findings}
 
 
 def _chunk_key(index: int) -> str:

@@ -9,12 +9,10 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.campaign.campaign_state import Memory
-from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.campaign.resuming import SESSION_STATE
 from aclnn_cts.core.printable import printable_json
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.findings.finding import FINDING_STATE, Finding
-from aclnn_cts.store.counts import CoverageCount
 from aclnn_cts.store.files import write_atomically
 from aclnn_cts.store.run_directory import EXPORT, RunDirectory, failure_name
 from aclnn_cts.store.summary import Summary, summary_to_json
@@ -26,27 +24,6 @@ NAMED = 500
 """Things of a sort that are named; of more, the number alone is kept."""
 
 
-class Named(msgspec.Struct, kw_only=True):
-    """Things of a sort: how many, and the first of them by name."""
-
-    number: int
-    names: Sequence[str]
-
-
-class KeptCoverage(msgspec.Struct, kw_only=True):
-    """One operator."""
-
-    operator: str
-    sorts: Mapping[str, CoverageCount]
-    """`constraints` (each held, and each broken), `limits`, `laws`, `pairs`."""
-    factors: Mapping[str, CoverageCount]
-    """By factor: the pairs that its values stand in."""
-    missing: Mapping[str, Named]
-    """What can be covered and was not, by sort."""
-    not_judged: Mapping[str, Named]
-    """What was tried and never judged, by sort: this implementation cannot be given it, or nothing can be said."""
-
-
 def keep_coverage(memory: Memory) -> None:
     """Store what all finished chunks of a campaign have covered."""
     part = Summary()
@@ -54,35 +31,32 @@ def keep_coverage(memory: Memory) -> None:
     for name, coverage in memory.coverage.items():
         covered = memory.so_far(name).covered
         summary = memory.writer.summary.operator(name)
-        kept = KeptCoverage(
-            operator=name,
-            sorts=_counts(coverage.shares(covered, summary)),
-            factors=_counts(coverage.by_factor(covered)),
-            missing=_named(coverage.gaps(covered, summary)),
-            not_judged=_named(coverage.apart(covered)),
-        )
-        part.operator(name).coverage = dict(kept.sorts)
-        state[COVERAGE_STATE + name] = kept
+        part.operator(name).coverage = {**coverage.shares(covered, summary)}
+        state[COVERAGE_STATE + name] = {
+            "operator": name,
+            # Constraints (each held, and each broken), limits, laws and pairs.
+            "sorts": part.operator(name).coverage,
+            # By factor: the pairs that its values stand in.
+            "factors": coverage.by_factor(covered),
+            # What can be covered and was not.
+            "missing": _named(coverage.gaps(covered, summary)),
+            # What was tried and never judged: this implementation cannot be given it, or nothing can be said.
+            "not_judged": _named(coverage.apart(covered)),
+        }
     memory.writer.append_part(part, state=state)
 
 
-def _counts(shares: Mapping[str, Share]) -> dict[str, CoverageCount]:
-    return {name: CoverageCount(share.met, share.of, share.apart) for name, share in shares.items()}
-
-
-def _named(found: Mapping[str, Sequence[str]]) -> dict[str, Named]:
-    return {sort: Named(number=len(names), names=list(names[:NAMED])) for sort, names in found.items() if names}
+def _named(found: Mapping[str, Sequence[str]]) -> dict[str, dict[str, object]]:
+    """By sort of thing how many there are, and the names of the first."""
+    return {sort: {"number": len(names), "names": names[:NAMED]} for sort, names in found.items() if names}
 
 
 def export_campaign(run: RunDirectory) -> Path:
     """Write `campaign.jsonl` into a campaign's directory: summary, coverage, findings, sessions, chunks."""
     path = run.path / EXPORT
-    write_atomically(path, (_encoded(line) for line in _lines(run)))
+    lines = (printable_json(msgspec.json.encode(_sound(line)).decode()) for line in _lines(run))
+    write_atomically(path, (line.encode() + b"\n" for line in lines))
     return path
-
-
-def _encoded(line: dict[str, Any]) -> bytes:
-    return printable_json(msgspec.json.encode(_sound(line)).decode()).encode() + b"\n"
 
 
 def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,8 +40,8 @@ class Head:
     dispatcher: Dispatcher
     specs: Specs
     stop: Stop
+    watcher: Watcher
     spec_folders: Sequence[Path] = ()
-    watchers: Sequence[Watcher] = ()
     ran_on: str = ""
     """What the implementation says of itself in a line."""
     pinned: Sequence[Chunk] = ()
@@ -61,7 +62,7 @@ class Head:
 
     def __post_init__(self) -> None:
         self._stopping = Stopping(self.stop, self.memory)
-        self._queue = ChunkQueue(memory=self.memory, limit=self.stop.chunks)
+        self._queue = ChunkQueue(memory=self.memory, limit=self.stop.chunks, again=deque(self.pinned))
         self._inquiries = Inquiries(
             memory=self.memory, dispatcher=self.dispatcher, specs=self.specs, spec_folders=self.spec_folders
         )
@@ -72,18 +73,17 @@ class Head:
         """Of this session."""
         return self._stopping.seconds
 
-    def run(self) -> str:
-        """Run until a stop rule says so and what was begun is finished; why it ended."""
+    def run(self) -> None:
+        """Run until a stop rule says so and what was begun is finished."""
         for finding in self.memory.findings.values():
             self._inquiries.ask(finding, self.memory.remade(finding.chunk))
-        self._queue.put_pinned(self.pinned)
         self._progress.rate(0.0)
         while True:
             self._stopping.decide()
             if self._stopping.reason and self._settled():
                 self._leave()
                 self._show(now=True)
-                return self._stopping.reason
+                return
             self._hand_out()
             for event in self.dispatcher.wait(SHOWN_EVERY / 2):
                 self._heard(event)
@@ -125,7 +125,8 @@ class Head:
                 self._turns.begin(number, finding=False)
                 self._phase = chunk.phase
                 seconds = self._stopping.chunk_seconds()
-                self.dispatcher.submit(number, ChunkJob(chunk, self._queue.avoided(chunk), seconds=seconds))
+                avoid = tuple(self._queue.avoid[chunk.index])
+                self.dispatcher.submit(number, ChunkJob(chunk, avoid, seconds=seconds))
         if self._chunks or self._examining:
             self._stopping.working = True
         else:
@@ -143,23 +144,19 @@ class Head:
         slot = self.dispatcher.slots[event.slot]
         if isinstance(event, Done | Lost):
             self._turns.end(event.slot)
-        if isinstance(event, Done):
-            self._done(event, slot)
-        elif isinstance(event, Lost):
-            self._lost(event, slot)
-        elif isinstance(event, Away):
-            self._notice(f"{slot.title} cannot be opened, and is tried again: {event.reason}")
-        elif isinstance(event, Back):
-            self._notice(f"{slot.title} is open again, after {event.seconds:.0f} s")
-
-    def _done(self, event: Done, slot: Slot) -> None:
-        answer = event.answer
-        if isinstance(answer, ChunkResult):
-            self._take(self._chunks.pop(event.slot), answer, slot)
-        elif isinstance(answer, Examined):
-            self._inquiries.answered(self._examining.pop(event.slot), answer, slot.device)
-        elif isinstance(answer, Failed):
-            self._failed(event.slot, answer.message)
+        match event:
+            case Done(number, ChunkResult() as result):
+                self._take(self._chunks.pop(number), result, slot)
+            case Done(number, Examined() as answer):
+                self._inquiries.answered(self._examining.pop(number), answer, slot.device)
+            case Done(number, Failed() as answer):
+                self._failed(number, answer.message)
+            case Lost():
+                self._lost(event, slot)
+            case Away():
+                self._notice(f"{slot.title} cannot be opened, and is tried again: {event.reason}")
+            case Back():
+                self._notice(f"{slot.title} is open again, after {event.seconds:.0f} s")
 
     def _take(self, chunk: Chunk, result: ChunkResult, slot: Slot) -> None:
         new = self.memory.finished(chunk, result, slot=slot.name, device=slot.device, seconds=self.seconds)
@@ -183,17 +180,20 @@ class Head:
             self._notice(f"{slot.title} was lost: {event.reason}")
         if event.slot in self._examining:
             self._inquiries.lost(self._examining.pop(event.slot), event.reason, begun=event.begun)
-        elif (chunk := self._chunks.pop(event.slot, None)) is not None:
-            if isinstance(event.answer, ChunkResult) and chunk.index in self._cut_short:
+            return
+        chunk = self._chunks.pop(event.slot, None)
+        if chunk is None:
+            return
+        if isinstance(event.answer, ChunkResult):
+            if chunk.index in self._cut_short:
                 # One of its own calls may be what the device does not survive.
                 self._take(chunk, event.answer, slot)
                 return
-            if isinstance(event.answer, ChunkResult):
-                self._cut_short.add(chunk.index)
-                met = event.answer.failed
-                told = f"; failures that it had met ({met}) count if they come again" if met else ""
-                self._notice(f"chunk {chunk.index} is tried again{told}")
-            self._give_up(chunk, self._queue.worker_lost(chunk, event.flight, event.reason))
+            self._cut_short.add(chunk.index)
+            met = event.answer.failed
+            told = f"; failures that it had met ({met}) count if they come again" if met else ""
+            self._notice(f"chunk {chunk.index} is tried again{told}")
+        self._give_up(chunk, self._queue.worker_lost(chunk, event.flight, event.reason))
 
     def _failed(self, number: int, message: str) -> None:
         """A job that ended in an exception of ours."""
@@ -215,26 +215,18 @@ class Head:
         self.memory.finished(chunk, result, slot="", seconds=self.seconds)
 
     def _notice(self, message: str) -> None:
-        for watcher in self.watchers:
-            watcher.notice(message)
+        self.watcher.notice(message)
 
     def _show(self, *, now: bool = False) -> None:
-        if not now and time.monotonic() - self._shown < SHOWN_EVERY:
-            return
-        self._shown = time.monotonic()
-        if self.watchers:
-            status = self.status()
-            for watcher in self.watchers:
-                watcher(status)
-
-    def _tasks(self) -> dict[int, int]:
-        """By slot, the chunk that it has."""
-        return {slot: chunk.index for slot, chunk in self._chunks.items()} | dict.fromkeys(self._examining, EXAMINES)
+        if now or time.monotonic() - self._shown >= SHOWN_EVERY:
+            self._shown = time.monotonic()
+            self.watcher(self.status())
 
     def status(self) -> Status:
         """This moment."""
         memory = self.memory
         seconds = self.seconds
+        tasks = {slot: chunk.index for slot, chunk in self._chunks.items()} | dict.fromkeys(self._examining, EXAMINES)
         return Status(
             seconds=memory.before + seconds,
             limit_seconds=None if self.stop.seconds is None else memory.before + self.stop.seconds,
@@ -245,7 +237,7 @@ class Head:
             summary=memory.writer.summary,
             findings=tuple(memory.findings.values()),
             slots=tuple(self.dispatcher.slots),
-            under_way=self._progress.under_way(self.dispatcher.positions, self._tasks(), seconds),
+            under_way=self._progress.under_way(self.dispatcher.positions, tasks, seconds),
             operators=tuple(self._progress.of(name) for name in memory.coverage),
             disk_bytes=self._stopping.disk_bytes(),
             disk_limit=self.stop.disk_bytes,

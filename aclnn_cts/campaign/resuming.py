@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,9 @@ def earlier_campaign(options: CampaignOptions) -> Manifest:
     for word, (now, then) in asked.items():
         if now != then:
             raise UsageError(f"{options.out}: its campaign has {word} {_shown(then)}, not {_shown(now)}; give the same")
-    for name, now, then in _chosen(options, manifest):
+    began = _decisive(_as_begun(options, manifest))
+    for name, now in _decisive(options).items():
+        then = began[name]
         if name in options.given and now != then:
             raise UsageError(
                 f"{_told(name, now)}: the campaign in {options.out} began {_with(name, then)}; leave {name} out to go "
@@ -72,18 +74,36 @@ def earlier_campaign(options: CampaignOptions) -> Manifest:
     return manifest
 
 
-def _chosen(options: CampaignOptions, manifest: Manifest) -> Iterator[tuple[str, Any, Any]]:
-    """The options that decide what chunks hold and how they are judged: now, and when the campaign began."""
-    settings, kept = options.settings, manifest.settings
-    yield "--product", settings.target.product, manifest.target.product
-    yield "--seed", options.seed, manifest.seed
-    yield "--chunk-trials", options.size, int(kept["chunk_trials"])
-    yield "--max-bytes", settings.max_bytes, int(kept["max_bytes"])
-    yield "--phases", PHASES[settings.phases], PHASES[int(kept["phases"])]
-    yield "--call-timeout", settings.call_seconds, kept.get("call_seconds")
-    yield "--strict-limits", settings.strict_limits, bool(kept.get("strict_limits", False))
-    yield "--unsafe", settings.unsafe, bool(kept["unsafe"])
-    yield "--tolerance", sorted(settings.measuring.gate), sorted(kept["tolerances"])
+def _decisive(options: CampaignOptions) -> dict[str, Any]:
+    """The options that decide what chunks hold and how they are judged."""
+    settings = options.settings
+    return {
+        "--product": settings.target.product,
+        "--seed": options.seed,
+        "--chunk-trials": options.size,
+        "--max-bytes": settings.max_bytes,
+        "--phases": PHASES[settings.phases],
+        "--call-timeout": settings.call_seconds,
+        "--strict-limits": settings.strict_limits,
+        "--unsafe": settings.unsafe,
+        "--tolerance": sorted(settings.measuring.gate),
+    }
+
+
+def _as_begun(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
+    """The options, with those that decide what chunks hold and how they are judged as the campaign began."""
+    kept = manifest.settings
+    settings = replace(
+        options.settings,
+        target=manifest.target,
+        max_bytes=int(kept["max_bytes"]),
+        phases=int(kept["phases"]),
+        call_seconds=kept.get("call_seconds"),
+        strict_limits=bool(kept.get("strict_limits", False)),
+        unsafe=bool(kept["unsafe"]),
+        measuring=replace(options.settings.measuring, gate=tuple(kept["tolerances"])),
+    )
+    return replace(options, settings=settings, seed=manifest.seed, size=int(kept["chunk_trials"]))
 
 
 def _told(name: str, value: Any) -> str:  # noqa: ANN401 - of any option
@@ -104,21 +124,12 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
     Waivers are those of the session before, unless others are given: they may be mended and renewed. UsageError where
     a file of them is not what it was.
     """
-    kept = manifest.settings
-    settings = replace(
-        options.settings,
-        target=manifest.target,
-        max_bytes=int(kept["max_bytes"]),
-        phases=int(kept["phases"]),
-        call_seconds=kept.get("call_seconds"),
-        strict_limits=bool(kept.get("strict_limits", False)),
-        unsafe=bool(kept["unsafe"]),
-        measuring=replace(options.settings.measuring, gate=tuple(kept["tolerances"])),
-    )
-    options = replace(options, settings=settings, seed=manifest.seed, size=int(kept["chunk_trials"]))
+    options = _as_begun(options, manifest)
     if "--waivers" in options.given:
         return options
-    inputs = _last_inputs(options.out, manifest)
+    with RunDirectory(options.out).results() as results:
+        sessions = sorted(results.states(SESSION_STATE))
+    inputs = msgspec.convert(sessions[-1][1], SessionEntry).inputs if sessions else manifest.inputs
     for name, digest in inputs.items():
         advice = "give those that count from now on with --waivers"
         found = sha256_of(Path(name), expected=f"a waiver file of the campaign in {options.out}; {advice}")
@@ -128,12 +139,6 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
                 f"{options.out}; give it with --waivers again, so that it counts as it is now"
             )
     return replace(options, waivers=read_waivers([*shipped_waivers(), *map(Path, inputs)]), inputs=dict(inputs))
-
-
-def _last_inputs(path: Path, manifest: Manifest) -> Mapping[str, str]:
-    with RunDirectory(path).results() as results:
-        sessions = sorted(results.states(SESSION_STATE))
-    return msgspec.convert(sessions[-1][1], SessionEntry).inputs if sessions else manifest.inputs
 
 
 def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fact], scope: Scope | None) -> str:

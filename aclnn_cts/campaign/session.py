@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -70,19 +70,10 @@ OpenDispatcher: TypeAlias = Callable[[CampaignOptions], AbstractContextManager[D
 """Opens the workers of a session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a session ended."""
-
-    summary: Summary
-    status: Status
-    why: str
-
-
 def fuzz(
     options: CampaignOptions, watchers: Sequence[Watcher] = (), *, dispatcher: OpenDispatcher | None = None
-) -> Ended:
-    """Run a session. Ctrl-C stores what has finished and raises KeyboardInterrupt again.
+) -> Status:
+    """Run a session; how it stands at its end. Ctrl-C stores what has finished and raises KeyboardInterrupt again.
 
     `dispatcher` opens the workers; the default is processes of this machine, or Ray actors where a cluster is named.
     Raises UsageError where the directory or the options do not fit, HarnessError where no worker can be opened or the
@@ -150,11 +141,11 @@ def fuzz(
                 specs=options.specs,
                 stop=options.stop,
                 spec_folders=options.settings.spec_folders,
-                watchers=[watching],
+                watcher=watching,
                 ran_on=ran_on(manifest),
                 pinned=_pinned([*rejections, *pinned_trials(waivers, operators)], memory, options.seed),
             )
-            why = head.run()
+            head.run()
         except KeyboardInterrupt:
             _leave(memory, head, interrupted=True)
             raise
@@ -166,7 +157,7 @@ def fuzz(
         _judge_waivers(waivers, memory, watching)
         status = head.status()
         _leave(memory, head, interrupted=False)
-        return Ended(summary=writer.summary, status=status, why=why)
+        return replace(status, summary=writer.summary)
 
 
 def _pinned(pins: Iterable[Trial], memory: Memory, seed: int) -> list[Chunk]:
@@ -234,17 +225,8 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     options = replace(options, settings=settings)
     if earlier is None:
         return options, _manifest(options, environment, capabilities, rejecting), waivers, ""
-    return (
-        options,
-        earlier,
-        waivers,
-        check_implementation(
-            options.out,
-            earlier,
-            adapter_facts(environment) | own_adapter_facts(own_file(settings.adapter)),
-            settings.scope,
-        ),
-    )
+    facts = adapter_facts(environment) | own_adapter_facts(own_file(settings.adapter))
+    return options, earlier, waivers, check_implementation(options.out, earlier, facts, settings.scope)
 
 
 def _rejecting(bench: Bench, options: CampaignOptions) -> dict[str, str]:
@@ -354,13 +336,9 @@ def _devices(options: CampaignOptions) -> list[BenchSettings]:
     settings = replace(options.settings, workers=options.workers)
     if not options.devices:
         return [settings] * options.workers
+    joint = "," if ":" in settings.adapter else ":"
     names = [options.devices[number % len(options.devices)] for number in range(options.workers)]
-    return [replace(settings, adapter=_with_device(settings.adapter, name)) for name in names]
-
-
-def _with_device(adapter: str, device: str) -> str:
-    joint = "," if ":" in adapter else ":"
-    return f"{adapter}{joint}device={device}"
+    return [replace(settings, adapter=f"{settings.adapter}{joint}device={name}") for name in names]
 
 
 @contextlib.contextmanager
@@ -369,23 +347,23 @@ def _dispatcher(options: CampaignOptions) -> Iterator[Dispatcher]:
         WorkerOptions(settings=settings, waivers=options.waivers, chunk_seconds=CHUNK_SECONDS)
         for settings in _devices(options)
     ]
-    if options.cluster is not None:
-        try:
-            from aclnn_cts.campaign.fleet.ray_dispatch import RayDispatcher  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as error:
-            raise HarnessError(f'--cluster: {error.name} is not installed; pip install "aclnn-cts[ray]"') from None
+    with contextlib.ExitStack() as things:
+        if options.cluster is None:
+            folder = things.enter_context(scratch_folder(memory_folder()))
+            dispatcher: Dispatcher = LocalDispatcher(workers, folder=folder)
+        else:
+            try:
+                from aclnn_cts.campaign.fleet.ray_dispatch import RayDispatcher  # noqa: PLC0415 - an extra
+            except ModuleNotFoundError as error:
+                raise HarnessError(f'--cluster: {error.name} is not installed; pip install "aclnn-cts[ray]"') from None
 
-        dispatcher: Dispatcher = RayDispatcher(
-            workers, address=options.cluster, resource=options.cluster_resource, folders=options.settings.spec_folders
-        )
-        with contextlib.closing(dispatcher):
-            yield dispatcher
-        return
-    with (
-        scratch_folder(memory_folder()) as folder,
-        contextlib.closing(LocalDispatcher(workers, folder=folder)) as dispatcher,
-    ):
-        yield dispatcher
+            dispatcher = RayDispatcher(
+                workers,
+                address=options.cluster,
+                resource=options.cluster_resource,
+                folders=options.settings.spec_folders,
+            )
+        yield things.enter_context(contextlib.closing(dispatcher))
 
 
 def seconds_of(text: str) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from aclnn_cts.campaign.corpus.check_coverage import Share
-from aclnn_cts.campaign.fleet.dispatch import Slot
+from aclnn_cts.campaign.fleet.slots import Slot
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.findings.finding import Finding
 from aclnn_cts.store.summary import Summary

@@ -194,7 +194,8 @@ class Inquiries:
 
     def _ask_others(self, finding: Finding, device: str, asked: tuple[str, ...] = ()) -> None:
         """Have another device asked about a finding that fails on this one, unless there is none or enough were."""
-        if finding.trial is None or len(asked) >= OTHERS or not {*self._all_devices()} - {device, *asked}:
+        others = {slot.device for slot in self.dispatcher.slots if slot.device}
+        if finding.trial is None or len(asked) >= OTHERS or not others - {device, *asked}:
             return
         job = ExamineJob(key=finding.key, trials=(finding.trial,), chunk=None, shrink=False)
         self._waiting.append(Question(job=job, device=device, others=True, asked=asked))
@@ -217,9 +218,6 @@ class Inquiries:
     def _devices(self) -> set[str]:
         """Those that can be opened."""
         return {slot.device for slot in self.dispatcher.slots if slot.health != Health.OUT}
-
-    def _all_devices(self) -> set[str]:
-        return {slot.device for slot in self.dispatcher.slots if slot.device}
 
     def _write(self, key: Fingerprint, trial: Trial) -> None:
         """The trial file and the programs that show it."""

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from aclnn_cts.campaign.corpus.check_coverage import Share
-from aclnn_cts.campaign.fleet.dispatch import Health, Slot
+from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status
 from aclnn_cts.cli.campaign_words import (
     APART,

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aclnn_cts.campaign.corpus.check_coverage import Share
-from aclnn_cts.campaign.fleet.dispatch import Slot
-from aclnn_cts.campaign.session import Ended
+from aclnn_cts.campaign.fleet.slots import Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import count, span
 from aclnn_cts.cli.progress_line import Moment
@@ -144,15 +143,14 @@ def _told(finding: Finding) -> str:
     return ", ".join(part for part in (*parts, key.output, key.mode, check) if part)
 
 
-def show_campaign_end(out: Console, ended: Ended, path: Path, specs: Specs) -> None:
+def show_campaign_end(out: Console, status: Status, path: Path, specs: Specs) -> None:
     """The verdict, operators with their coverage, findings, the next command and the RESULT line."""
-    status = ended.status
     show_end(
         out,
-        ended.summary,
+        status.summary,
         path,
         specs,
-        session=f"{span(status.seconds)}, {count(status.chunks, 'chunk')}: {ended.why}.",
+        session=f"{span(status.seconds)}, {count(status.chunks, 'chunk')}: {status.ending}.",
         operators=_table(status, out.width),
         confirmed={
             failure_name(finding.key): finding.confirmed or "to be confirmed"

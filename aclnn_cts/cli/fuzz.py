@@ -32,8 +32,7 @@ from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 
 if TYPE_CHECKING:
     from aclnn_cts.campaign.options import CampaignOptions
-    from aclnn_cts.campaign.session import Ended
-    from aclnn_cts.campaign.status import Watcher
+    from aclnn_cts.campaign.status import Status, Watcher
 
 
 class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
@@ -197,12 +196,12 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     if resume:
         # Before anything is said to go on.
         earlier_campaign(options)
-    ended = _fuzzed(options, watchers)
-    show_campaign_end(console(), ended, path, specs)
-    return ended.summary.exit_code
+    status = _fuzzed(options, watchers)
+    show_campaign_end(console(), status, path, specs)
+    return status.summary.exit_code
 
 
-def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> Ended:
+def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> Status:
     """Run the campaign with its screen; whatever ends it says how to go on, and Ctrl-C shows the findings so far."""
     from aclnn_cts.campaign.session import fuzz as fuzz_engine
     from aclnn_cts.cli.campaign_screen import CampaignScreen

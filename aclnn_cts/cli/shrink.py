@@ -145,11 +145,10 @@ def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folde
             now = size_of(made.finding.trial)
             smaller += made.finding.trial.id != made.tried.id
             rest = "" if made.shrunk.complete else " (the limit: smaller ones may be left)"
-            said = (
-                f"{count(made.before, 'element')} before, {now} now, {count(made.shrunk.executions, 'execution')}{rest}"
-            )
+            executed = count(made.shrunk.executions, "execution")
+            said = f"{count(size_of(made.tried), 'element')} before, {now} now, {executed}{rest}"
         elif made.record is None:
-            said = f"shrunk before, {count(made.before, 'element')}; --reshrink does it anew"
+            said = f"shrunk before, {count(size_of(made.tried), 'element')}; --reshrink does it anew"
         else:
             verdict = made.record.verdict
             ended = f"{verdict.result} ({fault_name(verdict.kind)})" if verdict.kind else verdict.result

@@ -154,7 +154,8 @@ def _check(content: _File, specs: Specs, problems: Problems) -> None:
         for check in entry.checks:
             problems.known(check, CHECKS, ("faults", number, "checks"), "check")
         if entry.operator in specs:
-            addresses = _addresses(specs, entry.operator)
+            addresses = [clause.at for clause in specs[entry.operator].clauses]
+            addresses += [_INTERFACE + clause.at for clause in specs.interface_clauses]
             _check_trigger(entry, specs, problems, ("faults", number, "trigger"))
             for clause in entry.clauses:
                 problems.known(clause, addresses, ("faults", number, "clauses"), f"clause of {entry.operator}")
@@ -168,8 +169,3 @@ def _check_trigger(entry: SeededFault, specs: Specs, problems: Problems, place: 
         return
     for name in sorted(names):
         problems.known(name, [item.name for item in specs[entry.operator].parameters], place, "parameter")
-
-
-def _addresses(specs: Specs, operator: str) -> list[str]:
-    own = [clause.at for clause in specs[operator].clauses]
-    return own + [_INTERFACE + clause.at for clause in specs.interface_clauses]

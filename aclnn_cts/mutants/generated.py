@@ -16,7 +16,7 @@ from aclnn_cts.core.case import Case, TensorList, owner
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.rounding import BINARY_FORMATS, covers
 from aclnn_cts.core.target import Target
-from aclnn_cts.formula.emulator import ORDERS
+from aclnn_cts.formula.emulator import ORDERS, Variant
 from aclnn_cts.generate.choices import Choices, StreamChoices
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.mutants.triggers import Asks, Condition, TriggerDrawer, holds
@@ -115,17 +115,21 @@ class GeneratedMutant(msgspec.Struct, frozen=True, kw_only=True):
 
     def _what(self) -> str:
         share = f"at {self.place / _PLACES:.0%}"
-        if self.change in _OF_AN_ELEMENT:
-            return f"{self.output}: the element {share} {self.change.value}"
-        if self.change in (Change.ROWS, Change.COLUMNS):
-            return f"{self.output}: two {self.change.value} {share}"
-        if self.change in _OF_A_SUM:
-            return f"the last contribution of a sum {'dropped' if self.change is Change.DROP else 'added twice'}"
-        if self.change is Change.ROUND:
-            return f"{self.operand or 'all operands'} rounded to {self.format}"
-        if self.change is Change.SKIP:
-            return f"the check {self.constraint} skipped"
-        return "valid calls rejected"
+        match self.change:
+            case Change.ROWS | Change.COLUMNS:
+                return f"{self.output}: two {self.change.value} {share}"
+            case Change.DROP:
+                return "the last contribution of a sum dropped"
+            case Change.TWICE:
+                return "the last contribution of a sum added twice"
+            case Change.ROUND:
+                return f"{self.operand or 'all operands'} rounded to {self.format}"
+            case Change.SKIP:
+                return f"the check {self.constraint} skipped"
+            case Change.REJECT:
+                return "valid calls rejected"
+            case _:
+                return f"{self.output}: the element {share} {self.change.value}"
 
 
 class GeneratedDecoy(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,22 +137,18 @@ class GeneratedDecoy(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     operator: str
-    order: str
-    """One of the emulator's; empty: the reference as it is."""
-    fused: bool = False
-    reciprocal: bool = False
-    flushes: bool = False
-    tilt: float = 0.0
-    key: int = 0
+    variant: Variant | None = None
+    """How it computes; None: the reference as it is."""
     conditions: tuple[Condition, ...] = ()
 
     def text(self) -> str:
         """The decoy in words."""
-        if not self.order:
+        way = self.variant
+        if way is None:
             return "the correctly rounded result"
-        ways = {"products fused": self.fused, "reciprocals": self.reciprocal, "subnormals flushed": self.flushes}
-        words = [f"sums {self.order}", *(word for word, is_so in ways.items() if is_so)]
-        words += [f"functions {self.tilt:+g} of their stated error"] if self.tilt else []
+        ways = {"products fused": way.fused, "reciprocals": way.reciprocal, "subnormals flushed": way.flushes}
+        words = [f"sums {way.order}", *(word for word, is_so in ways.items() if is_so)]
+        words += [f"functions {way.tilt:+g} of their stated error"] if way.tilt else []
         trigger = " and ".join(condition.text() for condition in self.conditions)
         return ", ".join(words) + (f", where {trigger}" if trigger else "")
 
@@ -188,19 +188,21 @@ def draw_mutants(spec: Spec, target: Target, *, seed: str, count: int, sums: boo
 
 def draw_decoys(spec: Spec, target: Target, *, seed: str, orders: Sequence[str] = ORDERS) -> Iterator[GeneratedDecoy]:
     """The decoys of an operator: the reference as it is, and one for each order of summation."""
-    yield GeneratedDecoy(id=f"{spec.stem}.decoy", operator=spec.operator, order="")
+    yield GeneratedDecoy(id=f"{spec.stem}.decoy", operator=spec.operator)
     drawer = TriggerDrawer(spec, target)
     for number, order in enumerate(orders):
         choices = _choices(seed, spec, "decoys", number)
         yield GeneratedDecoy(
             id=f"{spec.stem}.decoy-{order}",
             operator=spec.operator,
-            order=order,
-            fused=choices.chance(1, 2),
-            reciprocal=choices.chance(1, 2),
-            flushes=choices.chance(1, 4),
-            tilt=choices.pick((0.0, 1.0, -1.0, 2.0)),
-            key=choices.integer(0, 2**31),
+            variant=Variant(
+                order=order,
+                fused=choices.chance(1, 2),
+                reciprocal=choices.chance(1, 2),
+                flushes=choices.chance(1, 4),
+                tilt=choices.pick((0.0, 1.0, -1.0, 2.0)),
+                key=choices.integer(0, 2**31),
+            ),
             conditions=drawer.draw(choices) if choices.chance(1, 2) else (),
         )
 

@@ -9,8 +9,8 @@ made for survivors alone, until one shows the change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from pathlib import Path
 
@@ -37,10 +37,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.provenance import MadeBy
 from aclnn_cts.trials.calls import calls_of
-from aclnn_cts.trials.trial_runner import Bench
-
-__all__ = ["FORMAT", "MUTANTS_FILE", "DecoyResult", "GeneratedMatrix", "MutantResult", "OperatorTask", "Wanted"]
-__all__ += ["measure_operator", "measurements", "population", "read_generated"]
+from aclnn_cts.trials.trial_runner import Bench, Judged
 
 FORMAT = "aclnn-cts/generated-mutants/1"
 MUTANTS_FILE = begins(rb'\{\n  "format": "aclnn-cts/generated-mutants/')
@@ -51,8 +48,6 @@ RARE = 100
 FREQUENCY_CALLS = 20_000
 """Witness calls on which every trigger is evaluated."""
 MOST_DECOYS = 1 + len(ORDERS)
-_CHECK = {False: "values", True: "status"}
-"""By whether a check is skipped: what a single call is judged by."""
 _NOTHING: frozenset[str] = frozenset()
 _FIRST_SLICE, _SLICE = 8, 64
 """Trials that are run together: few at first, since most mutants are found by the first that they fire in."""
@@ -222,59 +217,132 @@ def measure_operator(
         for decoy in takewhile(lambda _item: not stopped(), decoys):
             session.switch(decoy)
             yield _decoy(decoy, bench.run(item.trial for item in plan))
-        found: dict[str, tuple[int, Record] | None] = {}
-        for mutant in takewhile(lambda _item: not stopped(), mutants):
-            session.switch(mutant)
-            found[mutant.id] = _first_failure(mutant, plan, bench)
-        missed = [mutant for mutant in mutants if found.get(mutant.id) is None]
-        witnesses = _Witnesses(spec, wanted, mutants, frozenset(mutant.id for mutant in missed))
-        reached = {mutant.id: _reached(mutant, plan) for mutant in mutants}
-        shown = {mutant.id: _Shown() for mutant in mutants}
-        for mutant, trials, is_planned in _to_look_at(missed, reached, witnesses, shown):
+        measured = [_Measured(mutant) for mutant in mutants]
+        for item in takewhile(lambda _item: not stopped(), measured):
+            session.switch(item.mutant)
+            item.run(plan, bench)
+        for item, calls, is_planned in _to_look_at(measured, Witnesses(spec, target), spec, wanted):
             if stopped():
                 return
-            session.switch(mutant)
-            shown[mutant.id].look(trials[: wanted.witness_values], bench, is_planned=is_planned)
-        for mutant in takewhile(lambda _item: not stopped(), mutants):
-            first, seen = found[mutant.id], shown[mutant.id]
-            yield MutantResult(
-                id=mutant.id,
-                operator=mutant.operator,
-                change=mutant.change.value,
-                text=mutant.text(),
-                found=first is not None,
-                check=first[1].trial.check if first is not None else "",
-                kind=first[1].verdict.kind if first is not None else "",
-                cases=first[0] if first is not None else 0,
-                reached=len(reached[mutant.id]),
-                witness_calls=witnesses.calls[mutant.id],
-                fired=witnesses.fired[mutant.id],
-                judged=seen.judged,
-                changed=seen.changed,
-                unjudged=seen.unjudged,
-            )
+            session.switch(item.mutant)
+            item.look(calls[: wanted.witness_values], bench, is_planned=is_planned)
+        for item in takewhile(lambda _item: not stopped(), measured):
+            yield item.result()
 
 
-def _reached(mutant: GeneratedMutant, plan: Sequence[_Planned]) -> list[Case]:
-    """The calls of the plan in which a mutant fires."""
-    return [case for item in plan for case, broken in item.calls if mutant.fires(case, broken)]
+@dataclass(slots=True)
+class _Measured:
+    """A mutant, and what is known of it by now."""
+
+    mutant: GeneratedMutant
+    first: tuple[int, Record] | None = None
+    """The place in the plan of the first trial that fails, and its record."""
+    reached: list[Case] = field(default_factory=list)
+    """Calls of the plan in which it fires."""
+    witness_calls: int = 0
+    fired: int = 0
+    kept: list[Case] = field(default_factory=list)
+    """Of one that the plan missed, the first witness calls in which it fires."""
+    judged: int = 0
+    changed: bool = False
+    unjudged: bool = False
+
+    @property
+    def skips(self) -> bool:
+        """Whether a check is skipped, which broken calls alone show."""
+        return self.mutant.change is Change.SKIP
+
+    def run(self, plan: Sequence[_Planned], bench: Bench) -> None:
+        """Run the trials of the plan in whose calls it fires, up to the first that fails."""
+        fires = self.mutant.fires
+        met = [(place, case) for place, item in enumerate(plan) for case, broken in item.calls if fires(case, broken)]
+        self.reached = [case for _, case in met]
+        places = sorted({place for place, _ in met})
+        if self.mutant.change is Change.STALE:
+            # What is stale is of the call before, which is made as well.
+            places = sorted({near for place in places for near in (place - 1, place) if near >= 0})
+        self.first = _first_failure(places, plan, bench)
+
+    def meet(self, case: Case, broken: frozenset[str], most: int) -> None:
+        """Evaluate the trigger on a witness call. One in which it fires is kept of a mutant that the plan missed."""
+        self.witness_calls += 1
+        if self.mutant.fires(case, broken):
+            self.fired += 1
+            if self.first is None and len(self.kept) < most:
+                self.kept.append(case)
+
+    def look(self, calls: Sequence[Case], bench: Bench, *, is_planned: bool) -> None:
+        """Judge calls one by one, up to the first slice with a failure, unless one failed before."""
+        if self.changed:
+            return
+        trials = [Trial("status" if self.skips else "values", case) for case in calls]
+        for chosen in slices(trials, first=_FIRST_SLICE, most=_SLICE):
+            records = _records(bench.run(chosen))
+            self.judged += len(records)
+            if any(record.verdict.result == Result.FAILED for record in records):
+                self.changed, self.unjudged = True, is_planned
+                return
+
+    def result(self) -> MutantResult:
+        """As it is published."""
+        place, first = (0, None) if self.first is None else self.first
+        return MutantResult(
+            id=self.mutant.id,
+            operator=self.mutant.operator,
+            change=self.mutant.change.value,
+            text=self.mutant.text(),
+            found=first is not None,
+            check=first.trial.check if first is not None else "",
+            kind=first.verdict.kind if first is not None else "",
+            cases=place,
+            reached=len(self.reached),
+            witness_calls=self.witness_calls,
+            fired=self.fired,
+            judged=self.judged,
+            changed=self.changed,
+            unjudged=self.unjudged,
+        )
+
+
+def _first_failure(places: Sequence[int], plan: Sequence[_Planned], bench: Bench) -> tuple[int, Record] | None:
+    """Of these places in the plan, the first whose trial fails, counted from 1, and its record."""
+    for chosen in slices(places, first=_FIRST_SLICE, most=_SLICE):
+        records = _records(bench.run(plan[place].trial for place in chosen))
+        for place, record in zip(chosen, records, strict=True):
+            if record.verdict.result == Result.FAILED:
+                return place + 1, record
+    return None
 
 
 def _to_look_at(
-    missed: Sequence[GeneratedMutant],
-    reached: Mapping[str, Sequence[Case]],
-    witnesses: _Witnesses,
-    shown: Mapping[str, _Shown],
-) -> Iterator[tuple[GeneratedMutant, list[Trial], bool]]:
+    measured: Sequence[_Measured], witnesses: Witnesses, spec: Spec, wanted: Wanted
+) -> Iterator[tuple[_Measured, list[Case], bool]]:
     """Mutants that the plan missed, with calls in which each fires, and whether they are the plan's.
 
-    First those of the plan, then the first witness calls; the further ones only where none of these shows a change.
+    First those of the plan, then the first witness calls; the further ones only where none of these shows a change, and
+    it fired in fewer than are judged. Of a skipped check there are no further ones.
     """
-    for mutant in missed:
-        yield mutant, [Trial(_CHECK[mutant.change is Change.SKIP], case) for case in reached[mutant.id]], True
-        yield mutant, witnesses.trials(mutant), False
-    for mutant, trials in witnesses.further([mutant for mutant in missed if not shown[mutant.id].changed]):
-        yield mutant, trials, False
+    most = wanted.witness_values
+    ordinary = [item for item in measured if not item.skips]
+    for case in witnesses.calls(min(wanted.witness_calls, FREQUENCY_CALLS)) if ordinary else ():
+        for item in ordinary:
+            item.meet(case, _NOTHING, most)
+    for item in (item for item in measured if item.skips):
+        for case, broken in witnesses.broken(spec.constraint(item.mutant.constraint), most):
+            item.meet(case, broken, most)
+    missed = [item for item in measured if item.first is None]
+    for item in missed:
+        yield item, item.reached, True
+        yield item, item.kept, False
+    open_ones = [
+        (item, len(item.kept)) for item in missed if not (item.skips or item.changed or len(item.kept) >= most)
+    ]
+    further = wanted.witness_calls - FREQUENCY_CALLS
+    for case in witnesses.calls(further, first=FREQUENCY_CALLS) if open_ones else ():
+        for item, _ in open_ones:
+            item.meet(case, _NOTHING, most)
+    for item, known in open_ones:
+        yield item, item.kept[known:], False
 
 
 def _work(task: OperatorTask, worker: Worker) -> list[MutantResult | DecoyResult]:
@@ -297,35 +365,16 @@ def _plan(spec: Spec, wanted: Wanted, bench: Bench) -> list[_Planned]:
         for trial in bench.expand(part, seed=wanted.plan_seed):
             asked = calls_of(trial, bench.specs, capabilities=capabilities)
             calls = {id(item.case): item.case for item in asked}
-            planned.append(_Planned(trial, tuple((case, _broken(spec, case)) for case in calls.values())))
+            broken = (frozenset(item.id for item in evaluate(spec, case).broken) for case in calls.values())
+            planned.append(_Planned(trial, tuple(zip(calls.values(), broken, strict=True))))
     return planned
 
 
-def _broken(spec: Spec, case: Case) -> frozenset[str]:
-    return frozenset(item.id for item in evaluate(spec, case).broken)
+def _records(judged: Iterable[Judged]) -> list[Record]:
+    return [record for batch in judged for record in batch.records]
 
 
-def _first_failure(mutant: GeneratedMutant, plan: Sequence[_Planned], bench: Bench) -> tuple[int, Record] | None:
-    """The place in the plan of the first trial that fails, and its record."""
-    places = [
-        place for place, item in enumerate(plan) if any(mutant.fires(case, broken) for case, broken in item.calls)
-    ]
-    if mutant.change is Change.STALE:
-        # What is stale is of the call before, which is made as well.
-        places = sorted({near for place in places for near in (place - 1, place) if near >= 0})
-    for chosen in slices(places, first=_FIRST_SLICE, most=_SLICE):
-        records = _records(bench.run(plan[place].trial for place in chosen))
-        for place, record in zip(chosen, records, strict=True):
-            if record.verdict.result == Result.FAILED:
-                return place + 1, record
-    return None
-
-
-def _records(judged: Iterable[object]) -> list[Record]:
-    return [record for batch in judged for record in batch.records]  # type: ignore[attr-defined]  # batches of a bench
-
-
-def _decoy(decoy: GeneratedDecoy, judged: Iterable[object]) -> DecoyResult:
+def _decoy(decoy: GeneratedDecoy, judged: Iterable[Judged]) -> DecoyResult:
     records = _records(judged)
     failed = [record for record in records if record.verdict.result == Result.FAILED]
     return DecoyResult(
@@ -337,76 +386,3 @@ def _decoy(decoy: GeneratedDecoy, judged: Iterable[object]) -> DecoyResult:
         errors=sum(record.verdict.result == Result.ERROR for record in records),
         fingerprints=tuple(dict.fromkeys(record.key.text() for record in failed)),
     )
-
-
-class _Witnesses:
-    """How often triggers fire in witness calls, and of some mutants the first calls in which theirs does."""
-
-    def __init__(self, spec: Spec, wanted: Wanted, mutants: Sequence[GeneratedMutant], kept: frozenset[str]) -> None:
-        self._made, self._wanted = Witnesses(spec, Target(product=spec.usual_product)), wanted
-        most = wanted.witness_values
-        self.fired = dict.fromkeys((mutant.id for mutant in mutants), 0)
-        self.calls = dict.fromkeys(self.fired, 0)
-        self._kept: dict[str, list[tuple[str, Case]]] = {mutant.id: [] for mutant in mutants}
-        ordinary = [mutant for mutant in mutants if mutant.change is not Change.SKIP]
-        for case in self._made.calls(min(wanted.witness_calls, FREQUENCY_CALLS)) if ordinary else ():
-            for mutant in ordinary:
-                self.calls[mutant.id] += 1
-                if mutant.fires(case, _NOTHING):
-                    self.fired[mutant.id] += 1
-                    if mutant.id in kept and len(self._kept[mutant.id]) < most:
-                        self._kept[mutant.id].append((_CHECK[False], case))
-        for mutant in mutants:
-            if mutant.change is not Change.SKIP:
-                continue
-            for case, broken in self._made.broken(spec.constraint(mutant.constraint), most):
-                self.calls[mutant.id] += 1
-                if mutant.fires(case, broken):
-                    self.fired[mutant.id] += 1
-                    if mutant.id in kept:
-                        self._kept[mutant.id].append((_CHECK[True], case))
-
-    def trials(self, mutant: GeneratedMutant) -> list[Trial]:
-        """Trials of the calls that were kept."""
-        return [Trial(check, case) for check, case in self._kept[mutant.id]]
-
-    def further(self, mutants: Sequence[GeneratedMutant]) -> Iterator[tuple[GeneratedMutant, list[Trial]]]:
-        """Mutants that no call showed, with trials of the witness calls after the first in which they fire.
-
-        One whose trigger fired in as many calls as are judged has none. Of a skipped check there are no more calls.
-        """
-        most, start = self._wanted.witness_values, FREQUENCY_CALLS
-        found: dict[str, list[Trial]] = {
-            mutant.id: []
-            for mutant in mutants
-            if mutant.change is not Change.SKIP and len(self._kept[mutant.id]) < most
-        }
-        open_ones = [mutant for mutant in mutants if mutant.id in found]
-        for case in self._made.calls(self._wanted.witness_calls - start, first=start) if open_ones else ():
-            for mutant in open_ones:
-                self.calls[mutant.id] += 1
-                if mutant.fires(case, _NOTHING):
-                    self.fired[mutant.id] += 1
-                    if len(self._kept[mutant.id]) + len(found[mutant.id]) < most:
-                        found[mutant.id].append(Trial(_CHECK[False], case))
-        yield from ((mutant, found[mutant.id]) for mutant in open_ones)
-
-
-@dataclass(slots=True)
-class _Shown:
-    """What judging calls one by one says of a mutant that no trial of the plan found."""
-
-    judged: int = 0
-    changed: bool = False
-    unjudged: bool = False
-
-    def look(self, trials: Sequence[Trial], bench: Bench, *, is_planned: bool) -> None:
-        """Judge trials up to the first slice with a failure, unless one failed before."""
-        if self.changed:
-            return
-        for chosen in slices(trials, first=_FIRST_SLICE, most=_SLICE):
-            records = _records(bench.run(chosen))
-            self.judged += len(records)
-            if any(record.verdict.result == Result.FAILED for record in records):
-                self.changed, self.unjudged = True, is_planned
-                return

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.mutants.fault_attempt import Attempt
+from aclnn_cts.mutants.fault_attempt import Attempt, SeedResult
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
 from aclnn_cts.mutants.published import document_of, read_document
 from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.provenance import MadeBy
-
-__all__ = ["FORMAT", "MATRIX_FILE", "Accusation", "DecoyRow", "FaultRow", "Figures", "KillMatrix"]
-__all__ += ["build_matrix", "figures", "read_matrix", "shipped_matrix"]
 
 FORMAT = "aclnn-cts/kill-matrix/1"
 
@@ -26,18 +23,6 @@ MATRIX_FILE = begins(rb'\{\n  "format": "aclnn-cts/kill-matrix/')
 
 SOON = 60
 """Cases within which nine of ten faults are to be found."""
-
-
-class SeedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell: one fault with one seed."""
-
-    seed: int
-    found: bool
-    check: str
-    kind: str
-    cases: int
-    seconds: float
-    errors: int = 0
 
 
 class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,14 +193,8 @@ def _fault_row(entry: SeededFault, attempts: Sequence[Attempt]) -> FaultRow:
         clauses=entry.clauses,
         equivalent=entry.equivalent or None,
         by_seed=tuple(
-            SeedResult(
-                seed=attempt.seed,
-                found=attempt.found,
-                check=attempt.check,
-                kind=attempt.kind,
-                cases=attempt.cases,
-                seconds=round(attempt.seconds, 2),
-                errors=attempt.errors,
+            msgspec.convert(
+                msgspec.structs.replace(attempt, seconds=round(attempt.seconds, 2)), SeedResult, from_attributes=True
             )
             for attempt in attempts
         ),

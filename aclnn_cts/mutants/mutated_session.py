@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.adapters.protocol import Adapter, Buffers, Call, Capabilities, Session, TensorBuffer
+from aclnn_cts.adapters.protocol import Adapter, Call, Capabilities, Session, TensorBuffer
 from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.core.case import Case, owner
 from aclnn_cts.core.dtypes import INEXACT, component, components, composed
@@ -29,7 +29,9 @@ from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import FASTEST, Emulated, Emulator, TooManyTermsError, Variant
 from aclnn_cts.formula.mutants import Mutant
 from aclnn_cts.formula.special import DOUBLE
+from aclnn_cts.generate.buffers import CallBuffers
 from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_mutants
+from aclnn_cts.mutants.triggers import holds
 from aclnn_cts.oracle_check.subject import Subject
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.evaluate import evaluate
@@ -84,8 +86,8 @@ class MutatedSession:
 
     def _call(self, call: Call) -> Outcome:
         mutant, decoy = self._mutant, self._decoy
-        if decoy is not None and decoy.order:
-            return self._reordered(call, decoy)
+        if decoy is not None and decoy.variant is not None:
+            return self._reordered(call, decoy, decoy.variant)
         if mutant is None or call.case.operator != mutant.operator:
             return self._made(call)
         broken = {item.id for item in evaluate(self._specs[mutant.operator], call.case).broken}
@@ -100,10 +102,12 @@ class MutatedSession:
         else:
             given = _given(call)
             outcome = self._made(call)
-            if _has_values(call, outcome):
-                self._change(call, mutant, given)
-        if mutant.change is Change.STALE and _has_values(call, outcome):
-            self._remember(call, mutant)
+            if outputs := _written(call, outcome):
+                self._change(call.case, mutant, outputs, given)
+        if mutant.change is Change.STALE:
+            buffer = _written(call, outcome).get(mutant.tensor(call.case))
+            if buffer is not None and buffer.view.size:
+                self._before = components(buffer.view).reshape(-1).copy()
         return outcome
 
     def _made(self, call: Call) -> Outcome:
@@ -116,15 +120,19 @@ class MutatedSession:
             return Outcome(phase_one=_SUCCESS, phase_two=_SUCCESS if call.case.call.phases == 2 else None)
         return outcome
 
-    def _change(self, call: Call, mutant: GeneratedMutant, given: Mapping[str, NDArray[Any]]) -> None:
+    def _change(
+        self,
+        case: Case,
+        mutant: GeneratedMutant,
+        outputs: Mapping[str, TensorBuffer],
+        given: Mapping[str, NDArray[Any]],
+    ) -> None:
         """Make the change in the outputs of a call that succeeded; `given`: what its inputs held."""
         if mutant.change in _OF_A_SUM:
-            self._change_sum(call, mutant, given)
+            self._change_sum(case, mutant, outputs, given)
             return
-        name = mutant.tensor(call.case)
-        view, dtype = _outputs(call)[name].view, _dtype(call.case, name)
-        if mutant.change not in (Change.ROWS, Change.COLUMNS):
-            view, dtype = components(view), component(dtype)
+        name = mutant.tensor(case)
+        view, dtype = outputs[name].view, _dtype(case, name)
         if mutant.change in (Change.ROWS, Change.COLUMNS):
             axis = view.ndim - (1 if mutant.change is Change.COLUMNS else 2)
             if axis >= 0 and view.shape[axis] > 1:
@@ -132,6 +140,7 @@ class MutatedSession:
                 pair = np.moveaxis(view, axis, 0)[first : first + 2]
                 pair[...] = pair[::-1].copy()
             return
+        view, dtype = components(view), component(dtype)
         place = mutant.at(view.size)
         index = np.unravel_index(place, view.shape)
         if mutant.change is Change.STALE:
@@ -146,23 +155,18 @@ class MutatedSession:
             changed = value + float(np.copysign(step, value))
         view[index] = to_dtype(np.array(changed), dtype)
 
-    def _remember(self, call: Call, mutant: GeneratedMutant) -> None:
-        buffer = _outputs(call).get(mutant.tensor(call.case))
-        if buffer is None or not buffer.view.size:
-            return
-        view = components(buffer.view)
-        if self._before is None or self._before.dtype == view.dtype:
-            self._before = view.reshape(-1).copy()
-        else:
-            self._before = view.reshape(-1).astype(view.dtype)
-
-    def _change_sum(self, call: Call, mutant: GeneratedMutant, given: Mapping[str, NDArray[Any]]) -> None:
+    def _change_sum(
+        self,
+        case: Case,
+        mutant: GeneratedMutant,
+        outputs: Mapping[str, TensorBuffer],
+        given: Mapping[str, NDArray[Any]],
+    ) -> None:
         """Drop the last contribution of one of the formula's sums, or add it twice."""
         spec = self._specs[mutant.operator]
         operator = registry.load_formula(spec.stem)
-        if operator is None or call.buffers is None:
+        if operator is None:
             return
-        case = call.case
         tensors = promoted_inputs(widened(case, given), spec.promoting, spec.computed_in(case))
         question = OracleInput(
             tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case)
@@ -174,7 +178,7 @@ class MutatedSession:
                 return
             place = sums[mutant.at(len(sums))]
             wrong, _ = _evaluated(operator, question, Mutant(place, _OF_A_SUM[mutant.change]))
-            for name, buffer in call.buffers.outputs.items():
+            for name, buffer in outputs.items():
                 if name in wrong:
                     view, dtype = components(buffer.view), component(_dtype(case, name))
                     shape = view.shape
@@ -182,27 +186,28 @@ class MutatedSession:
                     other = other & ~(np.isnan(wrong[name]) & np.isnan(right[name]))
                     np.copyto(view, to_dtype(np.broadcast_to(wrong[name], shape), dtype), where=other)
 
-    def _reordered(self, call: Call, decoy: GeneratedDecoy) -> Outcome:
+    def _reordered(self, call: Call, decoy: GeneratedDecoy, variant: Variant) -> Outcome:
         """A correct call in another order of summation, where the decoy's trigger fires and the inputs are finite."""
         inputs = _given(call)
         outcome = self._made(call)
         case = call.case
-        if call.buffers is None or not _has_values(call, outcome) or case.operator != decoy.operator:
+        outputs = _written(call, outcome)
+        if not outputs or case.operator != decoy.operator:
             return outcome
         tensors = widened(case, inputs)
         spec = self._specs[case.operator]
         if (
             evaluate(spec, case).broken
-            or not all(condition.holds(case) for condition in decoy.conditions)
+            or not holds(decoy.conditions, case)
             or not all(np.isfinite(array).all() for array in tensors.values() if array.dtype == np.float64)
         ):
             return outcome
-        for name, values in self._emulated(spec, case, inputs, decoy).items():
-            np.copyto(components(call.buffers.outputs[name].view), values)
+        for name, values in self._emulated(spec, case, inputs, variant).items():
+            np.copyto(components(outputs[name].view), values)
         return outcome
 
     def _emulated(
-        self, spec: Spec, case: Case, inputs: Mapping[str, NDArray[Any]], decoy: GeneratedDecoy
+        self, spec: Spec, case: Case, inputs: Mapping[str, NDArray[Any]], variant: Variant
     ) -> Mapping[str, NDArray[Any]]:
         """The outputs of an emulation; none where a sum is too long for one, or there is no formula."""
         operator = registry.load_formula(spec.stem)
@@ -214,14 +219,6 @@ class MutatedSession:
         arithmetics = {name: model.arithmetic for name, model in models.items()}
         question = msgspec.structs.replace(judge.question(performed), arithmetics=arithmetics)
         subject = Subject(operator=operator, question=question, models=models, expected={}, operands={})
-        variant = Variant(
-            order=decoy.order,
-            fused=decoy.fused,
-            reciprocal=decoy.reciprocal,
-            flushes=decoy.flushes,
-            tilt=decoy.tilt,
-            key=decoy.key,
-        )
         try:
             outputs = subject.emulated(variant).outputs
         except TooManyTermsError:
@@ -253,22 +250,6 @@ class MutantAdapter:
 _MOST_DIGITS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Rounded:
-    """An input whose values were rounded."""
-
-    view: NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Changed:
-    """The memory of a call with other inputs."""
-
-    inputs: Mapping[str, TensorBuffer]
-    outputs: Mapping[str, TensorBuffer]
-    memory: NDArray[Any] = field(repr=False)
-
-
 def _reference(target: Target, specs: Mapping[str, Spec]) -> Session:
     adapter: Adapter = load(choose("reference"))
     return adapter.open(target, specs)
@@ -286,16 +267,16 @@ def _without(spec: Spec, constraint: str) -> Spec:
 def _with_rounded(call: Call, mutant: GeneratedMutant) -> Call:
     """The call with operands rounded to the mutant's format; those of other dtypes are as they were."""
     buffers = call.buffers
-    if buffers is None:
+    if not isinstance(buffers, CallBuffers):
         return call
-    inputs: dict[str, TensorBuffer] = dict(buffers.inputs)
+    inputs = dict(buffers.inputs)
     for name, buffer in buffers.inputs.items():
         dtype = _dtype(call.case, name)
         if dtype in INEXACT and mutant.operand in ("", owner(name)):
             values = round_to(widen(components(buffer.view)), BINARY_FORMATS[mutant.format])
-            inputs[name] = _Rounded(composed(to_dtype(values, component(dtype)), dtype))
-    changed: Buffers = _Changed(inputs, buffers.outputs, buffers.memory)
-    return dataclasses.replace(call, buffers=changed)
+            view = composed(to_dtype(values, component(dtype)), dtype)
+            inputs[name] = msgspec.structs.replace(buffer, view=view)
+    return dataclasses.replace(call, buffers=msgspec.structs.replace(buffers, inputs=inputs))
 
 
 def _evaluated(
@@ -308,9 +289,10 @@ def _evaluated(
     return values, [operation.name for operation in f.operations]
 
 
-def _has_values(call: Call, outcome: Outcome) -> bool:
-    written = call.buffers is not None and call.case.call.phases == 2
-    return written and outcome.ended == Ended.RETURNED and outcome.status == _SUCCESS
+def _written(call: Call, outcome: Outcome) -> Mapping[str, TensorBuffer]:
+    """The outputs of a call that has succeeded; none of another, and none without a second phase."""
+    succeeded = outcome.ended == Ended.RETURNED and outcome.status == _SUCCESS and call.case.call.phases == 2
+    return call.buffers.outputs if call.buffers is not None and succeeded else {}
 
 
 def _given(call: Call) -> dict[str, NDArray[Any]]:
@@ -321,10 +303,6 @@ def _given(call: Call) -> dict[str, NDArray[Any]]:
     return {
         name: buffer.view.copy() if name in outputs else buffer.view for name, buffer in call.buffers.inputs.items()
     }
-
-
-def _outputs(call: Call) -> Mapping[str, TensorBuffer]:
-    return {} if call.buffers is None else call.buffers.outputs
 
 
 def _dtype(case: Case, name: str) -> str:

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, Profile, plan_parts
@@ -55,44 +55,15 @@ class Task:
     """Go on after the first failure. Decoys always do."""
 
 
-@dataclass(slots=True)
-class _Tally:
-    cases: int = 0
-    errors: int = 0
-    first: Record | None = None
-    first_at: int = 0
-    failures: Counter[Fingerprint] = field(default_factory=Counter)
-
-    def add(self, record: Record) -> None:
-        self.cases += 1
-        self.errors += record.verdict.result == Result.ERROR
-        if record.verdict.result != Result.FAILED:
-            return
-        if self.first is None:
-            self.first, self.first_at = record, self.cases
-        self.failures[record.fingerprint] += 1
-
-
 def switched_on(identifier: str) -> AbstractContextManager[None]:
     """Let every software device that is opened meanwhile have the fault or decoy."""
     return variable_set(FAULT_VARIABLE, identifier)
 
 
-class Expanded:
-    """The trials of one operator's plan with one seed, which every fault meets: made once, part by part."""
-
-    def __init__(self) -> None:
-        self._key: tuple[str, int, Profile] | None = None
-        self._trials: dict[Part, list[Trial]] = {}
-
-    def trials(self, task: Task, part: Part, bench: Bench) -> list[Trial]:
-        """The trials of a part; those of another operator or seed are forgotten."""
-        key = (task.operator, task.seed, task.profile)
-        if key != self._key:
-            self._key, self._trials = key, {}
-        if part not in self._trials:
-            self._trials[part] = list(bench.expand(part, seed=task.seed))
-        return self._trials[part]
+@functools.lru_cache(maxsize=1)
+def _expanded(_spec_sha256: str, _seed: int, _profile: Profile) -> dict[Part, list[Trial]]:
+    """The trials of one operator's plan with one seed, by part: made once, for all faults that meet them in turn."""
+    return {}
 
 
 def attempt(
@@ -100,7 +71,6 @@ def attempt(
     specs: Specs,
     *,
     stopped: Callable[[], bool] = lambda: False,
-    expanded: Expanded | None = None,
     workers: int = 1,
 ) -> tuple[Attempt, Record | None]:
     """Run one task in this process; its result, and the first failure. HarnessError where no device can be opened.
@@ -108,12 +78,14 @@ def attempt(
     Where `stopped` comes to hold, what is left of the plan is not run. `workers` processes like this share the machine.
     """
     began = time.perf_counter()
-    adapter, limits = ("loopback", None)
+    adapter, limits = "loopback", None
     if not task.decoy:
         adapter, limits = f"loopback:timeout={_DEVICE_SECONDS}", Limits(call_seconds=_CALL_SECONDS)
     settings = BenchSettings(adapter=adapter, target=Target(product=DEFAULT_PRODUCT))
-    tally = _Tally()
-    found_after = 0.0
+    first: Record | None = None
+    cases = cases_to_first = errors = 0
+    seconds_to_first = 0.0
+    failures: Counter[Fingerprint] = Counter()
     # Few faults end the process: a second one, in waiting, would mostly be started in vain.
     with (
         switched_on(task.id),
@@ -121,32 +93,38 @@ def attempt(
     ):
         # Known to fail: nobody needs to see each failure a second time.
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
-        for record in _records(task, bench, stopped, expanded or Expanded()):
-            tally.add(record)
-            if record is tally.first:
-                found_after = time.perf_counter() - began
-    first = tally.first
+        for record in _records(task, bench, stopped):
+            cases += 1
+            errors += record.verdict.result == Result.ERROR
+            if record.verdict.result != Result.FAILED:
+                continue
+            failures[record.fingerprint] += 1
+            if first is None:
+                first, cases_to_first, seconds_to_first = record, cases, time.perf_counter() - began
     return Attempt(
         id=task.id,
         seed=task.seed,
         found=first is not None,
         check=first.trial.check if first is not None else "",
         kind=first.verdict.kind if first is not None else "",
-        cases=tally.first_at or tally.cases,
-        seconds=found_after or time.perf_counter() - began,
-        findings=tuple(found.fingerprints[0].text() for found in group(tally.failures)),
-        failures=tuple(tally.failures.items()),
-        errors=tally.errors,
+        cases=cases_to_first or cases,
+        seconds=seconds_to_first or time.perf_counter() - began,
+        findings=tuple(found.fingerprints[0].text() for found in group(failures)),
+        failures=tuple(failures.items()),
+        errors=errors,
     ), first
 
 
-def _records(task: Task, bench: Bench, stopped: Callable[[], bool], expanded: Expanded) -> Iterator[Record]:
+def _records(task: Task, bench: Bench, stopped: Callable[[], bool]) -> Iterator[Record]:
     """Records in the order of the plan, up to the end of the slice with the first failure."""
     spec = bench.specs[task.operator]
     parts = plan_parts([spec], product=bench.settings.target.product, chosen=task.profile, laws=law_ids)
     goes_on = task.decoy or task.to_end
+    expanded = _expanded(spec.sha256, task.seed, task.profile)
     for part in parts:
-        trials = expanded.trials(task, part, bench)
+        if part not in expanded:
+            expanded[part] = list(bench.expand(part, seed=task.seed))
+        trials = expanded[part]
         for chosen in [trials] if goes_on else slices(trials, first=_FIRST_SLICE, most=_SLICE):
             found = False
             for judged in bench.run(chosen):
@@ -156,14 +134,8 @@ def _records(task: Task, bench: Bench, stopped: Callable[[], bool], expanded: Ex
                 return
 
 
-@functools.cache
-def _expanded() -> Expanded:
-    """The process's own."""
-    return Expanded()
-
-
 def _work(task: Task, worker: Worker) -> Attempt:
-    return attempt(task, worker.specs, stopped=worker.stopped, expanded=_expanded(), workers=worker.workers)[0]
+    return attempt(task, worker.specs, stopped=worker.stopped, workers=worker.workers)[0]
 
 
 def attempts(tasks: Sequence[Task], *, workers: int) -> Generator[Attempt, None, None]:

@@ -83,16 +83,20 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self) -> str:
         """The condition in words, as a reader of a report takes it."""
-        if self.asks is Asks.DTYPE:
-            return f"{self.tensor} is {self.dtype}"
-        if self.asks is Asks.LAYOUT:
-            return f"{self.tensor} is {self.layout.value}"
         quantity = f"{self.tensor}.numel" if self.axis is None else f"{self.tensor}.shape[{self.axis}]"
-        if self.asks is Asks.MULTIPLE:
-            return f"{quantity} % {self.number} = {self.remainder}"
-        if self.asks is Asks.TAIL:
-            return f"{quantity} ends in a part of a block of {self.number}"
-        return f"{quantity} {'>=' if self.asks is Asks.AT_LEAST else '<'} {self.number}"
+        match self.asks:
+            case Asks.DTYPE:
+                return f"{self.tensor} is {self.dtype}"
+            case Asks.LAYOUT:
+                return f"{self.tensor} is {self.layout.value}"
+            case Asks.MULTIPLE:
+                return f"{quantity} % {self.number} = {self.remainder}"
+            case Asks.TAIL:
+                return f"{quantity} ends in a part of a block of {self.number}"
+            case Asks.AT_LEAST:
+                return f"{quantity} >= {self.number}"
+            case Asks.BELOW:
+                return f"{quantity} < {self.number}"
 
 
 def holds(conditions: Sequence[Condition], case: Case) -> bool:

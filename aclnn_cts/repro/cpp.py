@@ -40,17 +40,18 @@ def _template(name: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not _OF_HEADERS.match(line)).lstrip("\n")
 
 
-def _opening(program: Program) -> Iterator[str]:
+def _opening(program: Program) -> list[str]:
     first = program.calls[0]
-    yield f"// {first.operator}: {_one_line(first.sentence)}"
-    yield f"// Case {first.case_id}, {first.case.product}."
-    for line in program.about:
-        yield f"// {_one_line(line)}"
-    yield "// Build, with the toolkit's environment set:"
-    yield "//   A=$ASCEND_HOME_PATH"
     runtime = "-lascendcl " if program.needs_runtime else ""
-    yield f"//   g++ -std=c++17 repro.cpp -I$A/include -L$A/lib64 {runtime}-lnnopbase -lopapi -o repro"
-    yield "// Where a release has split libopapi.so, name its parts instead: -lopapi_nn -lopapi_cv -lopapi_math."
+    return [
+        f"// {first.case.operator}: {_one_line(first.sentence)}",
+        f"// Case {first.case_id}, {first.case.product}.",
+        *(f"// {_one_line(line)}" for line in program.about),
+        "// Build, with the toolkit's environment set:",
+        "//   A=$ASCEND_HOME_PATH",
+        f"//   g++ -std=c++17 repro.cpp -I$A/include -L$A/lib64 {runtime}-lnnopbase -lopapi -o repro",
+        "// Where a release has split libopapi.so, name its parts instead: -lopapi_nn -lopapi_cv -lopapi_math.",
+    ]
 
 
 def _one_line(text: str) -> str:
@@ -65,15 +66,18 @@ def _relations(program: Program) -> Iterator[str]:
     slots = {slot: place for place, slot in enumerate(program.kept)}
     yield "const std::vector<Relation> kRelations = {"
     for relation in program.relations:
-        yield f"    {{{string(relation.output)}, {string(relation.said)}, {string(relation.place)},"
-        yield f"     {braces(relation.shape)},"
-        yield "     {"
-        for run in relation.runs:
-            yield f"         {{{run.rows}, {_side(run.left, slots)}, {_side(run.right, slots)}}},"
-        yield "     },"
-        yield f"     {{{wrapped([double(value) for value in relation.bounds.tolist()])}}}}},"
-    yield "};"
-    yield ""
+        yield from (
+            f"    {{{string(relation.output)}, {string(relation.said)}, {string(relation.place)},",
+            f"     {braces(relation.shape)},",
+            "     {",
+            *(
+                f"         {{{run.rows}, {_side(run.left, slots)}, {_side(run.right, slots)}}},"
+                for run in relation.runs
+            ),
+            "     },",
+            f"     {{{wrapped([double(value) for value in relation.bounds.tolist()])}}}}},",
+        )
+    yield from ("};", "")
 
 
 def _side(side: Side, slots: dict[Slot, int]) -> str:
@@ -84,18 +88,18 @@ def _side(side: Side, slots: dict[Slot, int]) -> str:
 def _main(program: Program) -> Iterator[str]:
     yield "int main() {"
     if program.needs_runtime:
-        yield "  CHECK_RUNTIME(aclInit(nullptr));"
-        yield "  CHECK_RUNTIME(aclrtSetDevice(0));"
+        yield from ("  CHECK_RUNTIME(aclInit(nullptr));", "  CHECK_RUNTIME(aclrtSetDevice(0));")
     for number in range(program.streams):
         yield f"  aclrtStream stream_{number} = nullptr;"
         yield f"  CHECK_RUNTIME(aclrtCreateStream(&stream_{number}));"
     for step in program.steps:
-        if step.verb == "loop":
-            yield f"  for (int time = 0; time < {step.times}; ++time) {{"
-        elif step.verb == "end":
-            yield "  }"
-        else:
-            yield f"  TAKE({_taken(step, several=program.number > 1)});"
+        match step.verb:
+            case "loop":
+                yield f"  for (int time = 0; time < {step.times}; ++time) {{"
+            case "end":
+                yield "  }"
+            case _:
+                yield f"  TAKE({_taken(step, several=program.number > 1)});"
     if program.relations:
         yield f"  Relate(kRelations, {len(program.kept)});"
     if program.beyond:
@@ -103,8 +107,7 @@ def _main(program: Program) -> Iterator[str]:
         yield '  else std::printf("FAULT\\n");'
     else:
         yield '  std::printf(fault ? "FAULT\\n" : "conforms\\n");'
-    yield "  return fault ? 1 : 0;"
-    yield "}"
+    yield from ("  return fault ? 1 : 0;", "}")
 
 
 _CALLED = {
@@ -123,12 +126,13 @@ _WAYS = {"guarded": "Way::kGuarded", "exact": "Way::kExact", "larger": "Way::kLa
 def _taken(step: Step, *, several: bool) -> str:
     """A step as the call of a function."""
     space, stream = _space(step.call), f"stream_{step.stream}"
-    if step.verb == "wait":
-        return f"Wait({stream})"
-    if step.verb == "workspace":
-        return f"{space}::AllocateWorkspace({_WAYS[step.way]})"
-    if step.verb == "refused":
-        functions = ", ".join(f"{space}::{name}" for name in ("Prepare", "PhaseOne", "Release"))
-        return f"ManyTimes({step.times}, {ALLOWED_GROWTH}, {functions}, &{space}::status, {space}::Judge)"
+    match step.verb:
+        case "wait":
+            return f"Wait({stream})"
+        case "workspace":
+            return f"{space}::AllocateWorkspace({_WAYS[step.way]})"
+        case "refused":
+            called = ", ".join(f"{space}::{name}" for name in ("Prepare", "PhaseOne", "Release"))
+            return f"ManyTimes({step.times}, {ALLOWED_GROWTH}, {called}, &{space}::status, {space}::Judge)"
     who = "nullptr" if step.number == 0 else f'"call {step.number}: "' if several else '""'
     return f"{space}::{_CALLED[step.verb].format(who=who, stream=stream)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, TensorList, owner
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, components
 from aclnn_cts.core.scalars import host_bytes
-from aclnn_cts.repro.facts import OutputFacts, Reproduction, TensorFacts
+from aclnn_cts.repro.facts import Reproduction, TensorFacts
 from aclnn_cts.speclang.model import Parameter
 
 
@@ -48,12 +47,13 @@ def elements(storage: NDArray[Any], dtype: str) -> tuple[str, list[str]]:
         return "uint16_t", [f"0x{bits:04x}" for bits in storage.view(np.uint16).tolist()]
     if dtype in FLOAT8:
         return "uint8_t", [f"0x{bits:02x}" for bits in storage.view(np.uint8).tolist()]
-    if dtype == "FLOAT":
-        return "float", [single(value) for value in storage.tolist()]
-    if dtype == "DOUBLE":
-        return "double", [double(value) for value in storage.tolist()]
-    if dtype == "BOOL":
-        return "uint8_t", [str(int(value)) for value in storage.tolist()]
+    match dtype:
+        case "FLOAT":
+            return "float", [single(value) for value in storage.tolist()]
+        case "DOUBLE":
+            return "double", [double(value) for value in storage.tolist()]
+        case "BOOL":
+            return "uint8_t", [str(int(value)) for value in storage.tolist()]
     names = {"INT8": "int8_t", "UINT8": "uint8_t", "INT16": "int16_t", "INT32": "int32_t", "INT64": "int64_t"}
     suffix = "LL" if dtype == "INT64" else ""
     return names.get(dtype, "uint64_t"), [f"{int(value)}{suffix}" for value in storage.tolist()]
@@ -78,22 +78,18 @@ def string(text: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Handle:
-    """What the functions that make and destroy an argument are called after, and the C type of its items."""
-
-    name: str
-    element: str = ""
-
-
 _HANDLES = {
-    "scalar": _Handle("Scalar"),
-    "int_array": _Handle("IntArray", "int64_t"),
-    "bool_array": _Handle("BoolArray", "bool"),
-    "float_array": _Handle("FloatArray", "float"),
-    "tensor_list": _Handle("TensorList"),
+    "scalar": "Scalar",
+    "int_array": "IntArray",
+    "bool_array": "BoolArray",
+    "float_array": "FloatArray",
+    "tensor_list": "TensorList",
 }
-"""By kind of argument; a list of tensors owns them, and destroys them with itself."""
+"""By kind of argument, what the functions that make and destroy it are called after.
+
+A list of tensors owns them, and destroys them with itself."""
+_ITEMS = {"int_array": "int64_t", "bool_array": "bool", "float_array": "float"}
+"""The C type of an array's items."""
 
 
 def _identifier(name: str) -> str:
@@ -105,43 +101,53 @@ def data(facts: Reproduction) -> Iterator[str]:
     """Descriptors, contents, what conforms, and what the steps hand on to one another."""
     for name, tensor in facts.tensors.items():
         own = _identifier(name)
-        yield f"const std::vector<int64_t> {own}_shape = {braces(tensor.tensor.shape)};"
-        yield f"const std::vector<int64_t> {own}_strides = {braces(tensor.strides)};"
-        yield f"const std::vector<int64_t> {own}_storage_shape = {braces(tensor.storage_shape)};"
+        for what, values in (
+            ("shape", tensor.tensor.shape),
+            ("strides", tensor.strides),
+            ("storage_shape", tensor.storage_shape),
+        ):
+            yield f"const std::vector<int64_t> {own}_{what} = {braces(values)};"
         if tensor.storage is not None:
             c_type, words = elements(tensor.storage, tensor.tensor.dtype)
             yield f"const std::vector<{c_type}> {own}_data = {{{wrapped(words)}}};"
         if tensor.expected is not None:
-            words = list(map(_range, *_columns(tensor.expected)))
+            limits = tensor.expected
+            columns = (limits.lower, limits.upper, limits.judged, limits.finite_alone)
+            words = list(map(_range, *(column.tolist() for column in columns)))
             yield f"const std::vector<Range> {own}_expected = {{{wrapped(words, each=2)}}};"
         if facts.phases == 2:
             yield f"Memory {own}_memory;"
-        yield f"aclTensor *{own} = nullptr;"
-        yield ""
+        yield from (f"aclTensor *{own} = nullptr;", "")
     yield from _handles(facts)
     if facts.phases == 2:
         yield "Memory workspace;"
-    yield "uint64_t workspaceSize = 0;"
-    yield "aclOpExecutor *executor = nullptr;"
-    yield "aclnnStatus phaseOne = 0;"
-    yield "aclnnStatus status = 0;"
-    yield ""
+    yield from _BETWEEN_STEPS
+
+
+_BETWEEN_STEPS = (
+    "uint64_t workspaceSize = 0;",
+    "aclOpExecutor *executor = nullptr;",
+    "aclnnStatus phaseOne = 0;",
+    "aclnnStatus status = 0;",
+    "",
+)
 
 
 def _handles(facts: Reproduction) -> Iterator[str]:
     """What scalars, arrays and lists are made from."""
     for item in facts.parameters:
-        value = facts.arguments[item.name]
+        value = facts.case.arguments[item.name]
         if value is None or item.kind not in _HANDLES:
             continue
-        own, made = _identifier(item.name), _HANDLES[item.kind]
-        if isinstance(value, Scalar):
-            yield f"uint8_t {own}_value[] = {{{', '.join(map(str, host_bytes(value)))}}};"
-        elif isinstance(value, TensorList):
-            yield f"std::vector<const aclTensor *> {own}_items;"
-        elif isinstance(value, (BoolArray, FloatArray, tuple)):
-            yield f"const {made.element} {own}_items[] = {_array(value)};"
-        yield f"acl{made.name} *{own} = nullptr;"
+        own = _identifier(item.name)
+        match value:
+            case Scalar():
+                yield f"uint8_t {own}_value[] = {{{', '.join(map(str, host_bytes(value)))}}};"
+            case TensorList():
+                yield f"std::vector<const aclTensor *> {own}_items;"
+            case BoolArray() | FloatArray() | tuple():
+                yield f"const {_ITEMS[item.kind]} {own}_items[] = {_array(value)};"
+        yield f"acl{_HANDLES[item.kind]} *{own} = nullptr;"
 
 
 def _array(value: BoolArray | FloatArray | tuple[int, ...]) -> str:
@@ -150,10 +156,6 @@ def _array(value: BoolArray | FloatArray | tuple[int, ...]) -> str:
         return braces(value or (0,))
     words = [str(item).lower() if isinstance(item, bool) else single(item) for item in value.items]
     return f"{{{', '.join(words or ['0'])}}}"
-
-
-def _columns(expected: OutputFacts) -> tuple[list[Any], ...]:
-    return tuple(array.tolist() for array in (expected.lower, expected.upper, expected.judged, expected.finite_alone))
 
 
 def _range(lower: float, upper: float, judged: bool, finite_alone: bool) -> str:  # noqa: FBT001 - mapped over columns
@@ -175,11 +177,7 @@ def functions(facts: Reproduction, verbs: set[str]) -> Iterator[str]:
         ("release", "int Release()", _release(facts)),
     ):
         if verb in verbs or (many and verb in ("prepare", "phase_one", "judge", "release")):
-            yield f"{head} {{"
-            yield from (f"  {line}" for line in body)
-            yield "  return 0;"
-            yield "}"
-            yield ""
+            yield from (f"{head} {{", *(f"  {line}" for line in body), "  return 0;", "}", "")
 
 
 _WORKSPACE = (
@@ -205,65 +203,85 @@ def _prepare(facts: Reproduction) -> Iterator[str]:
             data = f"{own}_data.data()" if tensor.storage is not None else "nullptr"
             yield f"if ({own}_memory.Allocate({data}, {tensor.nbytes}, kGuard) != 0) return 2;"
             address = f"{own}_memory.Address()"
-        yield f"{own} = aclCreateTensor("
-        yield (
-            f"    {own}_shape.data(), {own}_shape.size(), static_cast<aclDataType>({tensor.dtype}), "
-            f"{own}_strides.data(), {tensor.tensor.offset},"
-        )
-        yield (
-            f"    static_cast<aclFormat>({tensor.format}), {own}_storage_shape.data(), {own}_storage_shape.size(), "
-            f"{address});"
+        yield from (
+            f"{own} = aclCreateTensor(",
+            (
+                f"    {own}_shape.data(), {own}_shape.size(), static_cast<aclDataType>({tensor.dtype}), "
+                f"{own}_strides.data(), {tensor.tensor.offset},"
+            ),
+            (
+                f"    static_cast<aclFormat>({tensor.format}), {own}_storage_shape.data(), {own}_storage_shape.size(), "
+                f"{address});"
+            ),
         )
     for item in facts.parameters:
-        value = facts.arguments[item.name]
+        value = facts.case.arguments[item.name]
         own = _identifier(item.name)
-        if isinstance(value, Scalar):
-            yield f"{own} = aclCreateScalar({own}_value, static_cast<aclDataType>({DTYPES[value.dtype].value}));"
-        elif isinstance(value, TensorList):
-            tensors = ", ".join(_identifier(f"{item.name}[{place}]") for place in range(len(value)))
-            yield f"{own}_items = {{{tensors}}};"
-            yield f"{own} = aclCreateTensorList({own}_items.data(), {len(value)});"
-        elif isinstance(value, (BoolArray, FloatArray, tuple)):
-            yield f"{own} = aclCreate{_HANDLES[item.kind].name}({own}_items, {len(value)});"
+        match value:
+            case Scalar():
+                yield f"{own} = aclCreateScalar({own}_value, static_cast<aclDataType>({DTYPES[value.dtype].value}));"
+            case TensorList():
+                tensors = ", ".join(_identifier(f"{item.name}[{place}]") for place in range(len(value)))
+                yield f"{own}_items = {{{tensors}}};"
+                yield f"{own} = aclCreateTensorList({own}_items.data(), {len(value)});"
+            case BoolArray() | FloatArray() | tuple():
+                yield f"{own} = aclCreate{_HANDLES[item.kind]}({own}_items, {len(value)});"
 
 
 def _argument(item: Parameter, value: Argument) -> str:
-    if value is None:
-        return "nullptr"
-    if item.kind == "tensor" or item.kind in _HANDLES:
-        return _identifier(item.name)
-    if isinstance(value, str):
-        return f"const_cast<char *>({string(value)})"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return double(value)
-    suffix = "ULL" if item.type.startswith("uint") else "LL"
+    match value:
+        case None:
+            return "nullptr"
+        case _ if item.kind == "tensor" or item.kind in _HANDLES:
+            return _identifier(item.name)
+        case str():
+            return f"const_cast<char *>({string(value)})"
+        case bool():
+            return str(value).lower()
+        case float():
+            return double(value)
     if value == -(2**63):
         return "INT64_MIN"
+    suffix = "ULL" if item.type.startswith("uint") else "LL"
     return f"static_cast<{item.type.strip()}>({value}{suffix})"
 
 
-def _phase_one(facts: Reproduction) -> Iterator[str]:
-    arguments = [_argument(item, facts.arguments[item.name]) for item in facts.parameters]
+def _phase_one(facts: Reproduction) -> list[str]:
+    arguments = [_argument(item, facts.case.arguments[item.name]) for item in facts.parameters]
     null = facts.case.call.null
     arguments += ["nullptr" if pointer in null else f"&{pointer}" for pointer in ("workspaceSize", "executor")]
-    yield "workspaceSize = 0;"
-    yield "executor = nullptr;"
-    yield f"phaseOne = status = {facts.operator}GetWorkspaceSize({', '.join(arguments)});"
-    yield 'if (who) std::printf("%sphase one returned %d\\n", who, static_cast<int>(status));'
-    if "executor" not in null:
-        yield "if (status == 0 && executor == nullptr) {"
-        yield '  std::printf("%sphase one returned success and made no executor\\nFAULT\\n", who ? who : "");'
-        yield "  return 1;"
-        yield "}"
+    return [
+        "workspaceSize = 0;",
+        "executor = nullptr;",
+        f"phaseOne = status = {facts.case.operator}GetWorkspaceSize({', '.join(arguments)});",
+        'if (who) std::printf("%sphase one returned %d\\n", who, static_cast<int>(status));',
+        *(() if "executor" in null else _WITHOUT_EXECUTOR),
+    ]
 
 
-def _phase_two(facts: Reproduction) -> Iterator[str]:
+_WITHOUT_EXECUTOR = (
+    "if (status == 0 && executor == nullptr) {",
+    '  std::printf("%sphase one returned success and made no executor\\nFAULT\\n", who ? who : "");',
+    "  return 1;",
+    "}",
+)
+
+
+def _phase_two(facts: Reproduction) -> tuple[str, ...]:
     address = "nullptr" if "workspace" in facts.case.call.null else "workspace.Address()"
-    yield "if (phaseOne != 0) return 0;"
-    yield f"status = {facts.operator}({address}, workspace.bytes, executor, stream);"
-    yield 'if (who) std::printf("%sphase two returned %d\\n", who, static_cast<int>(status));'
+    return (
+        "if (phaseOne != 0) return 0;",
+        f"status = {facts.case.operator}({address}, workspace.bytes, executor, stream);",
+        'if (who) std::printf("%sphase two returned %d\\n", who, static_cast<int>(status));',
+    )
+
+
+_REFUSED_LATE = (
+    "if (phaseOne == 0 && status != 0) {",
+    '  std::printf("%sphase two refused what phase one accepted, which checks the arguments\\n", who);',
+    "  conforms = false;",
+    "}",
+)
 
 
 def _judge(facts: Reproduction) -> Iterator[str]:
@@ -273,18 +291,16 @@ def _judge(facts: Reproduction) -> Iterator[str]:
     names = ", ".join([name for name, _ in facts.statuses] + (["any error"] if facts.any_error else []))
     yield f"bool conforms = {allowed};"
     yield f'if (!conforms) std::printf("%sstatus %d, expected {names}\\n", who, static_cast<int>(status));'
-    if facts.refused_in_phase_one and facts.phases == 2:
-        yield "if (phaseOne == 0 && status != 0) {"
-        yield '  std::printf("%sphase two refused what phase one accepted, which checks the arguments\\n", who);'
-        yield "  conforms = false;"
-        yield "}"
     if facts.phases == 2:
-        yield "int result = 0;"
-        for tensor in facts.tensors.values():
-            yield f"result |= {_comparison(facts, tensor)};"
-        yield "result |= workspace.LookAround(who);"
-        yield "if (result & 2) return 2;"
-        yield "conforms = conforms && result == 0;"
+        if facts.refused_in_phase_one:
+            yield from _REFUSED_LATE
+        yield from (
+            "int result = 0;",
+            *(f"result |= {_comparison(facts, tensor)};" for tensor in facts.tensors.values()),
+            "result |= workspace.LookAround(who);",
+            "if (result & 2) return 2;",
+            "conforms = conforms && result == 0;",
+        )
     yield 'std::printf("%s%s\\n", who, conforms ? "conforms" : "does not conform");'
     yield "fault = fault || !conforms;"
 
@@ -311,8 +327,8 @@ def _release(facts: Reproduction) -> Iterator[str]:
         if not name.endswith("]"):
             yield f"aclDestroyTensor({_identifier(name)});"
     for item in facts.parameters:
-        if item.kind in _HANDLES and facts.arguments[item.name] is not None:
-            yield f"aclDestroy{_HANDLES[item.kind].name}({_identifier(item.name)});"
+        if item.kind in _HANDLES and facts.case.arguments[item.name] is not None:
+            yield f"aclDestroy{_HANDLES[item.kind]}({_identifier(item.name)});"
     yield from _each_memory(facts, "if ({own}_memory.Free() != 0) return 2;")
     if facts.phases == 2:
         yield "if (workspace.Free() != 0) return 2;"

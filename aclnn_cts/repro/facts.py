@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, Case, Tensor, contiguous_strides, owner, real_view
+from aclnn_cts.core.case import Case, Tensor, contiguous_strides, owner, real_view
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.dtypes import DTYPES, FORMATS, itemsize
 from aclnn_cts.core.errors import UsageError
@@ -70,10 +70,8 @@ class Reproduction:
 
     case: Case
     case_id: str
-    operator: str
     header: str
     parameters: tuple[Parameter, ...]
-    arguments: Mapping[str, Argument]
     tensors: Mapping[str, TensorFacts]
     statuses: tuple[tuple[str, int], ...]
     """Names and values that conform."""
@@ -166,10 +164,8 @@ def reproduction(
     return Reproduction(
         case=case,
         case_id=case_id(case),
-        operator=case.operator,
         header=spec.header or "",
         parameters=spec.parameters,
-        arguments=case.arguments,
         tensors={
             name: TensorFacts(
                 name=name,

@@ -36,16 +36,13 @@ def torch_program(program: Program) -> str:
 
 def _function_program(program: Program, *, tensors: str, library: str, code: str) -> str:
     first = program.calls[0]
-    slots = {slot: place for place, slot in enumerate(program.kept)}
     # Calls that are made first are neither judged nor compared, and are made all the same.
     order = [step.call for step in program.steps if step.verb in ("judge", "refused")]
     document = {
         "calls": [_call(facts) for facts in program.calls],
         "order": order or list(range(len(program.calls))),
         "outputs": list(program.outputs),
-        "kept": len(slots),
-        "relations": [_relation(relation, slots) for relation in program.relations],
-        "beyond": program.beyond,
+        **_related(program),
     }
     fields = {
         "@LIBRARY@": library,
@@ -87,7 +84,7 @@ def _script(*names: str) -> str:
 def _filled(text: str, fields: dict[str, str], program: Program, document: dict[str, Any]) -> str:
     first = program.calls[0]
     common = {
-        "@OPERATOR@": first.operator,
+        "@OPERATOR@": first.case.operator,
         "@SENTENCE@": _plain(first.sentence),
         "@CASE@": first.case_id,
         "@PRODUCT@": first.case.product,
@@ -101,7 +98,6 @@ def _filled(text: str, fields: dict[str, str], program: Program, document: dict[
 
 def python_program(program: Program) -> str:
     """The text of a script that calls a library through ctypes."""
-    slots = {slot: place for place, slot in enumerate(program.kept)}
     document = {
         "calls": [_call(facts) for facts in program.calls],
         "steps": _steps(program.steps),
@@ -109,9 +105,7 @@ def python_program(program: Program) -> str:
         "runtime": program.needs_runtime,
         "streams": program.streams,
         "growth": ALLOWED_GROWTH,
-        "kept": len(slots),
-        "relations": [_relation(relation, slots) for relation in program.relations],
-        "beyond": program.beyond,
+        **_related(program),
     }
     return _filled(_script("opening", "related", "library_program"), {}, program, document)
 
@@ -155,6 +149,13 @@ def _written(value: Any, indent: str = "") -> str:  # noqa: ANN401 - a JSON valu
     return f"{opening}\n{joined}\n{indent}{closing}"
 
 
+def _related(program: Program) -> dict[str, Any]:
+    """What the outputs of the calls have to do with one another."""
+    slots = {slot: place for place, slot in enumerate(program.kept)}
+    relations = [_relation(relation, slots) for relation in program.relations]
+    return {"kept": len(slots), "relations": relations, "beyond": program.beyond}
+
+
 def _relation(relation: Relation, slots: dict[Slot, int]) -> dict[str, Any]:
     return {
         "output": relation.output,
@@ -181,7 +182,7 @@ def _plain(text: str) -> str:
 
 def _call(facts: Reproduction) -> dict[str, Any]:
     return {
-        "operator": facts.operator,
+        "operator": facts.case.operator,
         "phases": facts.phases,
         "null": list(facts.case.call.null),
         "statuses": [value for _, value in facts.statuses],
@@ -201,19 +202,22 @@ def _call(facts: Reproduction) -> dict[str, Any]:
 
 
 def _value(facts: Reproduction, name: str) -> Any:  # noqa: ANN401 - a JSON value
-    value: Argument = facts.arguments[name]
-    if isinstance(value, Tensor):
-        return _tensor(facts.tensors[name])
-    if isinstance(value, TensorList):
-        return [_tensor(facts.tensors[f"{name}[{place}]"]) for place in range(len(value))]
-    if isinstance(value, Scalar):
-        stated = value.value.hex() if isinstance(value.value, float) else value.value
-        return {"dtype": DTYPES[value.dtype].value, "bytes": _encoded(host_bytes(value)), "value": stated}
-    if isinstance(value, (BoolArray, FloatArray)):
-        return [item.hex() if isinstance(item, float) else item for item in value.items]
-    if isinstance(value, tuple):
-        return list(value)
-    return value.hex() if isinstance(value, float) else value
+    value: Argument = facts.case.arguments[name]
+    match value:
+        case Tensor():
+            return _tensor(facts.tensors[name])
+        case TensorList():
+            return [_tensor(facts.tensors[f"{name}[{place}]"]) for place in range(len(value))]
+        case Scalar():
+            stated = value.value.hex() if isinstance(value.value, float) else value.value
+            return {"dtype": DTYPES[value.dtype].value, "bytes": _encoded(host_bytes(value)), "value": stated}
+        case BoolArray() | FloatArray():
+            return [item.hex() if isinstance(item, float) else item for item in value.items]
+        case tuple():
+            return list(value)
+        case float():
+            return value.hex()
+    return value
 
 
 def _tensor(tensor: TensorFacts) -> dict[str, Any]:

@@ -88,10 +88,6 @@ class _Made:
     def repeat(self) -> int:
         return self.count("repeat", 1)
 
-    @property
-    def keeps_executor(self) -> bool:
-        return not self.goes_on or self.repeat > 1
-
     def count(self, word: str, default: int) -> int:
         value = self.asked.call_mode.get(word, default)
         return value if isinstance(value, int) else default
@@ -115,7 +111,7 @@ def _together(made: Sequence[_Made]) -> Iterator[Step]:
     for call in made:
         yield call.step("judge")
     for call in made:
-        if call.keeps_executor:
+        if not call.goes_on or call.repeat > 1:
             yield call.step("destroy")
         yield call.step("release")
 

@@ -97,11 +97,9 @@ class Programs:
                 + ("name one by its number" if len(cases) > 1 else "leave --call out")
             )
         if call is not None:
-            alone = msgspec.structs.replace(trial, after=())
-            one = replace(
-                self._made([Asked(cases[call - 1])], alone, whole=whole), about=_about_one(trial, call, len(cases))
-            )
-            return one if len(cases) > 1 else replace(one, about=())
+            alone = self._made([Asked(cases[call - 1])], msgspec.structs.replace(trial, after=()), whole=whole)
+            about = f"Of a trial of {trial.check}: call {call} of its {_calls(len(cases))}, by itself."
+            return replace(alone, about=(about,) if len(cases) > 1 else ())
         asked = asked_calls(trial, spec, cases, known=_CALL_MODES)
         made = self._made(asked, trial, whole=whole)
         sentence = law_of(spec, trial.check).en if trial.check.startswith(PREFIX) else entry.sentence
@@ -160,10 +158,6 @@ class Programs:
 def _about_before(trial: Trial) -> tuple[str, ...]:
     number = sum(item.times for item in trial.after)
     return (f"It shows after {_calls(number)} before it, made first and not judged.",) if number else ()
-
-
-def _about_one(trial: Trial, call: int, calls: int) -> tuple[str, ...]:
-    return (f"Of a trial of {trial.check}: call {call} of its {_calls(calls)}, by itself.",)
 
 
 def _calls(number: int) -> str:

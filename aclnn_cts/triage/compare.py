@@ -20,11 +20,9 @@ from aclnn_cts.store.manifest import is_software, ran_on
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query, ResultReader
-from aclnn_cts.triage.compare_lines import EXAMPLES, LOOKED, Causes, End, Gathered, ends, pairs, record_of
+from aclnn_cts.triage.compare_lines import End, Gathered, ends, pairs, record_of
 from aclnn_cts.triage.comparison import Comparison, EndChange, FindingState, RunSide, ShareChange, WorstShare
 from aclnn_cts.triage.differences import manifest_differences
-
-__all__ = ["EXAMPLES", "LOOKED", "compare_runs", "comparison_to_json"]
 
 _STATES = (FindingState.NEW, FindingState.STILL, FindingState.FIXED, FindingState.GONE)
 
@@ -37,8 +35,12 @@ def compare_runs(before: Path, after: Path) -> Comparison:
     first, second = RunDirectory(before), RunDirectory(after)
     differences = manifest_differences(first.manifest, second.manifest)
     with first.results() as results_before, second.results() as results_after:
-        causes = Causes(results_before, results_after, {item.name: item.cause for item in differences})
-        gathered = Gathered(causes, _findings_by_key(results_before, results_after))
+        gathered = Gathered(
+            results_before,
+            results_after,
+            differences={item.name: item.cause for item in differences},
+            findings_by_key=_findings_by_key(results_before, results_after),
+        )
         for one, other in pairs(ends(results_before), ends(results_after)):
             if one is not None and other is not None:
                 gathered.take(one, other)
@@ -61,7 +63,7 @@ def compare_runs(before: Path, after: Path) -> Comparison:
                     check=check,
                     before=was,
                     after=now,
-                    number=gathered.numbers[operator, check, was, now],
+                    number=line.number,
                     causes=line.told_causes(),
                     trials=line.told_trials(),
                 )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import groupby, repeat
+from operator import attrgetter
 
 import msgspec
 
@@ -65,33 +69,17 @@ class End:
 
 def ends(results: ResultReader) -> Iterator[End]:
     """One end for each trial, by trial id."""
-    current: End | None = None
-    for row in results.rows_by_trial(*_COLUMNS):
-        end = End(*row)
-        if current is None:
-            current = end
-        elif current.trial_id == end.trial_id:
-            current = current.take(end)
-        else:
-            yield current
-            current = end
-    if current is not None:
-        yield current
+    rows = (End(*row) for row in results.rows_by_trial(*_COLUMNS))
+    for _, of_trial in groupby(rows, key=attrgetter("trial_id")):
+        yield reduce(End.take, of_trial)
 
 
 def pairs(first: Iterator[End], second: Iterator[End]) -> Iterator[tuple[End | None, End | None]]:
     """The trials of both, those of one run alone beside None."""
-    before, after = next(first, None), next(second, None)
-    while before is not None or after is not None:
-        if after is None or (before is not None and before.trial_id < after.trial_id):
-            yield before, None
-            before = next(first, None)
-        elif before is None or after.trial_id < before.trial_id:
-            yield None, after
-            after = next(second, None)
-        else:
-            yield before, after
-            before, after = next(first, None), next(second, None)
+    both = heapq.merge(zip(repeat(0), first), zip(repeat(1), second), key=lambda item: item[1].trial_id)
+    for _, of_trial in groupby(both, key=lambda item: item[1].trial_id):
+        found = dict(of_trial)
+        yield found.get(0), found.get(1)
 
 
 EXAMPLES = 20
@@ -106,20 +94,6 @@ _UNSTEADY = {
     (False, True): Because.UNSTEADY_SECOND,
     (True, True): Because.UNSTEADY_BOTH,
 }
-
-
-@dataclass(slots=True)
-class Causes:
-    """Looks into changed trials, and counts what their records tell."""
-
-    before: ResultReader
-    after: ResultReader
-    differences: Mapping[str, str]
-
-    def look(self, before: End, after: End) -> CauseCount:
-        first, second = record_of(self.before, before), record_of(self.after, after)
-        unsteady = _UNSTEADY[before.unsteady, after.unsteady]
-        return cause_of(first, second, self.differences, spec_file=f"{_stem(before.operator)}.yaml", unsteady=unsteady)
 
 
 def record_of(results: ResultReader, end: End) -> Record:
@@ -137,16 +111,18 @@ def _stem(operator: str) -> str:
 class _Line:
     """What all lines of the result gather."""
 
+    number: int = 0
+    """Its trials, where they are not counted otherwise."""
     causes: Counter[CauseCount] = field(default_factory=Counter)
     looked: int = 0
     trials: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
 
-    def change(self, before: End, after: End, causes: Causes) -> None:
+    def change(self, before: End, after: End, look: Callable[[End, End], CauseCount]) -> None:
         self.name(before.trial_id)
         if self.looked < LOOKED:
             self.looked += 1
-            self.causes[causes.look(before, after)] += 1
+            self.causes[look(before, after)] += 1
 
     def name(self, trial_id: str, *, changed: bool = True) -> None:
         chosen = self.trials if changed else self.unchanged
@@ -164,18 +140,13 @@ class _Line:
 class _Finding(_Line):
     counts: Counter[str] = field(default_factory=Counter)
     keys: dict[str, None] = field(default_factory=dict)
-    waivers_before: set[str] = field(default_factory=set)
-    waivers_after: set[str] = field(default_factory=set)
+    waivers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
-    def count_before(self, end: End) -> None:
-        self.counts["before"] += 1
-        self.counts["unwaived_before"] += not end.waiver
-        self.waivers_before |= {end.waiver} - {""}
-
-    def count_after(self, end: End) -> None:
-        self.counts["after"] += 1
-        self.counts["unwaived_after"] += not end.waiver
-        self.waivers_after |= {end.waiver} - {""}
+    def count(self, end: End, when: str) -> None:
+        """Count a failure of the run `before` or `after`."""
+        self.counts[when] += 1
+        self.counts[f"unwaived_{when}"] += not end.waiver
+        self.waivers[when] |= {end.waiver} - {""}
 
     @property
     def state(self) -> str:
@@ -188,8 +159,8 @@ class _Finding(_Line):
             fingerprint=key_from_text(key),
             fingerprints=tuple(sorted(map(key_from_text, self.keys), key=Fingerprint.text)),
             state=self.state,
-            waivers_before=tuple(sorted(self.waivers_before)),
-            waivers_after=tuple(sorted(self.waivers_after)),
+            waivers_before=tuple(sorted(self.waivers["before"])),
+            waivers_after=tuple(sorted(self.waivers["after"])),
             causes=self.told_causes(),
             trials=self.told_trials(),
             **self.counts,
@@ -200,7 +171,6 @@ class _Finding(_Line):
 class Share(_Line):
     """How near the passing trials of an operator, mode and dtype came to their bounds, before and after."""
 
-    number: int = 0
     rose: int = 0
     fell: int = 0
     worst_before: End | None = None
@@ -211,20 +181,19 @@ class Share(_Line):
 class Gathered:
     """Everything that the two streams say, in sizes that grow with what changed and not with the records."""
 
-    causes: Causes
+    results_before: ResultReader
+    results_after: ResultReader
+    differences: Mapping[str, str]
+    """What each fact of the manifests that differs may be the cause of."""
     findings_by_key: Mapping[str, str]
     """The key of a finding's most frequent key, by that of each (`record_codec.key_text`)."""
     common: int = 0
     findings: dict[str, _Finding] = field(default_factory=dict)
     ends: dict[tuple[str, str, str, str], _Line] = field(default_factory=dict)
-    numbers: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     shares: dict[tuple[str, str, str], Share] = field(default_factory=dict)
-    alone: tuple[Counter[tuple[str, str, str, str]], Counter[tuple[str, str, str, str]]] = field(
-        default_factory=lambda: (Counter(), Counter())
-    )
-    alone_failed: tuple[Counter[tuple[str, str, str, str]], Counter[tuple[str, str, str, str]]] = field(
-        default_factory=lambda: (Counter(), Counter())
-    )
+    alone: Counter[tuple[bool, str, str, str, str]] = field(default_factory=Counter)
+    """Trials of one run alone: whether that is the second, then operator, product, check and kind."""
+    alone_failed: Counter[tuple[bool, str, str, str, str]] = field(default_factory=Counter)
 
     def finding(self, end: End) -> _Finding:
         key = end.fingerprint or "{}"
@@ -233,13 +202,13 @@ class Gathered:
         return finding
 
     def take_alone(self, end: End, *, added: bool) -> None:
-        key = (end.operator, end.product, end.check, end.kind)
-        self.alone[added][key] += 1
+        key = (added, end.operator, end.product, end.check, end.kind)
+        self.alone[key] += 1
         if end.result != Result.FAILED:
             return
-        self.alone_failed[added][key] += 1
+        self.alone_failed[key] += 1
         finding = self.finding(end)
-        (finding.count_after if added else finding.count_before)(end)
+        finding.count(end, "after" if added else "before")
         finding.counts["added" if added else "removed"] += 1
         finding.name(end.trial_id, changed=added)
 
@@ -247,9 +216,9 @@ class Gathered:
         self.common += 1
         was, now = before.result == Result.FAILED, after.result == Result.FAILED
         if was:
-            self.finding(before).count_before(before)
+            self.finding(before).count(before, "before")
         if now:
-            self.finding(after).count_after(after)
+            self.finding(after).count(after, "after")
         if was and now:
             self._take_both(before, after)
         elif now:
@@ -259,8 +228,9 @@ class Gathered:
             self._change(self.finding(before), word, before, after)
         if not now and before.text != after.text and not (was and after.result == Result.PASSED):
             key = (before.operator, before.check, before.text, after.text)
-            self.numbers[key] += 1
-            self.ends.setdefault(key, _Line()).change(before, after, self.causes)
+            line = self.ends.setdefault(key, _Line())
+            line.number += 1
+            line.change(before, after, self._look)
         if before.result == after.result == Result.PASSED:
             self._take_shares(before, after)
 
@@ -275,7 +245,7 @@ class Gathered:
 
     def _change(self, finding: _Finding, word: str, before: End, after: End) -> None:
         finding.counts[word] += 1
-        finding.change(before, after, self.causes)
+        finding.change(before, after, self._look)
 
     def _take_shares(self, before: End, after: End) -> None:
         key = (after.operator, after.mode, after.dtype)
@@ -288,12 +258,24 @@ class Gathered:
         if before.share != after.share:
             found.rose += after.share > before.share
             found.fell += after.share < before.share
-            found.change(before, after, self.causes)
+            found.change(before, after, self._look)
+
+    def _look(self, before: End, after: End) -> CauseCount:
+        """What the records of a changed trial tell of the cause."""
+        first, second = record_of(self.results_before, before), record_of(self.results_after, after)
+        unsteady = _UNSTEADY[before.unsteady, after.unsteady]
+        return cause_of(first, second, self.differences, spec_file=f"{_stem(before.operator)}.yaml", unsteady=unsteady)
 
     def counted(self, *, added: bool) -> tuple[CaseCount, ...]:
-        failed = self.alone_failed[added]
         return tuple(
-            CaseCount(operator=operator, product=product, check=check, kind=kind, number=number, failed=failed[key])
-            for key, number in sorted(self.alone[added].items())
-            for operator, product, check, kind in (key,)
+            CaseCount(
+                operator=operator,
+                product=product,
+                check=check,
+                kind=kind,
+                number=number,
+                failed=self.alone_failed[is_added, operator, product, check, kind],
+            )
+            for (is_added, operator, product, check, kind), number in sorted(self.alone.items())
+            if is_added is added
         )

@@ -226,22 +226,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.before.seed == self.after.seed or "fuzz" in (self.before.command, self.after.command):
             return False
-        return 4 * self.common < self.added_cases + self.removed_cases
-
-    @property
-    def new_failures(self) -> int:
-        """Trials that fail in the second run and did not in the first, those of the second run alone included."""
-        return sum(item.new + item.added for item in self.findings)
-
-    @property
-    def fixed(self) -> int:
-        """Trials of both runs that failed and now pass."""
-        return sum(item.fixed for item in self.findings)
-
-    @property
-    def still_failing(self) -> int:
-        """Trials that fail in both runs, in the same way or in another."""
-        return sum(item.still for item in self.findings) + self.otherwise
+        totals = self.totals()
+        return 4 * self.common < totals["added_cases"] + totals["removed_cases"]
 
     @property
     def otherwise(self) -> int:
@@ -249,21 +235,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return sum(item.otherwise for item in self.findings) // 2
 
     @property
-    def added_cases(self) -> int:
-        """Trials of the second run alone."""
-        return sum(item.number for item in self.added)
-
-    @property
-    def removed_cases(self) -> int:
-        """Trials of the first run alone."""
-        return sum(item.number for item in self.removed)
-
-    @property
     def changed(self) -> bool:
         """Whether any trial was added, removed, ended otherwise, or moved within its bound."""
+        totals = self.totals()
         return bool(
-            self.new_failures
-            or self.fixed
+            totals["new_failures"]
+            or totals["fixed"]
             or self.otherwise
             or self.ends
             or self.added
@@ -276,11 +253,15 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """The figures that a reader wants first."""
         return {
             "common": self.common,
-            "new_failures": self.new_failures,
-            "fixed": self.fixed,
-            "still_failing": self.still_failing,
+            # Trials that fail in the second run and did not in the first, those of the second run alone included.
+            "new_failures": sum(item.new + item.added for item in self.findings),
+            # Trials of both runs that failed and now pass.
+            "fixed": sum(item.fixed for item in self.findings),
+            # In the same way or in another.
+            "still_failing": sum(item.still for item in self.findings) + self.otherwise,
             "other_ends": sum(item.number for item in self.ends),
-            "added_cases": self.added_cases,
-            "removed_cases": self.removed_cases,
+            # Trials of one of the runs alone.
+            "added_cases": sum(item.number for item in self.added),
+            "removed_cases": sum(item.number for item in self.removed),
             "moved_shares": sum(item.rose + item.fell for item in self.shares),
         }

@@ -141,15 +141,10 @@ def recorded_findings(source: Path, trials: Mapping[str, Trial]) -> Mapping[str,
             for item in results.findings()
             for name in (failure_name(item.key),)
         }
-        if campaign:
-            for known in campaign_findings:
-                found[failure_name(known.key)] = Recorded(
-                    key=known.key,
-                    campaign=True,
-                    confirmed=known.confirmed,
-                    alone=known.alone,
-                    where=known.slot,
-                )
+    for known in campaign_findings:
+        found[failure_name(known.key)] = Recorded(
+            key=known.key, campaign=True, confirmed=known.confirmed, alone=known.alone, where=known.slot
+        )
     return {name: replace(item, finding=places.get(item.key)) for name, item in found.items()}
 
 

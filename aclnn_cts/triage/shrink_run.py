@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result
@@ -42,11 +41,6 @@ class Made:
     """None where the trial does not fail so any more, or was shrunk already."""
     record: Record | None
     """Of the first execution; None where it was shrunk already."""
-
-    @property
-    def before(self) -> int:
-        """Elements of all tensors of what shrinking began with."""
-        return size_of(self.tried)
 
     @property
     def fails(self) -> bool:
@@ -107,22 +101,19 @@ def shrink_run(
     """
     if not run.finished:
         raise UsageError(f"{run.path}: the run has not finished; shrink a trial file of it, or a run that has")
-    findings = list(_findings(run))
-    for finding in findings:
-        if finding.trial is not None:
-            _check_edition(run, specs, finding.trial.case.operator)
+    findings = [(finding, finding.trial) for finding in _findings(run) if finding.trial is not None]
+    for _, trial in findings:
+        _check_edition(run, specs, trial.case.operator)
     with settings.open_host(specs) as host, ResultStore(run.path / "results.sqlite", resume=True) as store:
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
         try:
-            for finding in findings:
-                if finding.trial is None:
-                    continue
+            for finding, trial in findings:
                 if finding.shrunk and not again:
-                    yield Made(finding=finding, tried=finding.trial, shrunk=None, record=None)
+                    yield Made(finding=finding, tried=trial, shrunk=None, record=None)
                     continue
-                made = _made(bench, finding, finding.trial, executions, campaign=run.manifest.is_campaign)
+                made = _made(bench, finding, trial, executions, campaign=run.manifest.is_campaign)
                 if made.shrunk is not None:
-                    _keep(store, run, made.finding)
+                    _keep(store, run, made.finding, made.shrunk.trial)
                 yield made
         except KeyboardInterrupt as error:
             raise interrupted(error, f"what was shrunk is kept in {run.path}") from None
@@ -178,7 +169,12 @@ def _made(bench: Bench, finding: Finding, trial: Trial, executions: int, *, camp
     def execute(tried: Trial) -> Record:
         return bench.one(tried, fresh=bool(tried.after))
 
-    same = _same(finding.key, bench.specs, execute, campaign=campaign)
+    def same(record: Record) -> bool:
+        """Whether a record fails like this: as runs tell findings apart, or as campaigns do."""
+        if not campaign:
+            return record.verdict.result == Result.FAILED and record.key == finding.key
+        return same_finding(finding.key, record, cause=lambda item: with_root_cause(item, bench.specs, execute))
+
     first = execute(trial)
     if not same(first):
         return Made(finding=finding, tried=trial, shrunk=None, record=first)
@@ -202,23 +198,9 @@ def _made(bench: Bench, finding: Finding, trial: Trial, executions: int, *, camp
     return Made(finding=changed, tried=trial, shrunk=found, record=first)
 
 
-def _same(
-    key: Fingerprint, specs: Specs, execute: Callable[[Trial], Record], *, campaign: bool
-) -> Callable[[Record], bool]:
-    """Whether a record fails like this: as runs tell findings apart, or as campaigns do."""
-
-    def same(record: Record) -> bool:
-        if not campaign:
-            return record.verdict.result == Result.FAILED and record.key == key
-        return same_finding(key, record, cause=lambda item: with_root_cause(item, specs, execute))
-
-    return same
-
-
-def _keep(store: ResultStore, run: RunDirectory, finding: Finding) -> None:
+def _keep(store: ResultStore, run: RunDirectory, finding: Finding, trial: Trial) -> None:
     """In the store, and its trial as the finding's file."""
     name = failure_name(finding.key)
     store.append((), state={FINDING_STATE + name: finding})
-    assert finding.trial is not None  # noqa: S101 - `_made` has set it
-    document = msgspec.json.encode(trial_to_json(finding.trial))
+    document = msgspec.json.encode(trial_to_json(trial))
     write_atomically(run.path / "failures" / name, msgspec.json.format(document, indent=2) + b"\n")

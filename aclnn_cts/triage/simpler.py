@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Data, Tensor, owner
+from aclnn_cts.core.case import Data, Tensor, owner
 from aclnn_cts.core.delta_debugging import without_others
 from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.errors import UsageError
@@ -33,7 +33,7 @@ def shrink_values(attempts: Attempts, spec: Spec) -> None:
     """Contents: zeros, ones, one element, small integers; few elements become explicit and simple one by one."""
     inputs = spec.given_inputs(attempts.best.case)
     for name in inputs:
-        tensor = _tensor(attempts.best.case, name)
+        tensor = attempts.best.case.tensor(name)
         if tensor is None or tensor.data is None or tensor.data in _SIMPLE[:1]:
             continue
         for data in _SIMPLE:
@@ -44,7 +44,7 @@ def shrink_values(attempts: Attempts, spec: Spec) -> None:
 
 
 def _explicit(attempts: Attempts, spec: Spec, name: str) -> None:
-    tensor = _tensor(attempts.best.case, name)
+    tensor = attempts.best.case.tensor(name)
     if tensor is None or tensor.data is None or not 0 < tensor.numel <= EXPLICIT or tensor.data == _SIMPLE[0]:
         return
     try:
@@ -118,7 +118,3 @@ def make_plain(attempts: Attempts, spec: Spec) -> None:
 
 def _contiguous(tensor: Tensor) -> Tensor:
     return Tensor(tensor.shape, tensor.dtype, tensor.format, data=tensor.data)
-
-
-def _tensor(case: Case, name: str) -> Tensor | None:
-    return case.tensor(name)

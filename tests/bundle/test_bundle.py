@@ -21,9 +21,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from aclnn_cts.bundle import archive, record_json, statement, write
 from aclnn_cts.bundle.archive import Member, archive_bytes, bad_name
 from aclnn_cts.bundle.keys import Signer, Verifier
-from aclnn_cts.bundle.reading import Problem
 from aclnn_cts.bundle.record_json import record_from_json, record_schema, record_to_json
-from aclnn_cts.bundle.statement import Predicate
+from aclnn_cts.bundle.statement import Predicate, Problem
 from aclnn_cts.bundle.verify import Verification, verify_bundle
 from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.core.errors import HarnessError, UsageError

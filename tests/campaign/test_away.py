@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.campaign.fleet import worker_backoff
+from aclnn_cts.campaign.fleet.slots import Event
 from aclnn_cts.campaign.fleet.worker_backoff import Openings
 from tests.campaign.test_campaigns import chunks
 from tests.support.ran import Ran
@@ -65,7 +66,7 @@ def test_when_no_device_opens_for_long_it_ends_and_goes_on_later(
     (away / "worker-0").write_text(GOOD)
     failed = Openings.failed
 
-    def failed_for_long(self: Openings, number: int, reason: str, *, usage: bool = False) -> bool:
+    def failed_for_long(self: Openings, number: int, reason: str, *, usage: bool = False) -> list[Event]:
         patch.setattr(worker_backoff, "PATIENCE_SECONDS", -1.0)
         return failed(self, number, reason, usage=usage)
 

@@ -14,8 +14,7 @@ import pytest
 from rich.console import Console
 
 from aclnn_cts.campaign.corpus.check_coverage import Share
-from aclnn_cts.campaign.fleet.dispatch import Health, Slot
-from aclnn_cts.campaign.session import Ended
+from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
 from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen
 from aclnn_cts.cli.campaign_words import show_campaign_end
@@ -168,8 +167,8 @@ def test_the_end_has_the_shape_of_a_run_s_with_what_was_covered(terminal: bool, 
     status = a_status(operators=OPERATORS_SHOWN + 8, findings=0, slots=8, apart=31)
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=terminal, color_system=None, highlight=False)
-    ended = Ended(summary=RunDirectory(run).summary(), status=status, why="its time is over")
-    show_campaign_end(console, ended, run, load_specs())
+    status = replace(status, summary=RunDirectory(run).summary(), ending="its time is over")
+    show_campaign_end(console, status, run, load_specs())
     lines = out.getvalue().splitlines()
     starts = (
         "Verdict: ",

@@ -67,7 +67,7 @@ def test_a_waiver_of_version_1_names_check_and_fault_as_it_did(tmp_path: Path) -
         " scope: {adapter: torch, promise: values, kind: [value, ruler]}}\n"
     )
     [waiver] = read_waivers([path])
-    assert (waiver.scope.check, waiver.scope.kind) == (("values",), (Fault.VALUE, Fault.TOLERANCE))
+    assert (waiver.scope.check, waiver.scope.kind) == (["values"], [Fault.VALUE, Fault.TOLERANCE])
     assert not {current_code(fault) for fault in Fault} - set(Fault)
 
 

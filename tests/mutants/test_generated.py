@@ -21,6 +21,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.statuses import STATUSES
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Asked, Performer
+from aclnn_cts.formula.emulator import Variant
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.mutants import generated_power, mutated_session
 from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_mutants
@@ -208,7 +209,7 @@ def test_a_check_is_skipped_and_a_class_of_calls_rejected(specs: Specs) -> None:
 @given(number=st.integers(0, 300))
 def test_a_decoy_stays_near_the_right_result(number: int) -> None:
     specs = load_specs()
-    subject = GeneratedDecoy(id="d", operator=SOFTMAX, order="random", fused=True, key=number)
+    subject = GeneratedDecoy(id="d", operator=SOFTMAX, variant=Variant(order="random", fused=True, key=number))
     case = softmax((2, 9))
     (_, right), (_, got) = made(specs, None, case), made(specs, subject, case)
     assert np.allclose(right, got, rtol=1e-4, atol=1e-6)

@@ -43,6 +43,7 @@ def attempt(identifier: str, seed: int, *, found: bool, cases: int = 10, check: 
         seed=seed,
         found=found,
         check=check if found else "",
+        kind="",
         cases=cases,
         seconds=1.0,
         findings=tuple(f"aclnnX | values | value | {dtype}" for dtype in ("FLOAT", "BF16")) if found else (),

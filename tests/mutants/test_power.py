@@ -140,6 +140,7 @@ def came_to(**found: bool) -> Any:
                 check="values" if seen else "",
                 kind="value" if seen else "",
                 cases=7,
+                seconds=0.0,
                 failures=((Fingerprint("aclnnX", "values", "value"), 1),) if seen else (),
             )
 

@@ -9,7 +9,7 @@ does, are counted apart: all of the others can be met.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.generate.negative import boundary_cases
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.counts import OperatorSummary
+from aclnn_cts.store.counts import CoverageCount, OperatorSummary
 
 TRIES = 8
 """Cases with a pair that are not judged, and none that is, until the pair is known not to be judged here."""
@@ -68,15 +68,8 @@ def _sum(mine: bytes, theirs: bytes) -> bytes:
     return more
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(CoverageCount):
     """So many of so many."""
-
-    met: int
-    of: int
-    """Without those apart."""
-    apart: int = 0
-    """Those that were tried and never judged: this implementation cannot be given them, say."""
 
     @property
     def part(self) -> float:
@@ -95,21 +88,17 @@ class CheckCoverage:
     constraints: tuple[str, ...]
     laws: tuple[str, ...]
     limits: frozenset[str]
-    _size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._size = len(self.factors.values)
 
     def _bits(self, packed: bytes) -> Bits:
         if not packed:
             return self.factors.square()
-        raw = np.unpackbits(np.frombuffer(packed, np.uint8), count=self._size * self._size)
-        return raw.reshape(self._size, self._size).astype(np.bool_)
+        size = len(self.factors.values)
+        raw = np.unpackbits(np.frombuffer(packed, np.uint8), count=size * size)
+        return raw.reshape(size, size).astype(np.bool_)
 
     def _tries(self, covered: Covered) -> NDArray[np.uint8]:
-        if not covered.unjudged:
-            return np.zeros((self._size, self._size), np.uint8)
-        return np.frombuffer(covered.unjudged, np.uint8).reshape(self._size, self._size)
+        size = len(self.factors.values)
+        return np.frombuffer(covered.unjudged or bytes(size * size), np.uint8).reshape(size, size)
 
     def _pairs(self, covered: Covered) -> tuple[Bits, Bits, Bits]:
         """The pairs that were judged, those that are yet to be, and those that cannot be judged here."""
@@ -213,9 +202,7 @@ def _counts(factors: Factors, rows: Sequence[Sequence[int]]) -> bytes:
     """How many cases have each pair, as `Covered.unjudged` keeps it."""
     if not rows:
         return b""
-    size = len(factors.values)
-    marks = np.zeros((len(rows), size), np.bool_)
-    marks[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.concatenate(rows)] = True
+    marks = factors.marks(rows)
     counts = np.stack([marks[has].sum(axis=0) for has in marks.T])
     content: bytes = np.minimum(counts, _MOST).astype(np.uint8).tobytes()
     return content

@@ -164,7 +164,12 @@ class Factors:
         """The pairs that cases have, of each its numbers."""
         if not rows:
             return self.square()
-        marks = np.zeros((len(rows), len(self.values)), np.bool_)
-        marks[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.concatenate(rows)] = True
+        marks = self.marks(rows)
         # No product of matrices: of bits it is slow, and of floats it wakes the threads of BLAS.
         return np.stack([marks[has].any(axis=0) for has in marks.T])
+
+    def marks(self, rows: Sequence[Sequence[int]]) -> Bits:
+        """Which values each of some cases has, a row a case."""
+        marks = np.zeros((len(rows), len(self.values)), np.bool_)
+        marks[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.concatenate(rows)] = True
+        return marks

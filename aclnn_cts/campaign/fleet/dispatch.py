@@ -29,13 +29,11 @@ from aclnn_cts.campaign.fleet.jobs import (
     decode_job,
     encode,
 )
-from aclnn_cts.campaign.fleet.slots import Away, Back, Done, Event, Health, Lost, Slot
+from aclnn_cts.campaign.fleet.slots import Done, Event, Health, Lost, Slot
 from aclnn_cts.campaign.fleet.worker_backoff import Openings
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
 from aclnn_cts.sandbox.limits import keep_for_good
-
-__all__ = ["Dispatcher", "Done", "Health", "LocalDispatcher", "Lost", "Slot", "device_of"]
 
 LEASE_SECONDS = 900.0
 """A worker that notes nothing for so long, or is not open by then, is ended: its limits should have let it go on."""
@@ -127,18 +125,13 @@ class LocalDispatcher:
         worker = self._workers[slot]
         worker.busy = True
         self._slots[slot].health = Health.BUSY
-        worker.moved = self._clock()
-        content = encode(job)
+        worker.waiting = encode(job)
         # The worker has the implementation's process replaced itself, where that is one of its own.
         if fresh and worker.used and not worker.isolated:
             self._stop(worker)
-            worker.waiting = content
             self._start(slot)
-            return
-        worker.used = True
-        with contextlib.suppress(OSError):
-            # A worker that has just died is noticed by `wait`.
-            self._connection(worker).send_bytes(content)
+        else:
+            self._send_waiting(worker)
 
     def wait(self, seconds: float) -> list[Event]:
         """What has happened."""
@@ -175,12 +168,13 @@ class LocalDispatcher:
             end = self._end_of(worker)
             opening = f"a worker's process ended while opening --adapter {worker.options.settings.adapter}: {end}"
             return self._ended(number, end if worker.opened else opening)
-        if isinstance(answer, Opened):
-            return self._open(number, isolated=answer.isolated)
-        if isinstance(answer, Failed) and not worker.opened:
-            return self._ended(number, answer.message, usage=answer.usage)
-        if isinstance(answer, Gone):
-            return self._ended(number, answer.reason, answer=answer.answer)
+        match answer:
+            case Opened():
+                return self._open(number, isolated=answer.isolated)
+            case Failed() if not worker.opened:
+                return self._ended(number, answer.message, usage=answer.usage)
+            case Gone():
+                return self._ended(number, answer.reason, answer=answer.answer)
         worker.busy = False
         self._slots[number].health = Health.READY
         return [Done(number, answer)]
@@ -190,14 +184,18 @@ class LocalDispatcher:
         worker.opened = True
         worker.isolated = isolated
         self._slots[number].health = Health.BUSY if worker.busy else Health.READY
-        if worker.waiting is not None:
-            content, worker.waiting = worker.waiting, None
-            worker.used = True
-            worker.moved = self._clock()
-            with contextlib.suppress(OSError):
-                self._connection(worker).send_bytes(content)
-        away = self._openings.opened(number)
-        return [] if away is None else [Back(number, away)]
+        self._send_waiting(worker)
+        return self._openings.opened(number)
+
+    def _send_waiting(self, worker: _Worker) -> None:
+        if worker.waiting is None:
+            return
+        content, worker.waiting = worker.waiting, None
+        worker.used = True
+        worker.moved = self._clock()
+        with contextlib.suppress(OSError):
+            # A worker that has just died is noticed by `wait`.
+            self._connection(worker).send_bytes(content)
 
     def _ended(self, number: int, reason: str, *, usage: bool = False, answer: Answer | None = None) -> list[Event]:
         """A worker is gone, or could not be opened. Another is started, after a pause where none could be opened."""
@@ -210,8 +208,8 @@ class LocalDispatcher:
         if opened:
             slot.lost += 1
             self._openings.lost(number)
-        elif self._openings.failed(number, reason, usage=usage):
-            events.append(Away(number, reason))
+        else:
+            events += self._openings.failed(number, reason, usage=usage)
         return events
 
     def _overdue(self) -> list[Event]:
@@ -222,9 +220,9 @@ class LocalDispatcher:
             idle = worker.opened and not worker.busy
             if worker.process is None or idle or now - worker.moved < min(self._lease, 5.0):
                 continue
-            notes = read_notes(worker.notes) if worker.opened else None
-            if notes is not None and notes.counter != worker.counter:
-                worker.counter, worker.moved = notes.counter, now
+            position = read_position(worker.notes) if worker.opened else None
+            if position is not None and position.counter != worker.counter:
+                worker.counter, worker.moved = position.counter, now
             elif now - worker.moved >= self._lease:
                 found += self._ended(number, f"it has shown no sign of life for {self._lease:.0f} s")
         return found

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import msgspec
 
@@ -28,30 +28,19 @@ _IDLE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class InFlight:
-    """What stood in the file."""
-
-    counter: int
-    """Tells whether a worker still moves."""
-    chunk: int
-    """-1 between chunks."""
-    first: int
-    count: int
-    case: Case | None
-    """The call that was under way, where the implementation lives in the worker's own process."""
-
-
-@dataclass(frozen=True, slots=True)
 class Position:
-    """How far a worker is."""
+    """How far a worker is, as it noted that last."""
 
     counter: int
+    """Tells whether it still moves."""
     chunk: int
     """-1 between chunks."""
     first: int
     count: int
     total: int
     """Trials of the chunk."""
+    case: Case | None = None
+    """The call that was under way, where the implementation lives in the worker's own process."""
 
 
 @final
@@ -68,8 +57,7 @@ class Notes:
             raise storage_failure(path, error) from error
         self._encoder = msgspec.msgpack.Encoder()
         self._counter = 0
-        self._where = (_IDLE, 0, 0, 0)
-        self._put(b"")
+        self.idle()
 
     def batch(self, chunk: int, first: int, count: int, total: int = 0) -> None:
         """Say that trials `first` to `first + count - 1` of a chunk's `total` are next or under way."""
@@ -95,29 +83,30 @@ class Notes:
             _HEADER.pack_into(self._map, 0, self._counter, *self._where, len(content))
 
 
-def read_notes(path: Path) -> InFlight | None:
-    """What a worker noted last; None where there is no such file."""
+def read_position(path: Path) -> Position | None:
+    """How far a worker noted last to be, without the call, which costs little; None where there is no such file."""
+    return _read(path, _HEADER.size)
+
+
+def read_notes(path: Path) -> Position | None:
+    """What a worker noted last, with the call; None where there is no such file."""
+    return _read(path, _SIZE)
+
+
+def _read(path: Path, size: int) -> Position | None:
     try:
-        content = path.read_bytes()
-        counter, chunk, first, count, _, length = _HEADER.unpack_from(content)
+        with path.open("rb", buffering=0) as file:
+            content = file.read(size)
+        counter, chunk, first, count, total, length = _HEADER.unpack_from(content)
     except (OSError, struct.error):
         return None
     case = None
-    if 0 < length <= _SIZE - _HEADER.size:
+    if 0 < length <= len(content) - _HEADER.size:
         try:
             case = msgspec.msgpack.decode(content[_HEADER.size : _HEADER.size + length], type=Case)
         except msgspec.MsgspecError as error:
             raise HarnessError(f"{path}: cannot be read: {error}") from None
-    return InFlight(counter, chunk, first, count, case)
-
-
-def read_position(path: Path) -> Position | None:
-    """How far a worker noted last to be, which costs little; None where there is no such file."""
-    try:
-        with path.open("rb", buffering=0) as file:
-            return Position(*_HEADER.unpack(file.read(_HEADER.size))[:-1])
-    except (OSError, struct.error):
-        return None
+    return Position(counter, chunk, first, count, total, case)
 
 
 class NotingHost:
@@ -126,15 +115,9 @@ class NotingHost:
     def __init__(self, host: SessionHost, notes: Notes) -> None:
         self._host = host
         self._notes = notes
-        self.capabilities = host.capabilities
-        self.environment = host.environment
-        self.isolated = host.isolated
-        self.gone = host.gone
-        self.on_device_fault = host.on_device_fault
-        self.memory = host.memory
-        self.recycle = host.recycle
-        self.refresh = host.refresh
-        self.close = host.close
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - everything else is the host's
+        return getattr(self._host, name)
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make the calls, group by group."""
@@ -153,4 +136,4 @@ class NotingHost:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
+        self._host.close()

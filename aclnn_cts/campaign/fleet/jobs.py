@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,23 +149,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - a NumPy scalar among a verdict'
     return value.item()
 
 
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
-_JOBS = msgspec.msgpack.Decoder(Job)
-_ANSWERS = msgspec.msgpack.Decoder(Answer)
-
-
-def encode(message: Any) -> bytes:  # noqa: ANN401 - a Job or an Answer
-    """A job or an answer as bytes."""
-    return _ENCODER.encode(message)
-
-
-def decode_job(content: bytes) -> Job:
-    """The job of `encode`."""
-    job: Job = _JOBS.decode(content)
-    return job
-
-
-def decode_answer(content: bytes) -> Answer:
-    """The answer of `encode`."""
-    answer: Answer = _ANSWERS.decode(content)
-    return answer
+encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+"""A job or an answer as bytes."""
+decode_job: Callable[[bytes], Job] = msgspec.msgpack.Decoder(Job).decode
+"""The job of `encode`."""
+decode_answer: Callable[[bytes], Answer] = msgspec.msgpack.Decoder(Answer).decode
+"""The answer of `encode`."""

@@ -25,7 +25,7 @@ from aclnn_cts.campaign.fleet.inflight_log import Position
 from aclnn_cts.campaign.fleet.jobs import Failed, Job, Opened, WorkerOptions, decode_answer, decode_job, encode
 from aclnn_cts.campaign.fleet.scratch import memory_folder, scratch_folder
 from aclnn_cts.campaign.fleet.shipping import ship
-from aclnn_cts.campaign.fleet.slots import Away, Back, Done, Event, Health, Lost, Slot
+from aclnn_cts.campaign.fleet.slots import Away, Done, Event, Health, Lost, Slot
 from aclnn_cts.campaign.fleet.worker_backoff import Openings
 from aclnn_cts.core.errors import HarnessError, UsageError
 
@@ -134,21 +134,14 @@ class RayDispatcher:
         self._start_due()
 
     def _connect(self, address: str, workers: int, shipped: Path) -> None:
+        here: dict[str, Any] = {}
+        if address == "local":
+            here = {"num_cpus": max(workers, os.cpu_count() or 1), "include_dashboard": False, "resources": {}}
+            if self._resource not in ("", "GPU"):
+                here["resources"] = {self._resource: float(workers)}
         environment = {"working_dir": str(shipped)}
         try:
-            if address == "local":
-                more = {self._resource: float(workers)} if self._resource not in ("", "GPU") else {}
-                ray.init(
-                    address="local",
-                    num_cpus=max(workers, os.cpu_count() or 1),
-                    resources=more,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level="ERROR",
-                    runtime_env=environment,
-                )
-            else:
-                ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=environment)
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=environment, **here)
         except (ConnectionError, ImportError, ValueError, RuntimeError, OSError, TimeoutError) as error:
             said = str(error).strip().partition("\n")[0]
             raise HarnessError(f"--cluster {address}: no cluster answers: {said}") from None
@@ -197,7 +190,7 @@ class RayDispatcher:
         if opening:
             # What the actor's own code raises, a module that is missing on the node say, stands in the last line.
             told = str(error).strip().splitlines()[-1:] if isinstance(error, ray.exceptions.RayTaskError) else []
-            return self._failed(number, f"its actor was lost ({': '.join([type(error).__name__, *told])})")
+            return self._openings.failed(number, f"its actor was lost ({': '.join([type(error).__name__, *told])})")
         self._slots[number].lost += 1
         self._openings.lost(number)
         return [Lost(number, f"its host or actor is gone ({type(error).__name__})")]
@@ -207,13 +200,9 @@ class RayDispatcher:
         self._slots[number].device = device
         if isinstance(answer, Failed):
             self._let_go(number)
-            return self._failed(number, answer.message, usage=answer.usage)
+            return self._openings.failed(number, answer.message, usage=answer.usage)
         self._slots[number].health = Health.READY
-        away = self._openings.opened(number)
-        return [] if away is None else [Back(number, away)]
-
-    def _failed(self, number: int, reason: str, *, usage: bool = False) -> list[Event]:
-        return [Away(number, reason)] if self._openings.failed(number, reason, usage=usage) else []
+        return self._openings.opened(number)
 
     def _did(self, number: int, kind: str, content: bytes) -> list[Event]:
         slot = self._slots[number]
@@ -232,14 +221,11 @@ class RayDispatcher:
             _end([actor])
 
     def _start_due(self) -> None:
+        """Wait for the actors of slots to be open, or ask for them; one comes when a node has room for it."""
         for number in self._openings.due():
-            self._start(number)
-
-    def _start(self, number: int) -> None:
-        """Wait for the slot's actor to be open, or ask for one; it comes when a node has room for it."""
-        if self._actors[number] is None:
-            self._actors[number] = self._asked_for(number)
-        self._opening[self._actors[number].open.remote()] = number
+            if self._actors[number] is None:
+                self._actors[number] = self._asked_for(number)
+            self._opening[self._actors[number].open.remote()] = number
 
     def _asked_for(self, number: int) -> Any:  # noqa: ANN401 - an object of Ray's
         demand: dict[str, Any] = {"num_cpus": 1}

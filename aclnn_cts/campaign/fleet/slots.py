@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aclnn_cts.campaign.fleet.inflight_log import InFlight
+from aclnn_cts.campaign.fleet.inflight_log import Position
 from aclnn_cts.campaign.fleet.jobs import Answer
 
 
@@ -49,7 +49,7 @@ class Lost:
 
     slot: int
     reason: str
-    flight: InFlight | None = None
+    flight: Position | None = None
     begun: bool = True
     """Whether the worker was open: otherwise the loss says nothing of the job."""
     answer: Answer | None = None

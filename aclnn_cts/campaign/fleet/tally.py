@@ -89,17 +89,18 @@ class Tally:
         elif record.trial.check == "boundary" and verdict.result != Result.ERROR:
             met = self.limits if record.was_called else self.limits_unjudged
             met.add(limit_key(case, beyond="twin" in record.trial.parameters))
-        if verdict.result == Result.PASSED:
-            self._pass(item, verdict)
-            if self.samples < SAMPLES and is_sampled(record.trial_id, every=SAMPLE) and self._keep_outputs(record):
-                self.samples += 1
-                self.records.append(record)
-        elif verdict.result == Result.FAILED:
-            self._keep(record)
-        elif verdict.result == Result.ERROR:
-            self.errors += 1
-            if self.errors <= ERRORS:
-                self.records.append(record)
+        match verdict.result:
+            case Result.PASSED:
+                self._pass(item, verdict)
+                if self.samples < SAMPLES and is_sampled(record.trial_id, every=SAMPLE) and self._keep_outputs(record):
+                    self.samples += 1
+                    self.records.append(record)
+            case Result.FAILED:
+                self._keep(record)
+            case Result.ERROR:
+                self.errors += 1
+                if self.errors <= ERRORS:
+                    self.records.append(record)
 
     def _pass(self, item: ChunkTrial, verdict: Verdict) -> None:
         share = max((part.share for part in verdict.deviations), default=0.0)

@@ -10,7 +10,16 @@ from typing import cast
 from aclnn_cts.campaign.corpus.chunk import Chunk, ChunkTrial, chunk_trials, parent_of
 from aclnn_cts.campaign.corpus.factors import Factors
 from aclnn_cts.campaign.fleet.inflight_log import Notes, NotingHost
-from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, Examined, Job, PlanJob, PlanResult, WorkerOptions
+from aclnn_cts.campaign.fleet.jobs import (
+    ChunkJob,
+    ChunkResult,
+    Examined,
+    ExamineJob,
+    Job,
+    PlanJob,
+    PlanResult,
+    WorkerOptions,
+)
 from aclnn_cts.campaign.fleet.tally import SAMPLE, Tally
 from aclnn_cts.campaign.fleet.triage import Examiner
 from aclnn_cts.core.note import JUDGE_ENDED_FACT
@@ -20,7 +29,7 @@ from aclnn_cts.findings.dedup_key import with_root_cause
 from aclnn_cts.findings.waivers.matching import Waivers, waivers_of_run
 from aclnn_cts.judgement.verdict import fingerprint
 from aclnn_cts.sandbox.host import SessionHost
-from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.trial_runner import Bench
 
 
@@ -28,7 +37,6 @@ from aclnn_cts.trials.trial_runner import Bench
 class CampaignWorker:
     """Holds an open implementation. `open_worker` makes one; whoever did closes its host."""
 
-    specs: Specs
     bench: Bench
     waivers: Waivers
     notes: Notes | None
@@ -37,18 +45,19 @@ class CampaignWorker:
 
     def do(self, job: Job) -> ChunkResult | PlanResult | Examined:
         """Do a job."""
-        if isinstance(job, ChunkJob):
-            return self.judge(job.chunk, avoid=frozenset(job.avoid), seconds=job.seconds)
-        if isinstance(job, PlanJob):
-            chunk = job.chunk
-            return PlanResult(index=chunk.index, batches=tuple(self.bench.run_parts(chunk.parts, seed=chunk.seed)))
-        return Examiner(specs=self.specs, bench=self.bench, waivers=self.waivers).examine(job)
+        match job:
+            case ChunkJob():
+                return self.judge(job.chunk, avoid=frozenset(job.avoid), seconds=job.seconds)
+            case PlanJob(chunk):
+                return PlanResult(index=chunk.index, batches=tuple(self.bench.run_parts(chunk.parts, seed=chunk.seed)))
+            case ExamineJob():
+                return Examiner(bench=self.bench, waivers=self.waivers).examine(job)
 
     def judge(self, chunk: Chunk, *, avoid: frozenset[str] = frozenset(), seconds: float | None = None) -> ChunkResult:
         """Try a chunk, for so many seconds. `avoid`: ids of trials that must not be made, each an error."""
         began = time.monotonic()
         most = self.chunk_seconds if seconds is None else min(seconds, self.chunk_seconds)
-        sampler = self.bench.sampler(self.specs[chunk.operator])
+        sampler = self.bench.sampler(self.bench.specs[chunk.operator])
         items = list(chunk_trials(chunk, sampler))
         tally = Tally(chunk, self._factors_of(chunk.operator))
         tally.withhold(items)
@@ -64,9 +73,8 @@ class CampaignWorker:
             tally.add(item, record)
         if self.notes is not None:
             self.notes.idle()
-        parents = tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good)
         return tally.result(
-            parents,
+            tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good),
             seconds=time.monotonic() - began,
             broken_off=len(run) - handout.handed,
             waivers=self.waivers.evidence,
@@ -79,11 +87,11 @@ class CampaignWorker:
             for record in judged.records:
                 waived = self.waivers.apply(record)
                 failed = waived.verdict.result == Result.FAILED
-                yield with_root_cause(waived, self.specs, self.bench.one) if failed else waived
+                yield with_root_cause(waived, self.bench.specs, self.bench.one) if failed else waived
 
     def _factors_of(self, operator: str) -> Factors:
         if operator not in self._factors:
-            self._factors[operator] = Factors(self.bench.sampler(self.specs[operator]))
+            self._factors[operator] = Factors(self.bench.sampler(self.bench.specs[operator]))
         return self._factors[operator]
 
 
@@ -138,4 +146,4 @@ def open_worker(options: WorkerOptions, notes: Notes | None) -> CampaignWorker:
     else:
         # Whether a failure depends on earlier calls is asked once a finding, not once a worker.
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sample=SAMPLE)
-    return CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=notes, chunk_seconds=options.chunk_seconds)
+    return CampaignWorker(bench=bench, waivers=waivers, notes=notes, chunk_seconds=options.chunk_seconds)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.campaign.fleet.slots import Health, Slot
+from aclnn_cts.campaign.fleet.slots import Away, Back, Event, Health, Slot
 from aclnn_cts.core.errors import HarnessError, UsageError
 
 FIRST_PAUSE = 2.0
@@ -65,21 +65,20 @@ class Openings:
         now = self.clock()
         return max(min([most, *(place.due - now for place in self._places if place.due is not None)]), 0.0)
 
-    def opened(self, number: int) -> float | None:
-        """A slot is open; how many seconds it was not, where an opening had failed before."""
+    def opened(self, number: int) -> list[Event]:
+        """A slot is open; that it is back, where an opening had failed before."""
         place, now = self._places[number], self.clock()
-        away = now - place.since if place.failed else None
         self._places[number] = _Place(due=None, ever=True, down=now)
         self._alive = now
-        return away
+        return [Back(number, now - place.since)] if place.failed else []
 
     def lost(self, number: int) -> None:
         """What was open is so no more, and is to be opened at once."""
         self._places[number].due = self._places[number].down = self.clock()
         self.slots[number].health = Health.OPENING
 
-    def failed(self, number: int, reason: str, *, usage: bool = False) -> bool:
-        """An opening has failed, and is tried again after a pause; whether it is the first of them in a row.
+    def failed(self, number: int, reason: str, *, usage: bool = False) -> list[Event]:
+        """An opening has failed, and is tried again after a pause; that the slot is away, for the first in a row.
 
         Raises UsageError where `usage` says that the words are wrong with which the slot was never open, and
         HarnessError where the first opening of every slot has failed.
@@ -98,7 +97,7 @@ class Openings:
         place.due = now + min(FIRST_PAUSE * 2.0 ** min(place.failed - 1, 30), LONGEST_PAUSE)
         if slot.health != Health.OUT:
             slot.health = Health.OPENING
-        return place.failed == 1
+        return [Away(number, reason)] if place.failed == 1 else []
 
     def check(self) -> None:
         """See which slots are out. HarnessError where no worker has been open for too long."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,13 +60,14 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
             f"{finding}: no finding; expected one of the trial files in the folder `failures` of a run directory"
         )
     run = RunDirectory(finding.parent.parent)
-    known = {failure_name(entry.key): entry for entry in _findings(run)}
-    if finding.name not in known:
-        raise UsageError(
-            f"{finding}: the run has no such finding; `failures` in {run.path} holds them{nearest(finding.name, known)}"
-        )
-    entry = known[finding.name]
     with run.results() as results:
+        known = {failure_name(entry.key): entry for entry in results.findings()}
+        if finding.name not in known:
+            raise UsageError(
+                f"{finding}: the run has no such finding; `failures` in {run.path} holds them"
+                f"{nearest(finding.name, known)}"
+            )
+        entry = known[finding.name]
         query = Query(fingerprint=entry.key)
         records = list(results.records(query, worst_first=True, limit=_MESSAGES))
         shared = condition_in_run(results, [entry.key])
@@ -96,11 +97,6 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
     )
 
 
-def _findings(run: RunDirectory) -> list[Finding]:
-    with run.results() as results:
-        return list(results.findings())
-
-
 def _lines(
     run: RunDirectory,
     entry: Finding,
@@ -110,34 +106,38 @@ def _lines(
     *,
     scope: Mapping[str, str | list[str]],
     shared: SharedCondition | None,
-) -> Iterator[str]:
-    yield from _comment(
-        f"Drafted from {run.path}, where {entry.number} {'trial fails' if entry.number == 1 else 'trials fail'} like"
-        " this. It is refused until reason, owner and expiry are filled in; docs/waivers.md describes every key."
-    )
-    for record in records:
-        yield from _comment(f"{record.trial_id[:12]}: {record.verdict.message}")
-    yield ""
-    yield f"subject: {_scalar(f'{run.manifest.adapter}: {entry.key.operator}')}"
-    yield ""
-    yield "waivers:"
-    yield f"  - id: {_scalar(identifier)}"
-    yield "    scope:"
-    for key, value in scope.items():
-        yield f"      {key}: {_scalar(value)}"
-    yield from _comment(
-        "when: an expression over the arguments that holds of the cases that fail alone, such as"
-        " not contiguous(out) or numel(out) > 4096 (docs/spec-format.md, Expressions)",
-        indent="      ",
-    )
-    if shared is not None:
-        yield from _comment(f"What failures share: {shared.en}. To waive these alone, add:", indent="      ")
-        yield f"      # when: {_scalar(shared.when)}"
-    for key, what in _FILL_IN:
-        yield f"    {key}:  # {what}"
-    yield "    # reason_zh: the reason in Chinese, for the Chinese page of the report"
-    yield "    # link: where it is tracked"
-    yield f"    cases: [{_scalar(pinned)}]"
+) -> list[str]:
+    within = "      "
+    failing = "1 trial fails" if entry.number == 1 else f"{entry.number} trials fail"
+    return [
+        *_comment(
+            f"Drafted from {run.path}, where {failing} like this. It is refused until reason, owner and expiry are"
+            " filled in; docs/waivers.md describes every key."
+        ),
+        *(line for record in records for line in _comment(f"{record.trial_id[:12]}: {record.verdict.message}")),
+        "",
+        f"subject: {_scalar(f'{run.manifest.adapter}: {entry.key.operator}')}",
+        "",
+        "waivers:",
+        f"  - id: {_scalar(identifier)}",
+        "    scope:",
+        *(f"{within}{key}: {_scalar(value)}" for key, value in scope.items()),
+        *_comment(
+            "when: an expression over the arguments that holds of the cases that fail alone, such as"
+            " not contiguous(out) or numel(out) > 4096 (docs/spec-format.md, Expressions)",
+            indent=within,
+        ),
+        *(() if shared is None else _shared(shared, within)),
+        *(f"    {key}:  # {what}" for key, what in _FILL_IN),
+        "    # reason_zh: the reason in Chinese, for the Chinese page of the report",
+        "    # link: where it is tracked",
+        f"    cases: [{_scalar(pinned)}]",
+    ]
+
+
+def _shared(shared: SharedCondition, indent: str) -> list[str]:
+    said = _comment(f"What failures share: {shared.en}. To waive these alone, add:", indent=indent)
+    return [*said, f"{indent}# when: {_scalar(shared.when)}"]
 
 
 def _scope(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import (
@@ -37,50 +37,6 @@ from aclnn_cts.store.case_files import read_case_file
 NOT_FINITE = ("nan", "inf", "-inf")
 
 _FAULTS = tuple(fault.value for fault in Fault)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """Which failures a waiver speaks for: all that every part that is given admits. An empty tuple admits any value."""
-
-    adapter: tuple[str, ...]
-    """As `--adapter` names it: `torch` whatever the options, `torch:device=cpu` where they say so or by default do."""
-    kind: tuple[str, ...]
-    """Kinds of fault: what excuses a value must not hide a crash."""
-    operator: tuple[str, ...] = ()
-    check: tuple[str, ...] = ()
-    constraint: tuple[str, ...] = ()
-    product: tuple[str, ...] = ()
-    dtype: tuple[str, ...] = ()
-    mode: tuple[str, ...] = ()
-    output: tuple[str, ...] = ()
-    got: tuple[str, ...] = ()
-    """What the worst element at fault came back as, of those in `NOT_FINITE`."""
-    version: SpecifierSet | None = None
-    """Range of versions of the adapter's library (PEP 440)."""
-    when: Predicate | None = None
-    """Of the case, or of one of the calls that its trial takes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiver:
-    """A known failure that a person answers for, until a day."""
-
-    id: str
-    scope: Scope
-    reason: str
-    owner: str
-    expiry: date
-    """The last day on which it holds."""
-    reason_zh: str = ""
-    """The reason in Chinese, where its owner has written it: reports show it in the Chinese page."""
-    link: str = ""
-    cases: tuple[Trial | Case, ...] = ()
-    """Pinned: they run first, and show whether the failure is still there."""
-    where: str = ""
-    """File and line."""
-    file: Path | None = None
-    """The file that it was read from."""
 
 
 def _as_list(value: object) -> object:
@@ -115,9 +71,13 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _ScopeModel(_Model):
+class Scope(_Model):
+    """Which failures a waiver speaks for: all that every part that is given admits."""
+
     adapter: _Texts
+    """As `--adapter` names it: `torch` whatever the options, `torch:device=cpu` where they say so or by default do."""
     kind: _Kinds
+    """Kinds of fault: what excuses a value must not hide a crash."""
     operator: _Operators | None = None
     check: _Texts | None = Field(default=None, validation_alias=AliasChoices("check", "promise"))
     """`promise` in files of version 1."""
@@ -127,19 +87,47 @@ class _ScopeModel(_Model):
     mode: _Texts | None = None
     output: _Texts | None = None
     got: _Texts | None = None
+    """What the worst element at fault came back as, of those in `NOT_FINITE`."""
     version: _Text | None = None
+    """Range of versions of the adapter's library (PEP 440)."""
     when: _Text | None = None
+    """An expression over the case, or one of the calls that its trial takes."""
 
 
 class _WaiverModel(_Model):
     id: Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9]+([.\-][a-z0-9]+)*$")]
-    scope: _ScopeModel
+    scope: Scope
     reason: _Text
     owner: _Text
     expiry: Annotated[date, BeforeValidator(_day)]
     link: _Text = ""
     cases: list[_Text] = []
     reason_zh: _Text = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """A known failure that a person answers for, until a day."""
+
+    id: str
+    scope: Scope
+    versions: SpecifierSet | None = None
+    """The scope's `version`; None where it names none."""
+    when: Predicate | None = None
+    """The scope's."""
+    reason: str
+    owner: str
+    expiry: date
+    """The last day on which it holds."""
+    reason_zh: str = ""
+    """The reason in Chinese, where its owner has written it: reports show it in the Chinese page."""
+    link: str = ""
+    cases: tuple[Trial | Case, ...] = ()
+    """Pinned: they run first, and show whether the failure is still there."""
+    where: str = ""
+    """File and line."""
+    file: Path | None = None
+    """The file that it was read from."""
 
 
 class _FileModel(_Model):
@@ -210,9 +198,12 @@ def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinn
         return
     for index, entry in enumerate(model.waivers):
         place = ("waivers", index)
+        versions, when = _checked(entry.scope, problems, (*place, "scope"), compiler)
         yield Waiver(
             id=entry.id,
-            scope=_scope(entry.scope, problems, (*place, "scope"), compiler),
+            scope=entry.scope,
+            versions=versions,
+            when=when,
             reason=entry.reason,
             reason_zh=entry.reason_zh,
             owner=entry.owner,
@@ -224,36 +215,34 @@ def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinn
         )
 
 
-def _scope(model: _ScopeModel, problems: Problems, place: tuple[str | int, ...], compiler: CompilePredicate) -> Scope:
-    if not (model.operator or model.check or model.constraint):
+def _checked(
+    scope: Scope, problems: Problems, place: tuple[str | int, ...], compiler: CompilePredicate
+) -> tuple[SpecifierSet | None, Predicate | None]:
+    """What no schema can say of a scope; its range of versions and its predicate."""
+    if not (scope.operator or scope.check or scope.constraint):
         problems.add(place, "speaks for everything that the adapter does; name an operator, a check or a constraint")
-    for word in model.kind:
+    for word in scope.kind:
         problems.known(word, _FAULTS, (*place, "kind"), "kind of fault")
-    for word in model.dtype or ():
+    for word in scope.dtype or ():
         problems.known(word, DTYPES, (*place, "dtype"), "dtype")
-    for word in model.got or ():
+    for word in scope.got or ():
         problems.known(word, NOT_FINITE, (*place, "got"), "number that is not finite")
-    version: SpecifierSet | None = None
+    versions: SpecifierSet | None = None
     when: Predicate | None = None
-    if model.version is not None:
+    if scope.version is not None:
         try:
-            version = SpecifierSet(model.version, prereleases=True)
+            versions = SpecifierSet(scope.version, prereleases=True)
         except InvalidSpecifier:
             problems.add(
                 (*place, "version"),
-                f"{shown(model.version)}: no range of versions; expected one such as '>=2.13,<2.14'",
+                f"{shown(scope.version)}: no range of versions; expected one such as '>=2.13,<2.14'",
             )
-    if model.when is not None:
+    if scope.when is not None:
         try:
-            when = compiler(model.when)
+            when = compiler(scope.when)
         except (UsageError, ExpressionError) as error:
             problems.add((*place, "when"), str(error))
-    listed: dict[str, Any] = {
-        field.name: tuple(getattr(model, field.name) or ())
-        for field in fields(Scope)
-        if field.name not in ("version", "when")
-    }
-    return Scope(**listed, version=version, when=when)
+    return versions, when
 
 
 def _pinned(path: Path, names: list[str], problems: Problems, place: tuple[str | int, ...]) -> Iterable[Trial | Case]:

@@ -57,7 +57,7 @@ class Waivers:
           itself, or of what a law made of it.
         """
         named = [waiver for waiver in waivers if names_adapter(waiver.scope, adapter, environment)]
-        chosen = [waiver for waiver in named if admits_version(waiver.scope, version)]
+        chosen = [waiver for waiver in named if admits_version(waiver, version)]
         self._valid = tuple(waiver for waiver in chosen if waiver.expiry >= today)
         self._expired = tuple(waiver for waiver in chosen if waiver.expiry < today)
         self._calls = calls
@@ -72,7 +72,7 @@ class Waivers:
         ignored = (
             waiver
             for waiver in named
-            if not admits_version(waiver.scope, version)
+            if not admits_version(waiver, version)
             and (not waiver.scope.product or product in (None, *waiver.scope.product))
             and (not waiver.scope.operator or operators is None or set(operators) & set(waiver.scope.operator))
         )
@@ -98,7 +98,7 @@ class Waivers:
         judged.update(
             waiver.id
             for waiver in self._valid
-            if waiver.id not in judged and admits_trial(waiver.scope, record, [record.trial.case])
+            if waiver.id not in judged and admits_trial(waiver, record, [record.trial.case])
         )
         needed = self.needed(record)
         if not needed:
@@ -118,7 +118,7 @@ class Waivers:
         rejected = record.verdict.kind == Fault.REJECTED
         calls = (case for case in self._calls(record.trial) if rejected or case.call.phases != 1)
         cases = [record.trial.case, *calls]
-        speaking = [waiver for waiver in admitting if admits_trial(waiver.scope, record, cases)]
+        speaking = [waiver for waiver in admitting if admits_trial(waiver, record, cases)]
         return one_for_each_output(record, speaking)
 
     def explains(self, record: Record) -> bool:

@@ -35,17 +35,17 @@ def taken_apart(word: str) -> tuple[str, Mapping[str, str]]:
     return ":".join([head, *plain]), {key: value for key, _, value in options}
 
 
-def admits_version(scope: Scope, version: str | None) -> bool:
+def admits_version(waiver: Waiver, version: str | None) -> bool:
     """Whether a waiver is for a version of the adapter's library; None: that is not known."""
-    if scope.version is None:
+    if waiver.versions is None:
         return True
     parsed = _parsed(version)
-    return parsed is not None and parsed in scope.version
+    return parsed is not None and parsed in waiver.versions
 
 
 def ignored_line(waivers: Iterable[Waiver], adapter: str, version: str | None) -> str:
     """One line about waivers whose version range leaves out the adapter's library; empty where there are none."""
-    ranges = Counter(_range(waiver.scope.version) for waiver in waivers if waiver.scope.version is not None)
+    ranges = Counter(_range(waiver.versions) for waiver in waivers if waiver.versions is not None)
     if not ranges:
         return ""
     number, name = ranges.total(), taken_apart(adapter)[0]
@@ -105,13 +105,13 @@ def one_for_each_output(record: Record, speaking: Sequence[Waiver]) -> list[Waiv
     return [] if None in found else [waiver for waiver in found if waiver is not None]
 
 
-def admits_trial(scope: Scope, record: Record, cases: Iterable[Case]) -> bool:
+def admits_trial(waiver: Waiver, record: Record, cases: Iterable[Case]) -> bool:
     """Whether a trial is one that a waiver speaks of; its predicate is to hold of one of the cases."""
-    case = record.trial.case
+    case, scope = record.trial.case, waiver.scope
     return (
         (not scope.operator or case.operator in scope.operator)
         and (not scope.check or record.trial.check in scope.check)
         and (not scope.constraint or (case.origin.constraint or record.fingerprint.clause) in scope.constraint)
         and (not scope.product or case.product in scope.product)
-        and (scope.when is None or any(map(scope.when, cases)))
+        and (waiver.when is None or any(map(waiver.when, cases)))
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from aclnn_cts.campaign.fleet.slots import Health, Slot
+from aclnn_cts.campaign.fleet.slots import Away, Back, Health, Slot
 from aclnn_cts.campaign.fleet.worker_backoff import FIRST_PAUSE, LONGEST_PAUSE, OUT_SECONDS, PATIENCE_SECONDS, Openings
 from aclnn_cts.core.errors import HarnessError, UsageError
 
@@ -33,7 +33,7 @@ def two(clock: Clock) -> Openings:
 
 def open_both(openings: Openings) -> None:
     for number, slot in enumerate(openings.slots):
-        assert openings.opened(number) is None
+        assert openings.opened(number) == []
         slot.health = Health.READY
 
 
@@ -45,7 +45,8 @@ def test_a_device_is_tried_again_all_night(clock: Clock) -> None:
     assert openings.due() == [1], "what was open is opened again at once"
     pauses: list[float] = []
     for number in range(100):
-        assert openings.failed(1, "it does not answer") == (number == 0), "it is said once"
+        said = [Away(1, "it does not answer")] if number == 0 else []
+        assert openings.failed(1, "it does not answer") == said, "it is said once"
         assert openings.due() == []
         pause = openings.until_due(1e9)
         clock.now += pause
@@ -57,7 +58,7 @@ def test_a_device_is_tried_again_all_night(clock: Clock) -> None:
     assert pauses[0] == FIRST_PAUSE
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_PAUSE
-    assert openings.opened(1) == pytest.approx(sum(pauses))
+    assert openings.opened(1) == [Back(1, pytest.approx(sum(pauses)))]
     openings.lost(1)
     assert openings.slots[1].health == Health.OPENING
     assert openings.due() == [1]

@@ -47,8 +47,8 @@ def read(tmp_path: Path, text: str) -> tuple[Waiver, ...]:
 def test_a_waiver_is_read(tmp_path: Path) -> None:
     [waiver] = read(tmp_path, WAIVER)
     assert (waiver.id, waiver.owner, waiver.expiry) == ("torch-cpu.half", "numerics@example.org", date(2026, 12, 31))
-    assert waiver.scope.adapter == ("torch",)
-    assert waiver.scope.kind == (Fault.VALUE, Fault.MODEL)
+    assert waiver.scope.adapter == ["torch"]
+    assert waiver.scope.kind == [Fault.VALUE, Fault.MODEL]
     assert waiver.where == f"{tmp_path}/w.yaml:4"
 
 

@@ -188,7 +188,8 @@ def test_a_baseline_is_compared_with_runs_of_its_product(tmp_path: Path) -> None
         ],
     )
     [comparison] = acceptance([after], baseline=before).comparisons
-    assert (comparison.new_failures, comparison.fixed) == (1, 1)
+    totals = comparison.totals()
+    assert (totals["new_failures"], totals["fixed"]) == (1, 1)
     other = synthetic_run(tmp_path / "c", [], changes={"target": Target(product="atlas-training")})
     with pytest.raises(UsageError, match="none of the runs"):
         acceptance([after], baseline=other)
