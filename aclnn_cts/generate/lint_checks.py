@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.generate.choices import ChoiceError, Choices, Decisions, StreamChoices
+from aclnn_cts.generate.choices import ChoiceError, Choices, StreamChoices
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Spec
 
 
-class ExtremeChoices(Decisions):
+class ExtremeChoices(Choices):
     """Turns three in four of another source's integers into the lower or the upper bound."""
 
     __slots__ = ("_source",)

@@ -97,5 +97,4 @@ def _checked(seed: int) -> int:
 
 def words(seed: int, name: str, count: int, *, block: int = 0) -> NDArray[np.uint64]:
     """`count` words of a stream from word `4 * block` on."""
-    raw: NDArray[np.uint64] = philox(seed, name, block=block).random_raw(count)
-    return raw
+    return philox(seed, name, block=block).random_raw(count)

@@ -87,8 +87,7 @@ def each(values: Sequence[int], counts: Sequence[int]) -> Words | np.uint64:
     if values.count(first) == len(values):
         one: np.uint64 = np.uint64(first)
         return one
-    every: Words = np.repeat(np.array(values, np.uint64), counts)
-    return every
+    return np.repeat(np.array(values, np.uint64), counts)
 
 
 def shifted(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: str) -> Array:
@@ -98,8 +97,7 @@ def shifted(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: s
 
 def _raised(offsets: Words, lows: Sequence[int], counts: Sequence[int]) -> Words:
     """The sums modulo 2^64, so that bounds of both signs and the whole of UINT64 take one path."""
-    raised: Words = offsets + each([low & _MASK for low in lows], counts)
-    return raised
+    return offsets + each([low & _MASK for low in lows], counts)
 
 
 def _whole(total: Words, dtype: str) -> Array:
