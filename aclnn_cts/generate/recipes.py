@@ -20,7 +20,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.registry import registered
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real, recipes_structured
-from aclnn_cts.generate.layouts import Array, carried, carrier, float_layout, integer_range, storage_dtype, to_storage
+from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, carried, carrier, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import Streams, philox
 from aclnn_cts.generate.recipes_argmax import WINDOW, argmax
 from aclnn_cts.generate.request import Request
@@ -234,7 +234,7 @@ def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]
     Such a tensor belongs to a case that is invalid for its dtype and keeps the recipe of its valid twin. Of a complex
     tensor the recipe fills the real view (`core.case.real_view`), along an axis of the elements.
     """
-    if recipe.floating and float_layout(carrier(component(tensor.dtype))) is None:
+    if recipe.floating and carrier(component(tensor.dtype)) not in FLOAT_LAYOUTS:
         return RECIPES["integers"], Data(recipe="integers", seed=data.seed)
     if tensor.dtype in COMPONENTS and tensor.shape and (data.axis is not None or recipe.name in _ALONG_THE_LAST):
         return recipe, msgspec.structs.replace(data, axis=recipes_exact.axis_of(tensor, data.axis))

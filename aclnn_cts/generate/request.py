@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
-from aclnn_cts.generate.layouts import Array, FloatLayout, float_layout, integer_range, storage_dtype, to_storage
+from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, FloatLayout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import words
 
 Words = NDArray[np.uint64]
@@ -43,11 +43,7 @@ class Request(msgspec.Struct, frozen=True):
 
 def layout_of(requests: Sequence[Request]) -> FloatLayout:
     """The layout of the floating dtype that the tensors have in common."""
-    dtype = requests[0].tensor.dtype
-    layout = float_layout(dtype)
-    if layout is None:
-        raise TypeError(f"{dtype} is not a floating dtype; `recipes.effective` should have seen to that")
-    return layout
+    return FLOAT_LAYOUTS[requests[0].tensor.dtype]
 
 
 def taken(requests: Sequence[Request], counts: Sequence[int]) -> Words:
