@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -67,6 +67,8 @@ class Arithmetic(msgspec.Struct, frozen=True, kw_only=True):
                 return error
         raise KeyError(f"{name}: no accuracy is stated for this function; state one in specs/precision.yaml")
 
+
+T = TypeVar("T")
 
 Float64: TypeAlias = NDArray[np.float64]
 
@@ -157,23 +159,20 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
 
     def integer(self, name: str) -> int:
         """An integer or bool attribute."""
-        value = self.arguments[name]
-        if not isinstance(value, int):
-            raise TypeError(f"{name} is {value!r}, not an integer")
-        return value
+        return self._argument(name, int, "an integer")
 
     def number(self, name: str) -> float:
         """A double attribute."""
-        value = self.arguments[name]
-        if not isinstance(value, float):
-            raise TypeError(f"{name} is {value!r}, not a double")
-        return value
+        return self._argument(name, float, "a double")
 
     def integers(self, name: str) -> tuple[int, ...]:
         """An aclIntArray."""
+        return self._argument(name, tuple, "an int array")
+
+    def _argument(self, name: str, kind: type[T], what: str) -> T:
         value = self.arguments[name]
-        if not isinstance(value, tuple):
-            raise TypeError(f"{name} is {value!r}, not an int array")
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is {value!r}, not {what}")
         return value
 
     def shape(self, name: str) -> tuple[int, ...]:

@@ -126,10 +126,8 @@ def integer_range(dtype: str) -> tuple[int, int]:
     if kind in ("signed", "unsigned"):
         limits = np.iinfo(numpy_dtype(dtype))
         return int(limits.min), int(limits.max)
-    layout = FLOAT_LAYOUTS.get(dtype)
-    if layout is None:
-        return 0, 0
-    return -(1 << layout.precision), 1 << layout.precision
+    most = 1 << FLOAT_LAYOUTS[dtype].precision if dtype in FLOAT_LAYOUTS else 0
+    return -most, most
 
 
 def to_storage(values: NDArray[np.float64], dtype: str) -> Array:

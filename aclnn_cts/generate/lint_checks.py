@@ -64,9 +64,10 @@ class Tally:
 
     def doubts(self, of: int, advice: str) -> list[Doubt]:
         """What arose, each with the same advice."""
+        counts = {key: "every one" if len(numbers) == of else len(numbers) for key, numbers in self.seen.items()}
         return [
-            Doubt(*key, advice, f" in {_share(len(numbers), of)}, first with {self.shown[key]}")
-            for key, numbers in self.seen.items()
+            Doubt(*key, advice, f" in {count} of {of} drawings, first with {self.shown[key]}")
+            for key, count in counts.items()
         ]
 
 
@@ -75,10 +76,6 @@ def decisions(spec: Spec, product: str, drawings: int, seed: int) -> Iterator[Ch
     for index in range(drawings):
         stream = StreamChoices(seed, f"{spec.operator}/{product}/lint", index)
         yield ExtremeChoices(stream) if index % 2 else stream
-
-
-def _share(number: int, of: int) -> str:
-    return f"every one of {of} drawings" if number == of else f"{number} of {of} drawings"
 
 
 def reason(error: Exception) -> str:

@@ -89,13 +89,19 @@ class NameDrawer:
         """Names, shape and length of each list of tensors, whose sizes may be products of a name with itself."""
 
     def draw(
-        self, choices: Choices, sizes: Sizes, configuration: Configuration = ANYTHING
+        self,
+        choices: Choices,
+        sizes: Sizes,
+        configuration: Configuration = ANYTHING,
+        *,
+        names: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Values by name, and the number of the choice that a draw of kind `choice` took.
 
-        A configuration narrows lengths of runs (`rank:<run>`) and attributes (`attribute:<name>`).
+        A configuration narrows lengths of runs (`rank:<run>`) and attributes (`attribute:<name>`). `names` takes the
+        values, and has those before a draw that fails.
         """
-        names: dict[str, Any] = {}
+        names = {} if names is None else names
         picks: dict[str, int] = {}
         target = self._target
         for step in self._steps:

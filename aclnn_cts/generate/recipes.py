@@ -241,21 +241,17 @@ def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]
     return recipe, data
 
 
-def empty_array(tensor: Tensor, *, where: str) -> Array:
-    """An array without elements; UsageError, which names `where`, for sizes beside the 0 that no array has."""
-    try:
-        return np.zeros(tensor.shape, storage_dtype(tensor.dtype))
-    except ValueError:
-        raise UsageError(
-            f"{where}.shape: {shown(list(tensor.shape))}; expected sizes that an empty array can have"
-        ) from None
-
-
 def _fill(
     recipe: Recipe, tensor: Tensor, data: Data, source: Array | None, name: str, streams: Streams | None
 ) -> Array:
     if not tensor.numel:
-        return empty_array(tensor, where=f"arguments.{name}.tensor")
+        try:
+            return np.zeros(tensor.shape, storage_dtype(tensor.dtype))
+        except ValueError:
+            sizes = shown(list(tensor.shape))
+            raise UsageError(
+                f"arguments.{name}.tensor.shape: {sizes}; expected sizes that an empty array can have"
+            ) from None
     recipe, data = effective(recipe, tensor, data)
     stream = f"data/{name}"
     raw = philox(data.seed, stream).random_raw if streams is None else streams.open(data.seed, stream)

@@ -471,8 +471,6 @@ class Sampler:
             return way.data[name]
         template = drawing.data[item.name]
         seed = (drawing.seed + number) & _SEEDS
-        if not template.computed:
-            return Data(recipe=template.recipe, seed=seed, **template.fixed)
         values = {
             key: _data_value(key, compute(environment, drawing.target)) for key, compute in template.computed.items()
         }
@@ -548,12 +546,11 @@ def _followed(
 
 
 def _with_axes(sizes: tuple[int, ...], name: str, way: Way) -> tuple[int, ...]:
+    changed = list(sizes)
     for (owner, axis), value in way.axes.items():
         if owner == name:
-            changed = list(sizes)
             changed[axis] = value
-            sizes = tuple(changed)
-    return sizes
+    return tuple(changed)
 
 
 def _with_rank(shape: tuple[int, ...], rank: int | None) -> tuple[int, ...]:

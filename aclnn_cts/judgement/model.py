@@ -170,9 +170,10 @@ class Precision:
         the one that inputs promote to (None: the output's), in which all but the last rounding happens. Raises KeyError
         for a dtype or operand that is no binary format.
         """
-        target = target or Target()
-        call = _Call(target.product, target.overflow_mode, operand, source, computed)
-        return _model(self, operator, output, dtype, call)
+        models = self.models(
+            operator=operator, dtypes={output: dtype}, target=target, operand=operand, source=source, computed=computed
+        )
+        return models[output]
 
     def models(
         self,

@@ -16,6 +16,7 @@ from aclnn_cts.judgement.tolerances.pair import (
     RELATIVE_EPSILON,
     Pair,
     alike,
+    by_size,
     mean,
     root_mean_square,
     row_of,
@@ -120,11 +121,7 @@ def _measured(pair: Pair, benchmark: Float64, row: DualRow) -> Iterator[tuple[st
         admitted = alike(pair.got, benchmark) | (~np.isfinite(pair.golden) & alike(pair.got, pair.golden))
         yield "inf and nan at fault", int(np.count_nonzero(special & ~admitted)), 0
         usable = ~special & np.isfinite(benchmark)
-    normal = pair.size >= row.small
-    small = ~normal
-    if usable is not None:
-        normal &= usable
-        small &= usable
+    normal, small = by_size(pair.size, row.small, usable)
     if normal.any():
         scale = pair.size[normal] + RELATIVE_EPSILON
         mine, other = pair.error[normal], pair.benchmark_error[normal]

@@ -27,7 +27,7 @@ import numpy as np
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing
 from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult
-from aclnn_cts.judgement.tolerances.pair import Pair, alike, mean, row_of
+from aclnn_cts.judgement.tolerances.pair import Pair, alike, by_size, mean, row_of
 from aclnn_cts.judgement.tolerances.protocol import Tolerance, conclude, figure, unmeasured
 
 _SOURCE = "Ascend/msprobe 8ff00da3, api_accuracy_checker/precision_standard/standard_config.py"
@@ -111,11 +111,7 @@ class MsprobeThreshold(Tolerance):
             with np.errstate(all="ignore"):
                 error = np.abs(pair.got - golden)
         size = np.abs(golden)
-        normal = size >= row.small
-        small = ~normal
-        if usable is not None:
-            normal &= usable
-            small &= usable
+        normal, small = by_size(size, row.small, usable)
         if normal.any():
             relative = error[normal] / (size[normal] + row.epsilon)
             figures.append(figure("largest relative error", relative.max(), row.rtol))

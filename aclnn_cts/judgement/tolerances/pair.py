@@ -150,6 +150,12 @@ def alike(left: Float64, right: Float64) -> Mask:
     return same
 
 
+def by_size(size: Float64, threshold: float, usable: Mask | None) -> tuple[Mask, Mask]:
+    """Which elements are normal values and which small ones: from a magnitude on, and below it."""
+    normal = size >= threshold
+    return (normal, ~normal) if usable is None else (normal & usable, ~normal & usable)
+
+
 def _error(left: Float64, golden: Float64, *, finite: bool) -> Float64:
     with np.errstate(all="ignore"):
         error: Float64 = np.abs(left - golden)
