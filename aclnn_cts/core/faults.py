@@ -53,12 +53,14 @@ class Fault(str, Enum):
 
     family: Family
     severity: Severity
+    order: int
+    """Its place in this list, 0 for the gravest."""
 
     def __new__(cls, code: str, family: Family, severity: Severity) -> Fault:  # noqa: PYI034 - no Self in Python 3.10
         """A member, whose value is the code alone."""
         member = str.__new__(cls, code)
         member._value_ = code
-        member.family, member.severity = family, severity
+        member.family, member.severity, member.order = family, severity, len(cls.__members__)
         return member
 
     CRASH = "crash", Family.ENDED, Severity.CRITICAL
@@ -86,11 +88,6 @@ class Fault(str, Enum):
     # A record that was made looks like the same one read from a file, which holds codes.
     __repr__ = str.__repr__
 
-    @property
-    def order(self) -> int:
-        """Its place in this list, 0 for the gravest."""
-        return _ORDER[self]
-
     @staticmethod
     def of(*families: Family) -> frozenset[Fault]:
         """All faults of some families."""
@@ -113,4 +110,3 @@ def current_code(code: str) -> str:
 
 
 _OLD_CODES = {"ruler": "tolerance"}
-_ORDER = {fault: place for place, fault in enumerate(Fault)}

@@ -236,8 +236,7 @@ class Sampler:
         self, choices: Choices, dtypes: Mapping[str, str], options: Options | None, wanted: str | None
     ) -> dict[str, Template]:
         style = choices.integer(0, 15)
-        drawn = DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2]
-        kind = drawn if wanted is None else wanted
+        kind = wanted or (DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2])
         data: dict[str, Template] = {}
         hostile = choices.pick(self._inputs) if wanted == "hostile" else None
         for item in self._inputs:
