@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -116,10 +117,9 @@ def _no_integer(case: Case) -> tuple[str, object] | None:
     """The first parameter with a size or an item of an int array that is no integer, and that."""
     for name, value in case.arguments.items():
         every: list[tuple[object, ...]] = [tensor.shape for tensor in tensors_in(value)]
-        for sizes in (value,) if isinstance(value, tuple) else every:
-            found = [size for size in sizes if not isinstance(size, int)]
-            if found:
-                return name, found[0]
+        for size in value if isinstance(value, tuple) else itertools.chain.from_iterable(every):
+            if not isinstance(size, int):
+                return name, size
     return None
 
 

@@ -264,12 +264,10 @@ def _solution(node: Node, size: int, known: Mapping[str, Any], drawn: set[str], 
 
 def _view(tensor: Tensor) -> int | None:
     """The number of the view that lays a tensor out; None where it is none of ours."""
-    if tensor.strides is None and not tensor.offset and tensor.storage_shape is None:
+    looks = tensor.strides, tensor.offset, tensor.storage_shape
+    if looks == (None, 0, None):
         return 0
-    for view in range(1, len(VIEWS)):
-        if lay_out(tensor.shape, view) == (tensor.strides, tensor.offset, tensor.storage_shape):
-            return view
-    return None
+    return next((view for view in range(1, len(VIEWS)) if lay_out(tensor.shape, view) == looks), None)
 
 
 def _template(sampler: Sampler, name: str, tensor: Tensor, environment: Mapping[str, Any]) -> Template:

@@ -470,6 +470,8 @@ class Sampler:
             return way.data[name]
         template = drawing.data[item.name]
         seed = (drawing.seed + number) & _SEEDS
+        if not template.computed:
+            return Data(recipe=template.recipe, seed=seed, **template.fixed)
         values = {
             key: _data_value(key, compute(environment, drawing.target)) for key, compute in template.computed.items()
         }
@@ -545,11 +547,12 @@ def _followed(
 
 
 def _with_axes(sizes: tuple[int, ...], name: str, way: Way) -> tuple[int, ...]:
-    changed = list(sizes)
     for (owner, axis), value in way.axes.items():
         if owner == name:
+            changed = list(sizes)
             changed[axis] = value
-    return tuple(changed)
+            sizes = tuple(changed)
+    return sizes
 
 
 def _with_rank(shape: tuple[int, ...], rank: int | None) -> tuple[int, ...]:

@@ -183,7 +183,5 @@ def signed_mean(values: Float64) -> float:
 
 def row_of(table: Mapping[str, T], pair: Pair, *, default: str = "") -> T | None:
     """The pair's row of a table: HFLOAT32 stands for FLOAT where a table has no row of its own for it."""
-    for name in (pair.row, pair.dtype, default if pair.dtype in FLOATING else ""):
-        if name in table:
-            return table[name]
-    return None
+    names = pair.row, pair.dtype, default if pair.dtype in FLOATING else ""
+    return next((table[name] for name in names if name in table), None)
