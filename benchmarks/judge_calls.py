@@ -93,7 +93,7 @@ def _stored(value: Float64, model: ComputeModel, *, flushes: bool, through: bool
 def out_of_bound(call: Call, outputs: Outputs) -> bool:
     """Whether the bound finds a fault in any output."""
     for name, got in outputs.items():
-        ends, limits = call.bounds[name], call.limits[name]
+        ends, limits = call.bounds[name].ends, call.limits[name]
         # What `compare_all` would say of finite numbers between their ends; it is asked where that does not decide.
         if (
             np.isfinite(limits.expected.value).all()

@@ -297,11 +297,6 @@ def first_phase(case: Case) -> Case:
     return msgspec.structs.replace(case, call=msgspec.structs.replace(case.call, phases=1))
 
 
-def numel(shape: tuple[int, ...]) -> int:
-    """Elements of a shape (1 for rank 0)."""
-    return math.prod(shape)
-
-
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides in elements, as the framework generates them for a null stride pointer."""
     strides = [1] * len(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -171,12 +172,13 @@ def argument_from_json(value: object, *, where: str, path: str) -> Argument:
     return _READERS[kind](content, where=where, path=f"{path}.{kind}")
 
 
-def _int(content: object, *, where: str, path: str) -> int:
-    return _convert(content, int, where=where, path=path)
-
-
-def _bool(content: object, *, where: str, path: str) -> bool:
-    return _convert(content, bool, where=where, path=path)
+def _convert(value: object, kind: type[T], *, where: str, path: str) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        message, _, inner = str(error).partition(" - at `$")
+        place = printable(inner.rstrip("`"), ECHO_LIMIT)
+        raise UsageError(f"{where}: {path}{place}: {printable(message, ECHO_LIMIT)}") from None
 
 
 def _double(content: object, *, where: str, path: str) -> float:
@@ -204,10 +206,10 @@ def _scalar(content: object, *, where: str, path: str) -> Scalar:
     place = f"{path}.value"
     kind = DTYPES[dtype].kind
     if kind == "bool":
-        return Scalar(dtype, _bool(body.get("value"), where=where, path=place))
+        return Scalar(dtype, _convert(body.get("value"), bool, where=where, path=place))
     if kind not in ("signed", "unsigned"):
         return Scalar(dtype, _double(body.get("value"), where=where, path=place))
-    value = _int(body.get("value"), where=where, path=place)
+    value = _convert(body.get("value"), int, where=where, path=place)
     low, high = integer_bounds(dtype)
     if not low <= value <= high:
         raise UsageError(f"{where}: {place}: {shown(value)}; expected {dtype}, in [{low}, {high}]")
@@ -263,8 +265,8 @@ _READERS: Mapping[str, Callable[..., Argument]] = MappingProxyType(
         "bool_array": _bool_array,
         "float_array": _float_array,
         "tensor_list": _tensor_list,
-        "int": _int,
-        "bool": _bool,
+        "int": functools.partial(_convert, kind=int),
+        "bool": functools.partial(_convert, kind=bool),
         "double": _double,
     }
 )
@@ -282,9 +284,11 @@ def check_case(case: Case, *, where: str, error: type[UsageError | HarnessError]
 
 def _check_tensor(tensor: Tensor, *, where: str, path: str) -> None:
     """Before anything is computed from sizes: their number, that each is an int64_t, and that the names are known."""
-    for sizes in (tensor.shape, tensor.strides or (), tensor.storage_shape or ()):
-        if len(sizes) > RANK_LIMIT or (sizes and not (_INT64[0] <= min(sizes) and max(sizes) <= _INT64[1])):
-            _refuse_sizes(tensor, where=where, path=path)
+    for name in ("shape", "strides", "storage_shape"):
+        sizes: tuple[int, ...] = getattr(tensor, name) or ()
+        if len(sizes) > RANK_LIMIT:
+            raise UsageError(f"{where}: {path}.{name}: {len(sizes)} dimensions; expected at most {RANK_LIMIT}")
+        check_int64(sizes, where=f"{where}: {path}.{name}")
     check_int64((tensor.offset,), where=f"{where}: {path}.offset")
     if tensor.dtype not in DTYPES:
         raise UsageError(
@@ -301,14 +305,6 @@ def _check_tensor(tensor: Tensor, *, where: str, path: str) -> None:
             f"{where}: {path}.strides: {len(tensor.strides)} strides; expected {len(tensor.shape)}, "
             "one a dimension of shape"
         )
-
-
-def _refuse_sizes(tensor: Tensor, *, where: str, path: str) -> None:
-    for name in ("shape", "strides", "storage_shape"):
-        sizes: tuple[int, ...] = getattr(tensor, name) or ()
-        if len(sizes) > RANK_LIMIT:
-            raise UsageError(f"{where}: {path}.{name}: {len(sizes)} dimensions; expected at most {RANK_LIMIT}")
-        check_int64(sizes, where=f"{where}: {path}.{name}")
 
 
 def check_int64(values: tuple[int, ...], *, where: str) -> None:
@@ -355,12 +351,3 @@ def _string(body: Mapping[str, Any], key: str, where: str) -> str:
     if not isinstance(value, str):
         raise UsageError(f"{where}: $.{key}: {shown(value)}; expected a string")
     return value
-
-
-def _convert(value: object, kind: type[T], *, where: str, path: str) -> T:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        message, _, inner = str(error).partition(" - at `$")
-        place = printable(inner.rstrip("`"), ECHO_LIMIT)
-        raise UsageError(f"{where}: {path}{place}: {printable(message, ECHO_LIMIT)}") from None

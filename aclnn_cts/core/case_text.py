@@ -8,12 +8,12 @@ from aclnn_cts.core.printable import shown
 VALUES_SHOWN = 12
 
 
-def argument_text(value: Argument) -> str:
-    """An argument on one line."""
+def argument_text(value: Argument, *, contents: bool = True) -> str:
+    """An argument on one line; with the contents of its tensors, or without."""
     if value is None:
         return "null pointer"
     if isinstance(value, TensorList):
-        return f"[{'; '.join(argument_text(tensor) for tensor in value.items)}]"
+        return f"[{'; '.join(argument_text(tensor, contents=contents) for tensor in value.items)}]"
     if isinstance(value, (BoolArray, FloatArray)):
         return f"{list(value.items)}"
     if isinstance(value, tuple):
@@ -24,20 +24,14 @@ def argument_text(value: Argument) -> str:
         return shown(value)
     if not isinstance(value, Tensor):
         return str(value)
-    text = _tensor_text(value)
-    return text + (f", {_data_text(value.data)}" if value.data is not None else "")
+    data = f", {_data_text(value.data)}" if contents and value.data is not None else ""
+    return f"{_tensor_text(value)}{data}"
 
 
 def case_text(case: Case) -> str:
     """A case on one line, without the contents of its tensors."""
-    arguments = ", ".join(f"{name} {_short_text(value)}" for name, value in case.arguments.items())
+    arguments = ", ".join(f"{name} {argument_text(value, contents=False)}" for name, value in case.arguments.items())
     return f"{case.operator}({arguments})"
-
-
-def _short_text(value: Argument) -> str:
-    if isinstance(value, TensorList):
-        return f"[{'; '.join(map(_tensor_text, value.items))}]"
-    return _tensor_text(value) if isinstance(value, Tensor) else argument_text(value)
 
 
 def _tensor_text(value: Tensor) -> str:

@@ -112,8 +112,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
         other: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
         return other
-    dtype: np.dtype[Any] = np.dtype(_NUMPY[name])
-    return dtype
+    return np.dtype(_NUMPY[name])
 
 
 def component(name: str) -> str:
@@ -132,8 +131,7 @@ def composed(array: NDArray[Any], name: str) -> NDArray[Any]:
     """A tensor's array from its components, where its dtype is complex; else the array itself."""
     if name not in COMPONENTS:
         return array
-    whole: NDArray[Any] = np.ascontiguousarray(array).view(numpy_dtype(name))[..., 0]
-    return whole
+    return np.ascontiguousarray(array).view(numpy_dtype(name))[..., 0]
 
 
 FORMATS: MappingProxyType[str, int] = MappingProxyType(

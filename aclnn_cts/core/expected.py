@@ -10,9 +10,9 @@ The classes are msgspec structs for the reason that cases are (`core.case`): `ms
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -67,6 +67,8 @@ class Arithmetic(msgspec.Struct, frozen=True, kw_only=True):
                 return error
         raise KeyError(f"{name}: no accuracy is stated for this function; state one in specs/precision.yaml")
 
+
+T = TypeVar("T")
 
 Float64: TypeAlias = NDArray[np.float64]
 
@@ -157,23 +159,20 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
 
     def integer(self, name: str) -> int:
         """An integer or bool attribute."""
-        value = self.arguments[name]
-        if not isinstance(value, int):
-            raise TypeError(f"{name} is {value!r}, not an integer")
-        return value
+        return self._argument(name, int, "an integer")
 
     def number(self, name: str) -> float:
         """A double attribute."""
-        value = self.arguments[name]
-        if not isinstance(value, float):
-            raise TypeError(f"{name} is {value!r}, not a double")
-        return value
+        return self._argument(name, float, "a double")
 
     def integers(self, name: str) -> tuple[int, ...]:
         """An aclIntArray."""
+        return self._argument(name, tuple, "an int array")
+
+    def _argument(self, name: str, kind: type[T], what: str) -> T:
         value = self.arguments[name]
-        if not isinstance(value, tuple):
-            raise TypeError(f"{name} is {value!r}, not an int array")
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is {value!r}, not {what}")
         return value
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -196,39 +195,29 @@ class Condensed(msgspec.Struct, frozen=True, kw_only=True):
     """Of each output, the rows that the smaller call has, in their order. All others are 0."""
 
 
-class Oracle(Protocol):
-    """An operator's mathematics: an oracle file's `expected` function."""
-
-    def __call__(self, call: OracleInput) -> Expected: ...
+Oracle: TypeAlias = Callable[[OracleInput], Expected]
+"""An operator's mathematics: an oracle file's `expected` function."""
 
 
-class Condense(Protocol):
-    """An oracle file's `condensed`: the smaller call, with the rows that are not 0 and `more` rows by output.
+Condense: TypeAlias = Callable[[OracleInput, Mapping[str, NDArray[np.int64]]], Condensed | None]
+"""An oracle file's `condensed(call, more)`: the smaller call, with the rows that are not 0 and `more` rows by output.
 
-    None where the call has no such rows.
-    """
+None where the call has no such rows.
+"""
 
-    def __call__(self, call: OracleInput, more: Mapping[str, NDArray[np.int64]]) -> Condensed | None: ...
+EachOracle: TypeAlias = Callable[[Sequence[OracleInput]], Sequence[Expected]]
+"""What an oracle says of each of several calls that differ in the values of their tensors alone.
 
+An oracle file's `expected_each`, where it has one because that costs less than `expected` of each, or `one_by_one`.
+"""
 
-class EachOracle(Protocol):
-    """What an oracle says of each of several calls that differ in the values of their tensors alone.
+BlockOracle: TypeAlias = Callable[[OracleInput], Iterator[tuple[slice, Expected] | None]]
+"""What an oracle says of a large call, a block of consecutive elements of all outputs after another.
 
-    An oracle file's `expected_each`, where it has one because that costs less than `expected` of each, or `one_by_one`.
-    """
-
-    def __call__(self, calls: Sequence[OracleInput]) -> Sequence[Expected]: ...
-
-
-class BlockOracle(Protocol):
-    """What an oracle says of a large call, a block of consecutive elements of all outputs after another.
-
-    An oracle file's `expected_blocks`, where slices of the inputs know nothing of each other: what it yields, flat, is
-    bit for bit what `expected` says of these elements, and states no `operand` terms. Where it states no lattice it may
-    leave `partial` out. None: the call must be looked at as a whole, which it may say in the middle as well.
-    """
-
-    def __call__(self, call: OracleInput) -> Iterator[tuple[slice, Expected] | None]: ...
+An oracle file's `expected_blocks`, where slices of the inputs know nothing of each other: what it yields, flat, is
+bit for bit what `expected` says of these elements, and states no `operand` terms. Where it states no lattice it may
+leave `partial` out. None: the call must be looked at as a whole, which it may say in the middle as well.
+"""
 
 
 def one_by_one(oracle: Oracle) -> EachOracle:

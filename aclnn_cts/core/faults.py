@@ -53,12 +53,14 @@ class Fault(str, Enum):
 
     family: Family
     severity: Severity
+    order: int
+    """Its place in this list, 0 for the gravest."""
 
     def __new__(cls, code: str, family: Family, severity: Severity) -> Fault:  # noqa: PYI034 - no Self in Python 3.10
         """A member, whose value is the code alone."""
         member = str.__new__(cls, code)
         member._value_ = code
-        member.family, member.severity = family, severity
+        member.family, member.severity, member.order = family, severity, len(cls.__members__)
         return member
 
     CRASH = "crash", Family.ENDED, Severity.CRITICAL
@@ -85,11 +87,6 @@ class Fault(str, Enum):
     __str__ = str.__str__
     # A record that was made looks like the same one read from a file, which holds codes.
     __repr__ = str.__repr__
-
-    @property
-    def order(self) -> int:
-        """Its place in this list, 0 for the gravest."""
-        return _ORDER[self]
 
     @staticmethod
     def of(*families: Family) -> frozenset[Fault]:
@@ -126,4 +123,3 @@ _OLD_CODES = {
     "special value": "special-value",
     "value beyond the assumed model": "beyond-model",
 }
-_ORDER = {fault: place for place, fault in enumerate(Fault)}

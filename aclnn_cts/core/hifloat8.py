@@ -66,5 +66,4 @@ def encoded(values: NDArray[np.float64]) -> NDArray[Any]:
     _, ordered, codes = _tables()
     found = codes[np.minimum(np.searchsorted(ordered, np.abs(values)), len(codes) - 1)]
     found = np.where(values < 0.0, found | np.uint8(_SIGN), found)
-    whole: NDArray[Any] = np.where(np.isnan(values), np.uint8(NAN), found).view(STORAGE)
-    return whole
+    return np.where(np.isnan(values), np.uint8(NAN), found).view(STORAGE)

@@ -43,7 +43,10 @@ class LawInput:
 
     def tensor(self, name: str) -> Tensor:
         """The descriptor of a tensor argument; TypeError for anything else."""
-        return _descriptor(self.case, name)
+        value = self.case.tensor(name)
+        if value is None:
+            raise TypeError(f"{name} is {self.case.arguments.get(name)!r}, not a tensor")
+        return value
 
     def form(self, name: str) -> BinaryFormat:
         """The format of a floating tensor's elements, or of a complex one's components."""
@@ -144,13 +147,6 @@ class Law:
     draw: Callable[[Draw], Parameters] = _nothing
     base_elements: int = MAX_BASE_ELEMENTS
     long_sums: bool = False
-
-
-def _descriptor(case: Case, name: str) -> Tensor:
-    value = case.tensor(name)
-    if value is None:
-        raise TypeError(f"{name} is {case.arguments.get(name)!r}, not a tensor")
-    return value
 
 
 def with_arguments(case: Case, changes: Mapping[str, Any]) -> Case:

@@ -106,7 +106,4 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def status(self) -> int | None:
         """The status that decides: the first that is not success, else the last that was returned."""
-        for value in (self.phase_one, self.phase_two, self.synchronised):
-            if value:
-                return value
-        return self.phase_one
+        return self.phase_one or self.phase_two or self.synchronised or self.phase_one

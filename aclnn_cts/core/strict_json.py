@@ -84,21 +84,16 @@ def check_size(
 
 def _unique(pairs: list[tuple[str, Any]]) -> None:
     """Refuse an object that has a key twice. Nothing is built: another decoder has made the value."""
-    if len(pairs) > 1 and len(keys := dict(pairs)) != len(pairs):
-        raise _Twice(_repeated(pairs, keys))
+    if len(pairs) < 2 or len(left := dict(pairs)) == len(pairs):
+        return
+    for key, _ in pairs:
+        if key not in left:
+            raise _Twice(key)
+        del left[key]
 
 
 _KEYS = json.JSONDecoder(object_pairs_hook=_unique, parse_int=len, parse_float=len)
 """Looks at keys alone; numbers become their lengths, which takes no memory."""
-
-
-def _repeated(pairs: list[tuple[str, Any]], keys: Mapping[str, Any]) -> str:
-    left = set(keys)
-    for key, _ in pairs:
-        if key not in left:
-            return key
-        left.remove(key)
-    raise AssertionError("no key stands twice")
 
 
 def _excess(text: bytes, containers: int) -> str | None:

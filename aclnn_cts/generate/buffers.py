@@ -238,8 +238,7 @@ def prepare(
         if buffer.place.output:
             continue
         if buffer.has_gaps:
-            gap = _INPUT_GAP if DTYPES[buffer.tensor.dtype].kind in ("float", "complex") else 0
-            buffer.octets[...] = gap
+            buffer.octets[...] = _INPUT_GAP if DTYPES[buffer.tensor.dtype].kind in ("float", "complex") else 0
         buffer.view[...] = contents
     _fill_outputs(found, held, fill)
     return CallBuffers(plan, block, inputs, found, fill, _keep(plan, block), held)

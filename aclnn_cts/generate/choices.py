@@ -1,17 +1,14 @@
-"""What a generator draws its decisions from: one protocol, with a stream, Hypothesis or a record behind it.
+"""What a generator draws its decisions from: one class, with a stream, Hypothesis or a record behind it.
 
-Every decision is an integer between two bounds (`pick` and `chance` are drawn as one), so whoever stands behind the
-protocol can make exactly the same cases, and a list of integers is a whole case. Order matters to those who shrink: a
+Every decision is an integer between two bounds (`pick` and `chance` are drawn as one), so whoever stands behind
+it can make exactly the same cases, and a list of integers is a whole case. Order matters to those who shrink: a
 draw is simplest at 0, or at the bound nearest to it; the first of a sequence and the False of a chance are simplest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, TypeVar
 
 from aclnn_cts.generate.philox import WORDS_PER_BLOCK, words
 
@@ -32,32 +29,17 @@ class ChoiceError(ValueError):
     """A draw that cannot be answered: empty or too wide bounds."""
 
 
-class Choices(Protocol):
-    """A source of decisions."""
-
-    def integer(self, low: int, high: int) -> int:
-        """An integer from low to high, both included. Raises ChoiceError where there is none or more than 2^64."""
-        ...
-
-    def pick(self, sequence: Sequence[T]) -> T:
-        """An element of a sequence. Raises ChoiceError where it is empty."""
-        ...
-
-    def chance(self, numerator: int, denominator: int) -> bool:
-        """True `numerator` times in `denominator`."""
-        ...
-
-
-class Decisions:
-    """`pick` and `chance` by the one draw that each source answers itself."""
+class Choices:
+    """A source of decisions. All are made by the one draw that each source answers itself."""
 
     __slots__ = ()
 
     def integer(self, low: int, high: int) -> int:
+        """An integer from low to high, both included. Raises ChoiceError where there is none or more than 2^64."""
         raise NotImplementedError
 
     def pick(self, sequence: Sequence[T]) -> T:
-        """An element of a sequence: the draw of its index."""
+        """An element of a sequence: the draw of its index. Raises ChoiceError where it is empty."""
         return sequence[self.integer(0, len(sequence) - 1)]
 
     def chance(self, numerator: int, denominator: int) -> bool:
@@ -65,7 +47,7 @@ class Decisions:
         return self.integer(0, denominator - 1) >= denominator - numerator
 
 
-class StreamChoices(Decisions):
+class StreamChoices(Choices):
     """Decisions of one index of a counter-based stream: fast, and index i alike wherever and whenever it is made.
 
     Word `w` answers a draw with `low + (w * span >> 64)`, span = high - low + 1. Index i owns the words from
@@ -103,15 +85,12 @@ class StreamChoices(Decisions):
     def _continue(self) -> None:
         """Make the rest of the index's own words; when these are used up, more of its continuation."""
         left = WORDS_PER_CASE - self._made
-        if left > 0:
-            made = self._read(self._index * _BLOCKS_PER_CASE)[-left:]
-        else:
-            made = self._read(2**192 + self._index * 2**64 - left // WORDS_PER_BLOCK)
-        self._words = made[::-1].tolist()
+        block = self._index * _BLOCKS_PER_CASE
+        if left <= 0:
+            block = 2**192 + self._index * 2**64 - left // WORDS_PER_BLOCK
+        made = words(self._seed, f"choices/{self._stream}", WORDS_PER_CASE, block=block)
+        self._words = made[-max(left, 0) :][::-1].tolist()
         self._made += len(self._words)
-
-    def _read(self, block: int) -> NDArray[np.uint64]:
-        return words(self._seed, f"choices/{self._stream}", WORDS_PER_CASE, block=block)
 
 
 def stream_block(seed: int, stream: str, first: int, count: int) -> Iterator[StreamChoices]:
@@ -124,7 +103,7 @@ def stream_block(seed: int, stream: str, first: int, count: int) -> Iterator[Str
             yield StreamChoices(seed, stream, start + offset, own_words=own_words)
 
 
-class RecordedChoices(Decisions):
+class RecordedChoices(Choices):
     """Passes another source's decisions on and keeps them in `draws`, as (low, high, value)."""
 
     __slots__ = ("_source", "draws")
@@ -145,7 +124,7 @@ class RecordedChoices(Decisions):
         return tuple(value for _, _, value in self.draws)
 
 
-class HypothesisChoices(Decisions):
+class HypothesisChoices(Choices):
     """Lets Hypothesis decide, so that it can shrink a case: `draw` is the function that `st.composite` hands over."""
 
     __slots__ = ("_draw", "_integers")

@@ -30,7 +30,7 @@ def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
     A tensor that another is computed from is made first. Raises UsageError as `array` does, and for data that are
     computed from themselves or from something that is no argument of the case.
     """
-    return _completed(case, tuple(inputs), {}, None)
+    return _completed(case, list(inputs), {}, None)
 
 
 def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, Array] | UsageError]:
@@ -50,7 +50,7 @@ def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, A
     results: list[dict[str, Array] | UsageError] = []
     for (case, names), made in zip(asked, found, strict=True):
         try:
-            results.append(_completed(case, tuple(names), made, streams))
+            results.append(_completed(case, names, made, streams))
         except UsageError as error:
             results.append(error)
     return results
@@ -92,7 +92,7 @@ def _fill_together(parts: Iterable[_Part]) -> None:
                 start += count
 
 
-def _completed(case: Case, names: tuple[str, ...], made: dict[str, Array], streams: Streams | None) -> dict[str, Array]:
+def _completed(case: Case, names: Sequence[str], made: dict[str, Array], streams: Streams | None) -> dict[str, Array]:
     for name in names:
         if name not in made:
             _make(case, name, made, (), streams)
@@ -111,8 +111,6 @@ def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]
         if of == name or of in behind:
             raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")
         _make(case, of, made, (*behind, name), streams)
-        if of not in made:
-            # A null or unspecified source belongs to an invalid case, which must have its other data all the same.
-            made[name] = array(tensor, arrays={of: np.zeros(0)}, name=name, streams=streams)
-            return
-    made[name] = array(tensor, arrays=made, name=name, streams=streams)
+    # A null or unspecified source belongs to an invalid case, which must have its other data all the same.
+    missing = {of: np.zeros(0)} if of is not None and of not in made else made
+    made[name] = array(tensor, arrays=missing, name=name, streams=streams)

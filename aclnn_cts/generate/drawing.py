@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from aclnn_cts.core.case import Data
 from aclnn_cts.core.target import Target
 
 DATA_KINDS = ("exact", "realistic", "hostile")
@@ -43,32 +42,34 @@ class Drawing(msgspec.Struct, frozen=True):
     """Optional inputs that are null pointers."""
 
 
-_FLOATS: Mapping[str, tuple[Data, ...]] = {
+_Entries: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
+
+_FLOATS: _Entries = {
     "exact": (
-        Data(recipe="integers", low=-4, high=4),
-        Data(recipe="integers", low=-9, high=9, exponent=-3),
-        Data(recipe="integers", low=-100, high=100),
-        Data(recipe="integers", low=1, high=9),
+        {"recipe": "integers", "low": -4, "high": 4},
+        {"recipe": "integers", "low": -9, "high": 9, "exponent": -3},
+        {"recipe": "integers", "low": -100, "high": 100},
+        {"recipe": "integers", "low": 1, "high": 9},
     ),
     "realistic": (
-        Data(recipe="normal"),
-        Data(recipe="normal", std=0.05),
-        Data(recipe="uniform", low=-2, high=2),
-        Data(recipe="uniform", low=1, high=2),
-        Data(recipe="uniform", low=-2, high=-1),
+        {"recipe": "normal"},
+        {"recipe": "normal", "std": 0.05},
+        {"recipe": "uniform", "low": -2, "high": 2},
+        {"recipe": "uniform", "low": 1, "high": 2},
+        {"recipe": "uniform", "low": -2, "high": -1},
     ),
     "hostile": (
-        Data(recipe="wide"),
-        Data(recipe="cancel"),
-        Data(recipe="dominated"),
-        Data(recipe="subnormal"),
-        Data(recipe="large"),
-        Data(recipe="special"),
-        Data(recipe="zeros"),
-        Data(recipe="one_hot"),
+        {"recipe": "wide"},
+        {"recipe": "cancel"},
+        {"recipe": "dominated"},
+        {"recipe": "subnormal"},
+        {"recipe": "large"},
+        {"recipe": "special"},
+        {"recipe": "zeros"},
+        {"recipe": "one_hot"},
     ),
 }
-_INTEGERS: Mapping[str, tuple[Data, ...]] = dict.fromkeys(DATA_KINDS, (Data(recipe="indices", low=0, high=1),))
+_INTEGERS: _Entries = dict.fromkeys(DATA_KINDS, ({"recipe": "indices", "low": 0, "high": 1},))
 
-DEFAULT_TEMPLATES: Mapping[str, Mapping[str, tuple[Data, ...]]] = {"float": _FLOATS, "other": _INTEGERS}
-"""Contents of an input for which the spec names none, by kind of dtype and kind of data."""
+DEFAULT_DATA: Mapping[str, _Entries] = {"float": _FLOATS, "other": _INTEGERS}
+"""Contents of an input for which the spec names none, as it would name them, by kind of dtype and kind of data."""

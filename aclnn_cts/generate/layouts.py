@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -81,7 +82,7 @@ class FloatLayout(msgspec.Struct, frozen=True):
         return np.where(field, np.minimum(normal, self.largest), denormal) * (1.0 - 2.0 * sign.astype(np.float64))
 
 
-_LAYOUTS = {
+FLOAT_LAYOUTS: Mapping[str, FloatLayout] = {
     "FLOAT16": FloatLayout(10, 5, np.dtype(np.uint16)),
     "BF16": FloatLayout(7, 8, np.dtype(np.uint16)),
     "FLOAT": FloatLayout(23, 8, np.dtype(np.uint32)),
@@ -90,11 +91,7 @@ _LAYOUTS = {
     "FLOAT8_E4M3FN": FloatLayout(3, 4, np.dtype(np.uint8), infinite=False),
     "HIFLOAT8": FloatLayout(3, 5, np.dtype(np.uint8), infinite=False, tapered=True),
 }
-
-
-def float_layout(dtype: str) -> FloatLayout | None:
-    """The layout of a floating aclDataType with a significand, else None."""
-    return _LAYOUTS.get(dtype)
+"""By floating aclDataType with a significand."""
 
 
 def carrier(dtype: str) -> str:
@@ -129,10 +126,8 @@ def integer_range(dtype: str) -> tuple[int, int]:
     if kind in ("signed", "unsigned"):
         limits = np.iinfo(numpy_dtype(dtype))
         return int(limits.min), int(limits.max)
-    layout = _LAYOUTS.get(dtype)
-    if layout is None:
-        return 0, 0
-    return -(1 << layout.precision), 1 << layout.precision
+    most = 1 << FLOAT_LAYOUTS[dtype].precision if dtype in FLOAT_LAYOUTS else 0
+    return -most, most
 
 
 def to_storage(values: NDArray[np.float64], dtype: str) -> Array:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.generate.choices import ChoiceError, Choices, Decisions, StreamChoices
+from aclnn_cts.generate.choices import ChoiceError, Choices, StreamChoices
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Spec
 
 
-class ExtremeChoices(Decisions):
+class ExtremeChoices(Choices):
     """Turns three in four of another source's integers into the lower or the upper bound."""
 
     __slots__ = ("_source",)
@@ -64,9 +64,10 @@ class Tally:
 
     def doubts(self, of: int, advice: str) -> list[Doubt]:
         """What arose, each with the same advice."""
+        counts = {key: "every one" if len(numbers) == of else len(numbers) for key, numbers in self.seen.items()}
         return [
-            Doubt(*key, advice, f" in {_share(len(numbers), of)}, first with {self.shown[key]}")
-            for key, numbers in self.seen.items()
+            Doubt(*key, advice, f" in {count} of {of} drawings, first with {self.shown[key]}")
+            for key, count in counts.items()
         ]
 
 
@@ -75,10 +76,6 @@ def decisions(spec: Spec, product: str, drawings: int, seed: int) -> Iterator[Ch
     for index in range(drawings):
         stream = StreamChoices(seed, f"{spec.operator}/{product}/lint", index)
         yield ExtremeChoices(stream) if index % 2 else stream
-
-
-def _share(number: int, of: int) -> str:
-    return f"every one of {of} drawings" if number == of else f"{number} of {of} drawings"
 
 
 def reason(error: Exception) -> str:

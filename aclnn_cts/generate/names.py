@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
-from aclnn_cts.generate.configuration import Configuration
+from aclnn_cts.generate.configuration import ANYTHING, Configuration
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divided, factorise
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -27,6 +27,9 @@ _EMPTY_ONE_IN = 16
 MAX_BITS = 512
 """Of a number that later draws are computed from: products of products would fill the memory."""
 
+_COMPUTED = ("derived", "choice")
+"""Kinds of draw whose values are computed from earlier names."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
@@ -40,6 +43,10 @@ class _Step:
     """Draws of sizes after it; a run counts as one, but one that broadcasts has mostly sizes of earlier ones."""
     is_last: bool
     """Whether it is the last dimension of a tensor, or its last ones."""
+    after: Sequence[Draw]
+    """The draws after it."""
+    is_grown: bool
+    """Whether sizes of tensors are derived after it, which may be larger than it is."""
 
 
 class NameDrawer:
@@ -55,32 +62,25 @@ class NameDrawer:
             for item, shape in zip(sized, shapes, strict=True)
         ]
         together = [shape.names() for shape in shapes]
+        of_tensors = {name for names in together for name in names}
         steps: list[_Step] = []
         last = {shape.items[-1].node.value for shape in shapes if shape.items}
-        for draw in spec.draws:
+        for number, draw in enumerate(spec.draws):
             earlier = [step.draw.name for step in steps]
+            after = spec.draws[number + 1 :]
             groups = [
                 (tuple(name for name in earlier if name in names), factor)
                 for factor, names in zip(factors, together, strict=True)
                 if draw.name in names
             ]
             beside = tuple(dict.fromkeys(groups)) if groups else None
-            rest = spec.draws[len(steps) + 1 :]
-            later = sum(
-                item.kind in ("integer", "run") and any(item.name in names for names in together) for item in rest
-            )
-            steps.append(_Step(draw, beside, _factor(draw, is_size=beside is not None), later, draw.name in last))
+            factor = _factor(draw, is_size=beside is not None)
+            later = sum(item.kind in ("integer", "run") and item.name in of_tensors for item in after)
+            is_grown = any(item.kind == "derived" and item.name in of_tensors for item in after)
+            steps.append(_Step(draw, beside, factor, later, draw.name in last, after, is_grown))
         self._steps = tuple(steps)
         drawn = {draw.name for draw in spec.draws}
         self._together = tuple({tuple(name for name in names if name in drawn): None for names in together})
-        of_tensors = {name for names in together for name in names}
-        derived = [n for n, draw in enumerate(spec.draws) if draw.kind == "derived" and draw.name in of_tensors]
-        self._ahead = {
-            step.draw.name: spec.draws[number + 1 :]
-            for number, step in enumerate(steps)
-            if step.beside is not None and derived and number < derived[-1]
-        }
-        """What is drawn after a size that others may be derived from."""
         self._lists = tuple(
             (frozenset(item.shape.names()), compile_shape(item.shape), item.length)
             for item in spec.parameters
@@ -89,40 +89,50 @@ class NameDrawer:
         """Names, shape and length of each list of tensors, whose sizes may be products of a name with itself."""
 
     def draw(
-        self, choices: Choices, sizes: Sizes, configuration: Configuration | None = None
+        self,
+        choices: Choices,
+        sizes: Sizes,
+        configuration: Configuration = ANYTHING,
+        *,
+        names: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Values by name, and the number of the choice that a draw of kind `choice` took.
 
-        A configuration narrows lengths of runs (`rank:<run>`) and attributes (`attribute:<name>`).
+        A configuration narrows lengths of runs (`rank:<run>`) and attributes (`attribute:<name>`). `names` takes the
+        values, and has those before a draw that fails.
         """
-        names: dict[str, Any] = {}
+        names = {} if names is None else names
         picks: dict[str, int] = {}
         target = self._target
         for step in self._steps:
             draw = step.draw
-            kind = draw.kind
-            if kind == "integer":
-                low, high = draw.low(names, target), draw.high(names, target)  # type: ignore[misc]
-                if step.beside is None:
-                    names[draw.name] = _attribute(choices, low, high, step.factor, configuration)
-                    continue
-                most = max(low, min(high, self._room(step, names, sizes.budget)))
-                names[draw.name] = sizes.size(choices, low, most, later=step.later, is_last=step.is_last)
-            elif kind == "derived":
-                names[draw.name] = _bounded(draw, draw.value(names, target))  # type: ignore[misc]
-            elif kind == "choice":
-                numbers: Sequence[int] = range(len(draw.choices))
-                if configuration is not None:
-                    numbers = configuration.among(step.factor, numbers, choice_label)
-                picks[draw.name] = index = choices.pick(numbers)
-                names[draw.name] = _bounded(draw, draw.choices[index](names, target))
-            elif kind == "run":
-                names[draw.name] = self._run(choices, step, names, sizes, configuration)
-            elif kind == "broadcast":
-                names[draw.name] = self._broadcast(choices, step, names, sizes, configuration)
+            value: Any
+            if draw.kind == "integer":
+                value = self._number(choices, step, names, sizes, configuration)
+            elif draw.kind == "derived":
+                value = _computed(draw, names, target)
+            elif draw.kind == "choice":
+                numbers = configuration.among(step.factor, range(len(draw.choices)), choice_label)
+                picks[draw.name] = pick = choices.pick(numbers)
+                value = _computed(draw, names, target, pick)
+            elif draw.kind == "run":
+                value = self._run(choices, step, names, sizes, configuration)
+            elif draw.kind == "broadcast":
+                value = self._broadcast(choices, step, names, sizes, configuration)
             else:
-                names[draw.name] = self._parts(choices, step, names, configuration)
+                value = self._parts(choices, step, names, configuration)
+            names[draw.name] = value
         return names, picks
+
+    def _number(
+        self, choices: Choices, step: _Step, names: Mapping[str, Any], sizes: Sizes, configuration: Configuration
+    ) -> int:
+        """A size or an attribute."""
+        low, high = step.draw.bounds(names, self._target)
+        if step.beside is None:
+            return _attribute(choices, low, high, step.factor, configuration)
+        most = max(low, min(high, self._room(step, names, sizes.budget)))
+        return sizes.size(choices, low, most, later=step.later, is_last=step.is_last)
 
     def _room(self, step: _Step, names: Mapping[str, Any], budget: int) -> int:
         """The largest size that keeps every tensor of the name within the budget."""
@@ -130,7 +140,7 @@ class NameDrawer:
         for group, factor in step.beside or ():
             used = factor * math.prod(_elements(names[name]) for name in group)
             room = min(room, budget // used if used else budget)
-        if step.draw.name in self._ahead:
+        if step.is_grown:
             before = 0
             while room > 1 and (least := self._least(step, names, room)) > budget and least != before:
                 room, before = min(room - 1, room * budget // least), least
@@ -141,9 +151,7 @@ class NameDrawer:
         lists = [item for item in self._lists if step.draw.name in item[0]] if step.draw.kind == "integer" else []
 
         def fits(size: int) -> bool:
-            known = {**names, step.draw.name: size}
-            for later in self._later(step):
-                known.setdefault(later.name, 1)
+            known = {**dict.fromkeys((draw.name for draw in step.after), 1), **names, step.draw.name: size}
             try:
                 return all(
                     math.prod(max(size, 1) for size in shape({**known, INDEX: place}, self._target)) <= budget
@@ -161,11 +169,6 @@ class NameDrawer:
             least, room = (middle, room) if fits(middle) else (least, middle)
         return least
 
-    def _later(self, step: _Step) -> Sequence[Draw]:
-        """The draws after one."""
-        draws = [item.draw for item in self._steps]
-        return draws[draws.index(step.draw) + 1 :]
-
     def _least(self, step: _Step, names: Mapping[str, Any], size: int) -> int:
         """Elements of the largest tensor where a name has that size and those after it are as small as they may be.
 
@@ -180,13 +183,11 @@ class NameDrawer:
     def _smallest(self, step: _Step, names: Mapping[str, Any], size: int) -> dict[str, Any]:
         known: dict[str, Any] = {**names, step.draw.name: (size,) if step.draw.kind == "run" else size}
         target = self._target
-        for draw in self._ahead[step.draw.name]:
+        for draw in step.after:
             if draw.kind == "integer":
                 known[draw.name] = draw.low(known, target)  # type: ignore[misc]
-            elif draw.kind == "derived":
-                known[draw.name] = _bounded(draw, draw.value(known, target))  # type: ignore[misc]
-            elif draw.kind == "choice":
-                known[draw.name] = _bounded(draw, draw.choices[0](known, target))
+            elif draw.kind in _COMPUTED:
+                known[draw.name] = _computed(draw, known, target)
             else:
                 known[draw.name] = (1,) * _lengths(draw, known, target)[0]
         return known
@@ -197,39 +198,35 @@ class NameDrawer:
         step: _Step,
         names: Mapping[str, Any],
         sizes: Sizes,
-        configuration: Configuration | None,
+        configuration: Configuration,
     ) -> tuple[int, ...]:
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
-        if configuration is not None and step.factor in configuration.allowed:
+        if step.factor in configuration.allowed:
             length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
         else:
             # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
             length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
-        least, most = draw.sizes[0](names, target), draw.sizes[1](names, target)  # type: ignore[index]
+        least, most = draw.size_bounds(names, target)
         if step.beside is None:
             return tuple([attribute_value(choices, least, most) for _ in range(length)])
         if least == 0 and not choices.chance(1, _EMPTY_ONE_IN):
             least = min(1, most)
         room = self._room(step, names, sizes.budget)
         drawn: list[int] = []
-        for position in range(length):
-            later = step.later + length - 1 - position
-            is_last = step.is_last and position == length - 1
+        for later in range(step.later + length - 1, step.later - 1, -1):
+            is_last = step.is_last and later == step.later
             drawn.append(sizes.size(choices, least, max(least, min(most, room)), later=later, is_last=is_last))
             room //= max(drawn[-1], 1)
         return tuple(drawn)
 
     def _parts(
-        self, choices: Choices, step: _Step, names: Mapping[str, Any], configuration: Configuration | None
+        self, choices: Choices, step: _Step, names: Mapping[str, Any], configuration: Configuration
     ) -> tuple[int, ...]:
         """Factors of a number, or parts of a total."""
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
-        lengths: Sequence[int] = range(low, high + 1)
-        if configuration is not None:
-            lengths = configuration.among(step.factor, lengths)
-        length = choices.pick(lengths)
+        length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
         whole = draw.given(names, target)
         if draw.kind == "factorisation":
             return factorise(choices, whole, length)
@@ -241,13 +238,13 @@ class NameDrawer:
         step: _Step,
         names: Mapping[str, Any],
         sizes: Sizes,
-        configuration: Configuration | None,
+        configuration: Configuration,
     ) -> tuple[int, ...]:
         """A shape that broadcasts with an earlier run: half of the time the same, else sizes of 1 and other lengths."""
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
         other: tuple[int, ...] = draw.given(names, target)
-        if configuration is not None and step.factor in configuration.allowed:
+        if step.factor in configuration.allowed:
             length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
             is_same = length == len(other) and choices.chance(1, 2)
         else:
@@ -282,51 +279,45 @@ class NameDrawer:
             if draw.kind == "choice":
                 yield step.factor, choice_label(picks[draw.name])
             elif draw.kind == "integer":
-                low, high = draw.low(names, self._target), draw.high(names, self._target)  # type: ignore[misc]
-                yield step.factor, attribute_class(names[draw.name], low, high)
+                yield step.factor, attribute_class(names[draw.name], *draw.bounds(names, self._target))
             else:
                 yield step.factor, str(len(names[draw.name]))
 
     def reassign(self, drawing: Drawing, way: Way) -> dict[str, Any]:
         """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds."""
         names: dict[str, Any] = {}
-        target = drawing.target
         changed = False
-        known = {step.draw.name for step in self._steps}
         for step in self._steps:
             draw = step.draw
-            old = drawing.names[draw.name]
             if draw.name in way.assign:
                 names[draw.name] = _bounded(draw, way.assign[draw.name])
                 changed = True
-            elif not changed:
-                names[draw.name] = old
             else:
-                names[draw.name] = self._moved(draw, old, names, drawing, target)
-        names.update({name: value for name, value in drawing.names.items() if name not in known})
-        return names
+                names[draw.name] = _moved(draw, names, drawing) if changed else drawing.names[draw.name]
+        return {**drawing.names, **names}
 
-    def _moved(self, draw: Draw, old: Any, names: Mapping[str, Any], drawing: Drawing, target: Target) -> Any:  # noqa: ANN401
-        if draw.kind == "integer":
-            low, high = draw.low(names, target), draw.high(names, target)  # type: ignore[misc]
-            return min(max(old, low), max(low, high))
-        if draw.kind == "derived":
-            return _bounded(draw, draw.value(names, target))  # type: ignore[misc]
-        if draw.kind == "choice":
-            return _bounded(draw, draw.choices[drawing.picks[draw.name]](names, target))
-        if draw.kind == "broadcast":
-            return _fitted(old, draw.given(names, target))
-        if draw.kind == "factorisation":
-            product = draw.value(names, target)  # type: ignore[misc]
-            return old if math.prod(old) == product else (product, *([1] * (len(old) - 1)))[: len(old)]
-        if draw.kind == "partition":
-            total, least = draw.given(names, target), draw.size_bounds(names, target)[0]
-            low, high = _lengths(draw, names, target)
-            length = min(max(len(old), low), high)
-            if length == len(old) and sum(old) == total and min(old, default=least) >= least:
-                return old
-            return (total - least * (length - 1), *([least] * (length - 1)))[:length]
-        return old
+
+def _moved(draw: Draw, names: Mapping[str, Any], drawing: Drawing) -> Any:  # noqa: ANN401 - what the draw gives
+    """A draw's value in a drawing, derived anew or moved into its bounds where names before it have changed."""
+    old, target = drawing.names[draw.name], drawing.target
+    if draw.kind == "integer":
+        low, high = draw.bounds(names, target)
+        return min(max(old, low), max(low, high))
+    if draw.kind in _COMPUTED:
+        return _computed(draw, names, target, drawing.picks.get(draw.name, 0))
+    if draw.kind == "broadcast":
+        return _fitted(old, draw.given(names, target))
+    if draw.kind == "factorisation":
+        product = draw.given(names, target)
+        return old if math.prod(old) == product else (product, *([1] * (len(old) - 1)))[: len(old)]
+    if draw.kind == "partition":
+        total, least = draw.given(names, target), draw.size_bounds(names, target)[0]
+        low, high = _lengths(draw, names, target)
+        length = min(max(len(old), low), high)
+        if length == len(old) and sum(old) == total and min(old, default=least) >= least:
+            return old
+        return (total - least * (length - 1), *([least] * (length - 1)))[:length]
+    return old
 
 
 def _elements(value: Any) -> int:  # noqa: ANN401 - what a draw gave
@@ -356,24 +347,25 @@ def choice_label(number: int) -> str:
     return f"choice {number + 1}"
 
 
-def _attribute(choices: Choices, low: int, high: int, factor: str, configuration: Configuration | None) -> int:
-    if configuration is not None and factor in configuration.allowed:
-        ranges = [
-            found for word in configuration.allowed[factor] if (found := class_range(word, low, high)) is not None
-        ]
-        if ranges:
-            least, most = choices.pick(ranges)
-            return attribute_value(choices, least, most)
+def _attribute(choices: Choices, low: int, high: int, factor: str, configuration: Configuration) -> int:
+    words = configuration.allowed.get(factor, ())
+    ranges = [found for word in words if (found := class_range(word, low, high)) is not None]
+    if ranges:
+        low, high = choices.pick(ranges)
     return attribute_value(choices, low, high)
 
 
 def _lengths(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple[int, int]:
     """The least and the largest number of dimensions of a run."""
-    low: int = draw.low(names, target)  # type: ignore[misc]
-    high: int = draw.high(names, target)  # type: ignore[misc]
+    low, high = draw.bounds(names, target)
     if low > MAX_LENGTH:
         raise UsageError(f"draw {shown(draw.name)}: a run of {low} dimensions; expected at most {MAX_LENGTH}")
     return low, min(high, MAX_LENGTH)
+
+
+def _computed(draw: Draw, names: Mapping[str, Any], target: Target, pick: int = 0) -> Any:  # noqa: ANN401
+    """What a derived name is, or that entry of a choice."""
+    return _bounded(draw, draw.choices[pick](names, target) if draw.choices else draw.given(names, target))
 
 
 def _bounded(draw: Draw, value: Any) -> Any:  # noqa: ANN401 - whatever an expression gave

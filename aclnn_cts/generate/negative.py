@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,9 @@ ATTEMPTS = 24
 
 _EMPTY_ATTEMPTS = 4
 """Ways that are tried in an empty call."""
+
+_MAX_RANK = 25
+"""Dimensions of a tensor of a broken case."""
 
 _PLACE = re.compile(r"(?P<name>\w+)\[(?P<axis>-?\d+)\]\Z")
 
@@ -60,49 +63,28 @@ def _assignment_way(entry: Mapping[str, Any], drawing: Drawing, twin: Case, samp
         if (match := _PLACE.match(place)) is not None:
             axes[match["name"], int(match["axis"])] = int(value)
         elif place in drawn:
-            assign[place] = value
-            names[place] = value
+            assign[place] = names[place] = value
         else:
             values[place] = value
-    text = ", ".join(f"{place}: -> {_shown(value)}" for place, value in _flat(assign, axes, values))
+    places = {f"{name}[{axis}]": value for (name, axis), value in axes.items()}
+    text = ", ".join(f"{place}: -> {value}" for place, value in (assign | places | values).items())
     return Way(text=text, assign=assign, axes=axes, values=values)
 
 
-def _flat(*groups: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    for group in groups:
-        for place, value in group.items():
-            yield (f"{place[0]}[{place[1]}]" if isinstance(place, tuple) else str(place)), value
-
-
-def _shown(value: object) -> str:
-    return str(value)
-
-
-def _assignment_ways(
-    entries: Sequence[Mapping[str, Any]], drawing: Drawing, twin: Case, sampler: Sampler
+def _ways(
+    constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler, *, limits: bool = False
 ) -> Iterator[Way]:
-    """The spec's own assignments, without those that this drawing gives no value."""
-    for entry in entries:
+    """The spec's own ways to break a constraint, without those that this drawing gives no value, and the rule's own.
+
+    `limits`: those onto its limits and one step beside them.
+    """
+    for entry in constraint.near if limits else constraint.breaks:
         with contextlib.suppress(*UNDEFINED):
             yield _assignment_way(entry, drawing, twin, sampler)
-
-
-def _ways(constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler) -> Iterator[Way]:
-    yield from _assignment_ways(constraint.breaks, drawing, twin, sampler)
-    if not _is_about_null(constraint, twin):
-        yield from constraint.rule.ways(sampler.spec, twin)
-
-
-def _limits(constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler) -> Iterator[Way]:
-    yield from _assignment_ways(constraint.near, drawing, twin, sampler)
-    if not _is_about_null(constraint, twin):
-        yield from constraint.rule.limits(sampler.spec, twin)
-
-
-def _is_about_null(constraint: Constraint, twin: Case) -> bool:
-    """Whether a rule is about a parameter that the valid call leaves out."""
+    # A rule about a parameter that the valid call leaves out has none of its own.
     of = getattr(constraint.rule, "of", None)
-    return isinstance(of, str) and twin.arguments.get(of, twin) is None
+    if not isinstance(of, str) or twin.arguments.get(of, twin) is not None:
+        yield from (constraint.rule.limits if limits else constraint.rule.ways)(sampler.spec, twin)
 
 
 def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case | None:
@@ -111,10 +93,7 @@ def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case
         check_prototype(sampler.spec, case, where="generated case")
     except (*UNDEFINED, UsageError):
         return None
-    for _, tensor in case.tensors():
-        if len(tensor.shape) > 25:
-            return None
-    return case
+    return case if all(len(tensor.shape) <= _MAX_RANK for _, tensor in case.tensors()) else None
 
 
 def _isolated(constraint: Constraint, broken: tuple[Constraint, ...]) -> bool:
@@ -157,8 +136,7 @@ def invalid_cases(
             place = number * ATTEMPTS + attempt
             regime = _regime(constraint, number, attempt)
             drawing, twin = _drawing(sampler, seed, f"invalid/{constraint.id}", place, regime=regime)
-            derived = break_drawing(sampler, constraint, drawing, number, twin=twin)
-            if derived is not None:
+            if (derived := break_drawing(sampler, constraint, drawing, number, twin=twin)) is not None:
                 yield derived
                 break
 
@@ -229,8 +207,7 @@ class _Breaker:
 
     def _proved(self, place: int) -> Iterator[Derived]:
         for step in range(len(self.ways)):
-            derived = self._prove(self.ways[(place + step) % len(self.ways)])
-            if derived is not None:
+            if (derived := self._prove(self.ways[(place + step) % len(self.ways)])) is not None:
                 yield derived
 
     def _prove(self, way: Way, *, beside: frozenset[str] = frozenset()) -> Derived | None:
@@ -281,7 +258,7 @@ def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> It
     for attempt in range(ATTEMPTS):
         drawing, twin = _drawing(sampler, seed, f"boundary/{constraint.id}", attempt)
         twin_id = case_id(twin)
-        for way in _limits(constraint, drawing, twin, sampler):
+        for way in _ways(constraint, drawing, twin, sampler, limits=True):
             key = _key(way)
             if (key, False) in proved and (key, True) in proved:
                 continue
@@ -299,8 +276,7 @@ def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> It
 def _key(way: Way) -> str:
     """What a boundary is reached by: the value and where, and not from what."""
     place = re.sub(r"(: )[^,]*?-> ", r"\1", way.text)
-    via = "draw" if way.assign else "place" if way.axes else "value"
-    return f"{place} {via}" if not way.assign else place
+    return place if way.assign else f"{place} {'place' if way.axes else 'value'}"
 
 
 def tried_ways(

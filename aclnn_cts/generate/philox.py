@@ -64,9 +64,17 @@ class Streams:
 
     def open(self, seed: int, name: str) -> Callable[[int], NDArray[np.uint64]]:
         """What gives the next so many words of a stream from its start; UsageError for a seed out of range."""
-        return _Stream(self, _checked(seed), stream_key(name)).take
+        key, following = stream_key(name), 0
+        _checked(seed)
 
-    def read(self, seed: int, key: int, start: int, count: int) -> NDArray[np.uint64]:
+        def take(count: int) -> NDArray[np.uint64]:
+            nonlocal following
+            start, following = following, following + count
+            return self._read(seed, key, start, count)
+
+        return take
+
+    def _read(self, seed: int, key: int, start: int, count: int) -> NDArray[np.uint64]:
         """`count` words of the stream of that key from word `start` on."""
         block, ahead = divmod(start, WORDS_PER_BLOCK)
         self._key[0], self._key[1] = seed, key
@@ -74,19 +82,6 @@ class Streams:
         self._generator.state = self._state
         raw: NDArray[np.uint64] = self._generator.random_raw(ahead + count)
         return raw[ahead:] if ahead else raw
-
-
-class _Stream:
-    """How far one of `Streams` has been read."""
-
-    __slots__ = ("_key", "_next", "_seed", "_streams")
-
-    def __init__(self, streams: Streams, seed: int, key: int) -> None:
-        self._streams, self._seed, self._key, self._next = streams, seed, key, 0
-
-    def take(self, count: int) -> NDArray[np.uint64]:
-        start, self._next = self._next, self._next + count
-        return self._streams.read(self._seed, self._key, start, count)
 
 
 def _checked(seed: int) -> int:
@@ -97,5 +92,4 @@ def _checked(seed: int) -> int:
 
 def words(seed: int, name: str, count: int, *, block: int = 0) -> NDArray[np.uint64]:
     """`count` words of a stream from word `4 * block` on."""
-    raw: NDArray[np.uint64] = philox(seed, name, block=block).random_raw(count)
-    return raw
+    return philox(seed, name, block=block).random_raw(count)

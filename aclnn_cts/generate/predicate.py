@@ -17,7 +17,7 @@ from aclnn_cts.core.dtypes import component, components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate.contents import case_arrays, many_arrays
-from aclnn_cts.generate.layouts import float_layout, storage_dtype
+from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, storage_dtype
 from aclnn_cts.speclang.expression import UNDEFINED, compile_node
 from aclnn_cts.speclang.expression_parser import parse
 
@@ -26,6 +26,15 @@ CompilePredicate: TypeAlias = Callable[[str], Predicate]
 
 MOST_ELEMENTS = 2**16
 """Elements of a tensor up to which its contents are looked at; those of a larger one are undefined."""
+
+
+_ELEMENTS: Mapping[str, Callable[[NDArray[Any]], NDArray[np.bool_]]] = {
+    "nan": np.isnan,
+    "inf": np.isinf,
+    "zero": lambda values: values == 0,
+    "negative": lambda values: values < 0,
+}
+"""What `holds` can be asked for, beside `subnormal`, which depends on the dtype."""
 
 
 class FilledTensor(Tensor, frozen=True, kw_only=True):
@@ -37,20 +46,14 @@ class FilledTensor(Tensor, frozen=True, kw_only=True):
     def holds(self, what: float | str) -> bool:
         """Whether any element is this number, or `nan`, `inf`, `zero`, `negative` or `subnormal`."""
         values = self._numbers()
-        if what == "nan":
-            return bool(np.isnan(values).any())
-        if what == "inf":
-            return bool(np.isinf(values).any())
-        if what == "zero":
-            return bool((values == 0).any())
-        if what == "negative":
-            return bool((values < 0).any())
         if what == "subnormal":
-            layout = float_layout(component(self.dtype))
+            layout = FLOAT_LAYOUTS.get(component(self.dtype))
             return layout is not None and bool(((values != 0) & (abs(values) < 2.0 ** (1 - layout.bias))).any())
-        if isinstance(what, str):
+        if not isinstance(what, str):
+            return bool((values == what).any())
+        if what not in _ELEMENTS:
             raise TypeError(what)
-        return bool((values == what).any())
+        return bool(_ELEMENTS[what](values).any())
 
     @property
     def highest(self) -> int | float:
@@ -78,7 +81,7 @@ class FilledTensor(Tensor, frozen=True, kw_only=True):
         Raises TypeError for a dtype that has no numbers.
         """
         array = components(np.asarray(self.contents)).reshape(-1)
-        if float_layout(component(self.dtype)) is not None:
+        if component(self.dtype) in FLOAT_LAYOUTS:
             return widen(array)
         if storage_dtype(self.dtype) != array.dtype:
             raise TypeError(self.dtype)

@@ -97,12 +97,9 @@ def lint_specs(files: Sequence[Path] = (), *, edition: str = "") -> LintReport:
     Nothing is drawn from a draft with open places.
     """
     linted, messages = lint_files(files, edition=edition)
-    for item in linted:
-        if not item.open:
-            messages.extend(prove_spec(item.spec, item.file))
-    places = tuple(place for item in linted for place in item.open)
+    proved = (text for item in linted if not item.open for text in prove_spec(item.spec, item.file))
     return LintReport(
-        tuple(f"{item.spec.stem}{item.spec.edition and f' ({item.spec.edition})'}" for item in linted),
-        tuple(messages),
-        places,
+        stems=tuple(f"{item.spec.stem}{item.spec.edition and f' ({item.spec.edition})'}" for item in linted),
+        mistakes=(*messages, *proved),
+        open=tuple(place for item in linted for place in item.open),
     )

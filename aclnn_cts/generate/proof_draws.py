@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -43,12 +43,12 @@ def undrawable_names(spec: Spec, target: Target, drawings: int, seed: int) -> li
     drawer = NameDrawer(spec, target)
     tally = Tally()
     for number, choices in enumerate(decisions(spec, target.product, drawings, seed)):
-        budget = BUDGETS[number % len(BUDGETS)]
+        names: dict[str, Any] = {}
         try:
-            names, _ = drawer.draw(choices, mixed_sizes(choices, budget))
+            drawer.draw(choices, mixed_sizes(choices, BUDGETS[number % len(BUDGETS)]), names=names)
         except FAILURES as error:
-            name, earlier = _first_failure(spec, target, number, drawings, seed)
-            tally.add(number, "draws", name, f"draw {name}: fails", f"{earlier}: {reason(error)}")
+            name = spec.draws[len(names)].name
+            tally.add(number, "draws", name, f"draw {name}: fails", f"{assignments(names)}: {reason(error)}")
             continue
         for draw in spec.draws:
             if (failure := _empty_bounds(draw, names, target)) is not None:
@@ -57,22 +57,6 @@ def undrawable_names(spec: Spec, target: Target, drawings: int, seed: int) -> li
                     number, "draws", draw.name, f"draw {draw.name}: {what}", f"{seen}{_before(spec, draw, names)}"
                 )
     return tally.doubts(drawings, "bound the draws before it so that this one cannot fail")
-
-
-def _first_failure(spec: Spec, target: Target, number: int, drawings: int, seed: int) -> tuple[str, str]:
-    """The draw that raises, found by drawing ever more of them from the same decisions; and what came before it."""
-    names: Mapping[str, Any] = {}
-    for length, draw in enumerate(spec.draws, 1):
-        part = dataclasses.replace(spec, draws=spec.draws[:length])
-        choices = next(
-            item for index, item in enumerate(decisions(spec, target.product, drawings, seed)) if index == number
-        )
-        try:
-            sizes = mixed_sizes(choices, BUDGETS[number % len(BUDGETS)])
-            names, _ = NameDrawer(part, target).draw(choices, sizes)
-        except FAILURES:
-            return draw.name, assignments(names)
-    return spec.draws[-1].name, assignments(names)
 
 
 def _empty_bounds(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple[str, str] | None:
@@ -133,10 +117,9 @@ def _no_integer(case: Case) -> tuple[str, object] | None:
     """The first parameter with a size or an item of an int array that is no integer, and that."""
     for name, value in case.arguments.items():
         every: list[tuple[object, ...]] = [tensor.shape for tensor in tensors_in(value)]
-        for sizes in (value,) if isinstance(value, tuple) else every:
-            found = [size for size in sizes if not isinstance(size, int)]
-            if found:
-                return name, found[0]
+        for size in value if isinstance(value, tuple) else itertools.chain.from_iterable(every):
+            if not isinstance(size, int):
+                return name, size
     return None
 
 
@@ -154,5 +137,5 @@ def _failing_parameter(spec: Spec, drawing: Drawing) -> str:
 
 def _before(spec: Spec, draw: Draw, names: Mapping[str, Any]) -> str:
     """What was drawn before a draw, in parentheses; nothing for the first."""
-    earlier = [item.name for item in spec.draws[: spec.draws.index(draw)]]
-    return f" ({assignments({name: names[name] for name in earlier})})" if earlier else ""
+    earlier = {item.name: names[item.name] for item in spec.draws[: spec.draws.index(draw)]}
+    return f" ({assignments(earlier)})" if earlier else ""

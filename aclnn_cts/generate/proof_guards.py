@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,9 +33,8 @@ def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Do
     tally = Tally()
     for number, (drawing, case) in enumerate(cases):
         for constraint in evaluate(spec, case).broken:
-            tally.add(
-                number, "constraints", constraint.id, f"constraint {shown(constraint.id)} is broken", drawn(drawing)
-            )
+            what = f"constraint {shown(constraint.id)} is broken"
+            tally.add(number, "constraints", constraint.id, what, drawn(drawing))
     return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
 
 
@@ -66,9 +65,7 @@ def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list
     return tally.doubts(len(cases), "encode what it has to equal")
 
 
-def _enlarged(
-    sampler: Sampler, drawing: Drawing, case: Case, number: int
-) -> Iterator[tuple[str, int, tuple[Case, ...]]]:
+def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> Iterator[tuple[str, int, Sequence[Case]]]:
     """The case with one size or item one larger, alone and, where anything is shaped after it, with that.
 
     Of a list it is one tensor, another in each case. Nothing of an empty tensor, whose sizes need not show, and no item
@@ -90,11 +87,10 @@ def _enlarged(
             changed: Tensor | tuple[int, ...] = _larger(sizes, axis)
             if isinstance(value, Tensor):
                 changed = Tensor(shape=_larger(sizes, axis), dtype=value.dtype, format=value.format, data=value.data)
-            alone = msgspec.structs.replace(case, arguments=replaced(case.arguments, {name: changed}))
+            enlarged = [msgspec.structs.replace(case, arguments=replaced(case.arguments, {name: changed}))]
             if parameter in followed:
-                yield name, axis, (alone, sampler.case(drawing, way=Way(text="", axes={(name, axis): size + 1})))
-            else:
-                yield name, axis, (alone,)
+                enlarged.append(sampler.case(drawing, way=Way(text="", axes={(name, axis): size + 1})))
+            yield name, axis, enlarged
 
 
 def _followed(spec: Spec) -> frozenset[str]:

@@ -20,7 +20,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.registry import registered
 from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real, recipes_structured
-from aclnn_cts.generate.layouts import Array, carried, carrier, float_layout, integer_range, storage_dtype, to_storage
+from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, carried, carrier, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import Streams, philox
 from aclnn_cts.generate.recipes_argmax import WINDOW, argmax
 from aclnn_cts.generate.request import Request
@@ -234,28 +234,24 @@ def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]
     Such a tensor belongs to a case that is invalid for its dtype and keeps the recipe of its valid twin. Of a complex
     tensor the recipe fills the real view (`core.case.real_view`), along an axis of the elements.
     """
-    if recipe.floating and float_layout(carrier(component(tensor.dtype))) is None:
+    if recipe.floating and carrier(component(tensor.dtype)) not in FLOAT_LAYOUTS:
         return RECIPES["integers"], Data(recipe="integers", seed=data.seed)
     if tensor.dtype in COMPONENTS and tensor.shape and (data.axis is not None or recipe.name in _ALONG_THE_LAST):
         return recipe, msgspec.structs.replace(data, axis=recipes_exact.axis_of(tensor, data.axis))
     return recipe, data
 
 
-def empty_array(tensor: Tensor, *, where: str) -> Array:
-    """An array without elements; UsageError, which names `where`, for sizes beside the 0 that no array has."""
-    try:
-        return np.zeros(tensor.shape, storage_dtype(tensor.dtype))
-    except ValueError:
-        raise UsageError(
-            f"{where}.shape: {shown(list(tensor.shape))}; expected sizes that an empty array can have"
-        ) from None
-
-
 def _fill(
     recipe: Recipe, tensor: Tensor, data: Data, source: Array | None, name: str, streams: Streams | None
 ) -> Array:
     if not tensor.numel:
-        return empty_array(tensor, where=f"arguments.{name}.tensor")
+        try:
+            return np.zeros(tensor.shape, storage_dtype(tensor.dtype))
+        except ValueError:
+            sizes = shown(list(tensor.shape))
+            raise UsageError(
+                f"arguments.{name}.tensor.shape: {sizes}; expected sizes that an empty array can have"
+            ) from None
     recipe, data = effective(recipe, tensor, data)
     stream = f"data/{name}"
     raw = philox(data.seed, stream).random_raw if streams is None else streams.open(data.seed, stream)

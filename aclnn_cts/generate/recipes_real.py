@@ -28,9 +28,6 @@ _CENTRE = 2.0 * 65535.0
 _DEVIATION = math.sqrt(4.0 * (2.0**32 - 1.0) / 12.0)
 """Of the sum of four independent uniform integers from 0 to 65535: each has the variance (65536^2 - 1) / 12."""
 
-NORMAL_REACH = _CENTRE / _DEVIATION
-"""Standard deviations beyond which `normal` has no value: about 3.46."""
-
 _DEFAULT_EPSILON = 1e-6
 
 

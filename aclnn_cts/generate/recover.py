@@ -49,20 +49,14 @@ def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: M
     if names is None or not _fit(sampler, names):
         return None
     tensors = dict(_firsts(case))
-    views: dict[str, int] = {}
-    for name, tensor in tensors.items():
-        view = _view(tensor)
-        if view is None:
-            return None
-        if view:
-            views[name] = view
+    views = {name: _view(tensor) for name, tensor in tensors.items()}
     # A dtype that follows the first tensor that is given is made anew; a row has that of the calls that give all.
     follow = {item.name for item in sampler.spec.parameters if item.dtype_else}
     dtypes = _completed(
         {name: tensor.dtype for name, tensor in tensors.items() if name not in follow}, sampler.dtype_rows
     )
     formats = _completed({name: tensor.format for name, tensor in tensors.items()}, sampler.format_rows)
-    if dtypes is None or formats is None:
+    if dtypes is None or formats is None or None in views.values():
         return None
     drawing = Drawing(
         target=sampler.target,
@@ -70,7 +64,7 @@ def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: M
         formats=formats,
         names=names,
         picks=picks,
-        views=views,
+        views={name: view for name, view in views.items() if view},
         data={
             name: _template(sampler, name, tensors[name], {**case.arguments, **names}) if name in tensors else _ZEROS
             for name in sampler.spec.inputs
@@ -121,17 +115,17 @@ def recovered_case(sampler: Sampler, drawing: Drawing, like: Case) -> Case | Non
         tensor, old = made.tensor(name), like.tensor(name)
         if tensor is None or old is None:
             continue
+        data = tensor.data
         if old.data is None:
-            changes[name] = msgspec.structs.replace(tensor, data=None)
+            data = None
         elif old.data.values is not None:
             count = real_view(tensor).numel
             if count > len(old.data.values):
                 return None
             data = msgspec.structs.replace(old.data, values=old.data.values[:count])
-            changes[name] = msgspec.structs.replace(tensor, data=data)
-        elif tensor.data is not None:
-            data = msgspec.structs.replace(tensor.data, seed=old.data.seed)
-            changes[name] = msgspec.structs.replace(tensor, data=data)
+        elif data is not None:
+            data = msgspec.structs.replace(data, seed=old.data.seed)
+        changes[name] = msgspec.structs.replace(tensor, data=data)
     arguments = replaced(made.arguments, changes)
     return msgspec.structs.replace(made, arguments=arguments, target=like.target, call=like.call)
 
@@ -145,15 +139,15 @@ def _names(
     try:
         for draw in spec.draws:
             if draw.kind == "derived":
-                names[draw.name] = draw.value(names, target)  # type: ignore[misc]
+                names[draw.name] = draw.given(names, target)
             elif draw.kind == "choice":
                 values = [choice(names, target) for choice in draw.choices]
                 value = known.get(draw.name, values[hidden.get(draw.name, 0)])
-                pick = next((number for number, one in enumerate(values) if _is_passed(one, value)), None)
-                if pick is None:
+                passed = [number for number, one in enumerate(values) if _is_passed(one, value)]
+                if not passed:
                     return None, {}
-                picks[draw.name] = pick
-                names[draw.name] = values[pick]
+                picks[draw.name] = passed[0]
+                names[draw.name] = values[passed[0]]
             elif draw.name in known:
                 names[draw.name] = known[draw.name]
             else:
@@ -270,12 +264,10 @@ def _solution(node: Node, size: int, known: Mapping[str, Any], drawn: set[str], 
 
 def _view(tensor: Tensor) -> int | None:
     """The number of the view that lays a tensor out; None where it is none of ours."""
-    if tensor.strides is None and not tensor.offset and tensor.storage_shape is None:
+    looks = tensor.strides, tensor.offset, tensor.storage_shape
+    if looks == (None, 0, None):
         return 0
-    for view in range(1, len(VIEWS)):
-        if lay_out(tensor.shape, view) == (tensor.strides, tensor.offset, tensor.storage_shape):
-            return view
-    return None
+    return next((view for view in range(1, len(VIEWS)) if lay_out(tensor.shape, view) == looks), None)
 
 
 def _template(sampler: Sampler, name: str, tensor: Tensor, environment: Mapping[str, Any]) -> Template:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
-from aclnn_cts.generate.layouts import Array, FloatLayout, float_layout, integer_range, storage_dtype, to_storage
+from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, FloatLayout, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.philox import words
 
 Words = NDArray[np.uint64]
@@ -43,11 +43,7 @@ class Request(msgspec.Struct, frozen=True):
 
 def layout_of(requests: Sequence[Request]) -> FloatLayout:
     """The layout of the floating dtype that the tensors have in common."""
-    dtype = requests[0].tensor.dtype
-    layout = float_layout(dtype)
-    if layout is None:
-        raise TypeError(f"{dtype} is not a floating dtype; `recipes.effective` should have seen to that")
-    return layout
+    return FLOAT_LAYOUTS[requests[0].tensor.dtype]
 
 
 def taken(requests: Sequence[Request], counts: Sequence[int]) -> Words:
@@ -87,8 +83,7 @@ def each(values: Sequence[int], counts: Sequence[int]) -> Words | np.uint64:
     if values.count(first) == len(values):
         one: np.uint64 = np.uint64(first)
         return one
-    every: Words = np.repeat(np.array(values, np.uint64), counts)
-    return every
+    return np.repeat(np.array(values, np.uint64), counts)
 
 
 def shifted(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: str) -> Array:
@@ -98,8 +93,7 @@ def shifted(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: s
 
 def _raised(offsets: Words, lows: Sequence[int], counts: Sequence[int]) -> Words:
     """The sums modulo 2^64, so that bounds of both signs and the whole of UINT64 take one path."""
-    raised: Words = offsets + each([low & _MASK for low in lows], counts)
-    return raised
+    return offsets + each([low & _MASK for low in lows], counts)
 
 
 def _whole(total: Words, dtype: str) -> Array:

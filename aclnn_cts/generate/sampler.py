@@ -21,11 +21,19 @@ from aclnn_cts.core.promotion import promoted
 from aclnn_cts.core.scalars import made
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
-from aclnn_cts.generate.configuration import SIZE_CLASSES, Cell, Configuration, Options, covering_array, row_labels
-from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_TEMPLATES, Drawing, Template
+from aclnn_cts.generate.configuration import (
+    ANYTHING,
+    SIZE_CLASSES,
+    Cell,
+    Configuration,
+    Options,
+    covering_array,
+    row_labels,
+)
+from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_DATA, Drawing, Template
 from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, draw_sizes
-from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
+from aclnn_cts.generate.sizes import BUDGETS, Sizes, mixed_sizes
 from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
@@ -51,7 +59,6 @@ _NARROW = frozenset({"INT8", "UINT8", "INT16", "UINT16", "BOOL"})
 
 _VALID = Origin(kind="valid")
 _ONE_PHASE = CallOptions(phases=1)
-_BOTH_PHASES = CallOptions()
 _SEEDS = 2**32 - 1
 _THOUSAND = 1_000
 _STEPPED = VIEWS.index("stepped")
@@ -68,16 +75,20 @@ class Sampler:
         product = target.product
         self._relations = relations(spec, product)
         """Which dtypes go together: inputs that promote, outputs that follow or are cast."""
-        self._dtype_rows = _dtype_rows(spec, target)
-        self._equal_rows = tuple(row for row in self._dtype_rows if len({row[name] for name in spec.promoting}) < 2)
-        self._format_rows = _format_rows(spec, product)
-        self._without_data = _WITHOUT_DATA.difference(*(row.values() for row in self._dtype_rows))
-        self._names = NameDrawer(spec, target)
+        self.dtype_rows = _dtype_rows(spec, target)
+        """Every assignment of dtypes to tensors that the tables allow."""
+        self._equal_rows = tuple(row for row in self.dtype_rows if len({row[name] for name in spec.promoting}) < 2)
+        self.format_rows = _format_rows(spec, product)
+        """Every assignment of formats to tensors that the tables allow."""
+        self._without_data = _WITHOUT_DATA.difference(*(row.values() for row in self.dtype_rows))
+        self.names = NameDrawer(spec, target)
+        """What draws the free names."""
         self._tensors = tuple(item for item in spec.parameters if item.holds_tensors)
         self._shapes: Mapping[str, Callable[..., tuple[int, ...]]] = {
             item.name: compile_shape(item.shape) for item in spec.parameters if item.shape is not None
         }
-        self._strided = tuple(item.name for item in self._tensors if item.strided)
+        self.strided = tuple(item.name for item in self._tensors if item.strided)
+        """The tensors that need not be contiguous."""
         self._following: set[str] = set()
         """Tensors that take the format of one whose format follows from drawn names."""
         for item in self._tensors:
@@ -103,30 +114,10 @@ class Sampler:
         self._vast = _of_outputs_alone(spec)
 
     @property
-    def dtype_rows(self) -> tuple[Mapping[str, str], ...]:
-        """Every assignment of dtypes to tensors that the tables allow."""
-        return self._dtype_rows
-
-    @property
     def given_rows(self) -> tuple[Mapping[str, str], ...]:
         """The same without tensors that no valid call gives."""
         never = {item.name for item in self.spec.conditional if item.is_never_given(self.target)}
-        return tuple({name: dtype for name, dtype in row.items() if name not in never} for row in self._dtype_rows)
-
-    @property
-    def format_rows(self) -> tuple[Mapping[str, str], ...]:
-        """Every assignment of formats to tensors that the tables allow."""
-        return self._format_rows
-
-    @property
-    def names(self) -> NameDrawer:
-        """What draws the free names."""
-        return self._names
-
-    @property
-    def strided(self) -> tuple[str, ...]:
-        """The tensors that need not be contiguous."""
-        return self._strided
+        return tuple({name: dtype for name, dtype in row.items() if name not in never} for row in self.dtype_rows)
 
     def templates(self, name: str, family: str, *, kinds: Sequence[str] = DATA_KINDS) -> tuple[Template, ...]:
         """Templates of an input's data of these kinds, for floating dtypes (`float`) or others (`other`)."""
@@ -139,8 +130,8 @@ class Sampler:
 
     def options(self, configuration: Configuration) -> Options:
         """A configuration made ready for `draw`."""
-        labels = dict(zip(map(id, self._dtype_rows), row_labels(self._dtype_rows), strict=True))
-        labels |= zip(map(id, self._format_rows), row_labels(self._format_rows), strict=True)
+        labels = dict(zip(map(id, self.dtype_rows), row_labels(self.dtype_rows), strict=True))
+        labels |= zip(map(id, self.format_rows), row_labels(self.format_rows), strict=True)
         sizes = configuration.among("size", list(SIZE_CLASSES)) if "size" in configuration.allowed else ()
         templates = {
             (item.name, family): configuration.among(
@@ -152,12 +143,12 @@ class Sampler:
         }
         return Options(
             configuration=configuration,
-            dtype_rows=configuration.among("dtype", self._dtype_rows, lambda row: labels[id(row)]),
-            format_rows=configuration.among("format", self._format_rows, lambda row: labels[id(row)]),
+            dtype_rows=configuration.among("dtype", self.dtype_rows, lambda row: labels[id(row)]),
+            format_rows=configuration.among("format", self.format_rows, lambda row: labels[id(row)]),
             budgets=[SIZE_CLASSES[name][1] for name in sizes] or BUDGETS,
             views={
                 name: configuration.among(f"layout:{name}", range(len(VIEWS)), VIEWS.__getitem__)
-                for name in self._strided
+                for name in self.strided
                 if f"layout:{name}" in configuration.allowed
             },
             templates=templates,
@@ -181,28 +172,26 @@ class Sampler:
         regime's sizes are those of a longer profile.
         """
         budgets: Sequence[int] = BUDGETS
+        configuration = ANYTHING
         if cell is not None:
-            dtypes, formats = self._dtype_rows[cell.dtypes], choices.pick(self._format_rows)
+            dtypes, formats = self.dtype_rows[cell.dtypes], choices.pick(self.format_rows)
             regime = cell.regime
         elif options is None:
-            dtypes, formats = self._row(choices), choices.pick(self._format_rows)
+            dtypes, formats = self._row(choices), choices.pick(self.format_rows)
         else:
             dtypes, formats = choices.pick(options.dtype_rows), choices.pick(options.format_rows)
-            budgets = options.budgets
-        configuration = None if options is None else options.configuration
+            budgets, configuration = options.budgets, options.configuration
+        sizes: Sizes
         if regime is not None:
-            names, picks = self._names.draw(
-                choices, draw_sizes(choices, regime, self.target, heavy=heavy), configuration
-            )
+            sizes = draw_sizes(choices, regime, self.target, heavy=heavy)
         else:
-            limit = choices.pick(budgets) if budget is None else budget
-            names, picks = self._names.draw(choices, mixed_sizes(choices, limit), configuration)
+            sizes = mixed_sizes(choices, choices.pick(budgets) if budget is None else budget)
+        names, picks = self.names.draw(choices, sizes, configuration)
         modes = self.spec.modes
         if modes is not None:
-            supported: Sequence[int] = modes.supported(self.target.product, dtypes[self._by])
-            if configuration is not None:
-                supported = configuration.among("mode", supported, modes.names.__getitem__)
-            names[modes.attribute] = choices.pick(supported) if cell is None else cell.mode
+            supported = modes.supported(self.target.product, dtypes[self._by])
+            allowed = configuration.among("mode", supported, modes.names.__getitem__)
+            names[modes.attribute] = choices.pick(allowed) if cell is None else cell.mode
         views = self._views(choices, options) if cell is None else self._view_of(choices, cell)
         kind = data_kind if cell is None else DATA_KINDS[cell.data]
         data = self._templates_for(choices, dtypes, options, kind)
@@ -217,8 +206,8 @@ class Sampler:
         Each dtype of the first of these comes as often, however many outputs it can be converted to.
         """
         if not self.spec.promoting:
-            return choices.pick(self._dtype_rows)
-        rows, first = self._equal_rows if choices.integer(0, 1) else self._dtype_rows, self.spec.promoting[0]
+            return choices.pick(self.dtype_rows)
+        rows, first = self._equal_rows if choices.integer(0, 1) else self.dtype_rows, self.spec.promoting[0]
         dtype = choices.pick(tuple(dict.fromkeys(row[first] for row in rows)))
         return choices.pick([row for row in rows if row[first] == dtype])
 
@@ -232,7 +221,7 @@ class Sampler:
     def _views(self, choices: Choices, options: Options | None) -> dict[str, int]:
         views: dict[str, int] = {}
         if choices.integer(0, 7) > 4:
-            for name in self._strided:
+            for name in self.strided:
                 if (view := choices.integer(0, len(VIEWS) + 1)) < len(VIEWS):
                     views[name] = view
         for name, numbers in options.views.items() if options is not None else ():
@@ -241,14 +230,13 @@ class Sampler:
 
     def _view_of(self, choices: Choices, cell: Cell) -> dict[str, int]:
         """The cell's view, of one tensor."""
-        return {choices.pick(self._strided): cell.view} if cell.view and self._strided else {}
+        return {choices.pick(self.strided): cell.view} if cell.view and self.strided else {}
 
     def _templates_for(
         self, choices: Choices, dtypes: Mapping[str, str], options: Options | None, wanted: str | None
     ) -> dict[str, Template]:
         style = choices.integer(0, 15)
-        drawn = DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2]
-        kind = drawn if wanted is None else wanted
+        kind = wanted or (DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2])
         data: dict[str, Template] = {}
         hostile = choices.pick(self._inputs) if wanted == "hostile" else None
         for item in self._inputs:
@@ -290,7 +278,7 @@ class Sampler:
 
         Indices are at the ends of the table.
         """
-        rows = [row for row in self._dtype_rows if not _NARROW & set(row.values())] or self._dtype_rows
+        rows = [row for row in self.dtype_rows if not _NARROW & set(row.values())] or self.dtype_rows
         drawing = self.draw(choices, budget=160)
         name, beside = self._vast[number % len(self._vast)]
         way = Way(text="", assign=dict.fromkeys(beside, 1) | {name: _VAST_ROWS})
@@ -303,7 +291,7 @@ class Sampler:
         drawing = msgspec.structs.replace(
             drawing,
             dtypes=rows[number * len(rows) // _VAST],
-            names=self._names.reassign(drawing, way),
+            names=self.names.reassign(drawing, way),
             data={**drawing.data, **ends},
         )
         return self.case(drawing)
@@ -315,15 +303,15 @@ class Sampler:
             modes = self.spec.modes
             by_row = [
                 modes.supported(self.target.product, row[self._by]) if modes is not None else (0,)
-                for row in self._dtype_rows
+                for row in self.dtype_rows
             ]
-            views = len(VIEWS) if self._strided else 1
+            views = len(VIEWS) if self.strided else 1
             self._cells[key] = covering_array(regimes, by_row, views=views, kinds=len(DATA_KINDS))
         return self._cells[key]
 
     def case(self, drawing: Drawing, *, way: Way | None = None, origin: Origin = _VALID) -> Case:
         """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning."""
-        names = drawing.names if way is None else self._names.reassign(drawing, way)
+        names = drawing.names if way is None else self.names.reassign(drawing, way)
         # In the order of the prototype, which the case keeps; sizes and attributes stand under the same names.
         environment: dict[str, Any] = dict(names)
         arguments: dict[str, Any] = {}
@@ -335,13 +323,11 @@ class Sampler:
                 name for name in drawing.nulls if self.spec.parameter(name).may_be_left_out(environment, drawing.target)
             )
             drawing = msgspec.structs.replace(drawing, nulls=nulls)
+        call = CallOptions()
         if not self._tensors_of(drawing, way, environment, arguments):
             arguments = {name: _without_data(value) for name, value in arguments.items()}
             call = _ONE_PHASE
-        else:
-            call = _BOTH_PHASES
-        for name in drawing.nulls:
-            arguments[name] = None
+        arguments |= dict.fromkeys(drawing.nulls)
         for item in self.spec.conditional:
             if self.spec.leaves_out(item, arguments, drawing.target):
                 arguments[item.name] = None
@@ -582,10 +568,8 @@ def _dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
     """Every assignment of dtypes that the tables allow; where inputs promote, some that have every two of them."""
     product, rules = target.product, relations(spec, target.product)
     tensors = [item for item in spec.parameters if item.holds_tensors]
-    if spec.rows is not None:
-        fixed = [dict(zip(spec.row_parameters, row, strict=True)) for row in spec.rows.get(product, ())]
-    else:
-        fixed = [{}]
+    listed = [()] if spec.rows is None else spec.rows.get(product, ())
+    fixed = [dict(zip(spec.row_parameters, row, strict=True)) for row in listed]
     free = [item for item in tensors if item.dtype_as is None and item.name not in spec.row_parameters]
     rows: list[Mapping[str, str]] = []
     for base in fixed:
@@ -648,21 +632,7 @@ def _templates(item: Parameter, family: str, *, finite: bool) -> Mapping[str, Se
     templates: dict[str, Sequence[Template]] = {}
     for kind in DATA_KINDS:
         written = item.data.get(kind) or (item.data.get("realistic") if family == "other" else None)
-        if written:
-            made = [_template(entry) for entry in written]
-        else:
-            made = [
-                Template(
-                    str(data.recipe),
-                    {
-                        key: getattr(data, key)
-                        for key in data.__struct_fields__
-                        if key != "recipe" and getattr(data, key) is not None and key != "seed"
-                    },
-                    {},
-                )
-                for data in DEFAULT_TEMPLATES[family][kind]
-            ]
+        made = map(_template, written or DEFAULT_DATA[family][kind])
         templates[kind] = [template for template in made if not (finite and template.recipe == "special")]
     return templates
 

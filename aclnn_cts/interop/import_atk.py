@@ -173,11 +173,9 @@ def _named(inputs: Mapping[str, _Input], spec: Spec, atk: Atk) -> Iterator[tuple
 
 def _name_of(own: str, spec: Spec, atk: Atk) -> str | None:
     """The parameter that an input is for: by the spec's own word for it, by name, or by name but for capitals."""
-    if own in atk.names:
-        return atk.names[own]
+    if own in atk.names or own in atk.others:
+        return atk.names.get(own)
     names = [item.name for item in spec.parameters if item.role != "output"]
-    if own in atk.others:
-        return None
     return own if own in names else next((name for name in names if name.lower() == own.lower()), None)
 
 

@@ -84,7 +84,7 @@ class Margins(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """The outputs that conform: `lower` to `upper`, elements of the output's format (or of the accumulation's)."""
+    """The outputs that conform, elements of the output's format (or of the accumulation's), and how they came about."""
 
     error: _Amount
     """E: the largest error before the last rounding."""
@@ -93,16 +93,6 @@ class Bound:
     """Where an intermediate may overflow, so that inf and nan conform too."""
     cut: NDArray[np.bool_] | bool
     """Where such an overflow may be truncated to the largest finite number instead, so that nothing can be required."""
-
-    @property
-    def lower(self) -> Float64:
-        """The least output that conforms."""
-        return self.ends.lower
-
-    @property
-    def upper(self) -> Float64:
-        """The greatest output that conforms."""
-        return self.ends.upper
 
 
 def loosest(model: ComputeModel) -> ComputeModel:
@@ -150,10 +140,7 @@ def bound(
             and (expected.error is not None or any(term.kind == "operand" for term in expected.terms))
         ):
             overflow = True
-        if below is None or above is None:
-            error: _Amount = 0.0
-        else:
-            error = below if below is above else np.maximum(below, above)
+        error = 0.0 if below is None or above is None else _larger(below, above)
         return Bound(
             error=error, ends=ends(expected.value, model, below=below, above=above), overflow=overflow, cut=cut
         )
@@ -178,11 +165,16 @@ def margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandF
     error = _add(error, _underflow(largest, model))
     if span is None:
         return Margins(error, error, grown)
-    rounding = 0.0 if error is None else error
-    value = expected.value
-    return Margins(
-        np.maximum(value - span.lower, 0.0) + rounding, np.maximum(span.upper - value, 0.0) + rounding, grown
-    )
+    return _around(span, expected.value, 0.0 if error is None else error, grown)
+
+
+def _around(span: OperandSpan, value: Float64, error: _Amount, grown: float) -> Margins:
+    """The margins that an error leaves around an interval of exact values."""
+    return Margins(np.maximum(value - span.lower, 0.0) + error, np.maximum(span.upper - value, 0.0) + error, grown)
+
+
+def _larger(below: _Amount, above: _Amount) -> _Amount:
+    return below if below is above else np.maximum(below, above)
 
 
 def likely_margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None) -> Margins:
@@ -251,10 +243,7 @@ def _stated(
             (np.abs(largest.value) >= model.output.smallest_normal) | (largest.value == 0)
         )
         error = np.where(kept, error, error + model.output.smallest_normal)
-    if span is None:
-        return Margins(error, error, 0.0)
-    value = expected.value
-    return Margins(np.maximum(value - span.lower, 0.0) + error, np.maximum(span.upper - value, 0.0) + error, 0.0)
+    return Margins(error, error, 0.0) if span is None else _around(span, expected.value, error, 0.0)
 
 
 def _survives(value: Float64, model: ComputeModel) -> bool:
@@ -354,7 +343,7 @@ def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _
             lower, upper = nearest(np.stack((value, value)), form)
             return Ends(lower, upper, np.where(lower == upper, 0.0, spacing(value, form, scale=0.5)), None)
         below = above = 0.0
-    error = below if below is above else np.maximum(below, above)
+    error = _larger(below, above)
     sides = None if below is above else (below, above)
     again = model.through is not None or model.output_truncates or not covers(form, model.accumulation)
     if not again:

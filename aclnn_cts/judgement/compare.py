@@ -97,17 +97,12 @@ def compare_all(items: Sequence[Compared]) -> list[Comparison]:
             _exactly(part)
         for part in _parts(others):
             _within(part)
-        rest = iter(opened)
-        settled = [known or _settled(next(rest)) for known in found]
-    return [_in_parts(known) if item.in_parts else known for item, known in zip(items, settled, strict=True)]
-
-
-def _in_parts(found: Comparison) -> Comparison:
-    return msgspec.structs.replace(found, deviation=found.deviation.in_parts())
-
-
-def _settled(entry: _Open) -> Comparison:
-    return entry.found or _carefully(entry.item, entry.margins)
+        rest = (entry.found or _carefully(entry.item, entry.margins) for entry in opened)
+        settled = [known or next(rest) for known in found]
+    return [
+        msgspec.structs.replace(known, deviation=known.deviation.in_parts()) if item.in_parts else known
+        for item, known in zip(items, settled, strict=True)
+    ]
 
 
 def compare_blocks(

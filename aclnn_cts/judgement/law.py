@@ -48,7 +48,7 @@ def law_output(
         known = likely_margins(expected, model, operands=operands) if coarse else None
         limits = bound(expected, model, operands=operands, known=known)
         value = np.broadcast_to(expected.value, shape)
-        lower, upper = np.broadcast_to(limits.lower, shape), np.broadcast_to(limits.upper, shape)
+        lower, upper = (np.broadcast_to(end, shape) for end in (limits.ends.lower, limits.ends.upper))
         distance = np.maximum(np.maximum(upper - value, value - lower), 0.0) + _oracle_error(expected, limits)
         judged = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper) & ~np.asarray(limits.overflow)
     unsaid = np.zeros(shape, np.bool_)
@@ -97,9 +97,7 @@ def judge_law(
       Where that keeps the law, and no document states the model, the fault is `Fault.MODEL`.
     """
     checks = list(law.check(base, calls))
-    facts: dict[str, Any] = {}
-    for check in checks:
-        facts |= check.facts
+    facts = {key: value for check in checks for key, value in check.facts.items()}
     deviations = tuple(_deviation(check, base) for check in checks)
     basis = weakest(model.basis for model in models.values())
     broken = [place for place, deviation in enumerate(deviations) if deviation.beyond]

@@ -133,13 +133,10 @@ _SELECTORS = ("outputs", "products", "dtypes", "operands")
 
 
 def _matches(entry: PrecisionModel, question: Mapping[str, str | None]) -> bool:
-    if entry.operator is not None and entry.operator != question["operator"]:
+    if entry.operator not in (None, question["operator"]):
         return False
-    for selector in _SELECTORS:
-        accepted = getattr(entry, selector)
-        if accepted is not None and question[selector] not in accepted:
-            return False
-    return True
+    selected = {selector: getattr(entry, selector) for selector in _SELECTORS}
+    return all(accepted is None or question[selector] in accepted for selector, accepted in selected.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -170,9 +167,10 @@ class Precision:
         the one that inputs promote to (None: the output's), in which all but the last rounding happens. Raises KeyError
         for a dtype or operand that is no binary format.
         """
-        target = target or Target()
-        call = _Call(target.product, target.overflow_mode, operand, source, computed)
-        return _model(self, operator, output, dtype, call)
+        models = self.models(
+            operator=operator, dtypes={output: dtype}, target=target, operand=operand, source=source, computed=computed
+        )
+        return models[output]
 
     def models(
         self,

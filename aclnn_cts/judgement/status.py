@@ -102,31 +102,14 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
         return _nothing_known(f"{message}; values were not judged", facts)
     verdict = values()
     if verdict.result == Result.PASSED:
-        return Verdict(
-            result=Result.PASSED,
-            message=f"{message}; the values are right",
-            basis=verdict.basis,
-            mode=verdict.mode,
-            judged=verdict.judged,
-            deviations=verdict.deviations,
-            facts=facts,
-            tolerances=verdict.tolerances,
-        )
+        return msgspec.structs.replace(verdict, message=f"{message}; the values are right", facts=facts)
     if verdict.result == Result.SKIPPED:
         return _nothing_known(f"{message}; values were not judged: {verdict.message}", facts)
     if verdict.result == Result.FAILED and verdict.kind in _OF_OUTPUTS:
         if OUTPUT_FACT in verdict.facts:
             facts[OUTPUT_FACT] = verdict.facts[OUTPUT_FACT]
-        return Verdict(
-            result=Result.FAILED,
-            kind=Fault.LIMIT_VALUE,
-            message=f"{constraint} is broken, the call succeeded, and {verdict.message}",
-            basis=verdict.basis,
-            mode=verdict.mode,
-            deviations=verdict.deviations,
-            facts=facts,
-            tolerances=verdict.tolerances,
-        )
+        message = f"{constraint} is broken, the call succeeded, and {verdict.message}"
+        return msgspec.structs.replace(verdict, kind=Fault.LIMIT_VALUE, message=message, facts=facts)
     return verdict
 
 

@@ -232,14 +232,14 @@ def _expected(performed: Performed, judge: Judge, case: Case) -> dict[str, Outpu
         if tensor is None:
             continue
         with np.errstate(all="ignore"):
-            ends = bound(limits.expected, limits.model, operands=limits.operands)
+            bounded = bound(limits.expected, limits.model, operands=limits.operands)
         shape = real_view(tensor).shape
         value = np.broadcast_to(limits.expected.value, shape)
         with np.errstate(all="ignore"):
-            unsaid, may_overflow = left_open(value, limits.expected, limits.model, ends)
+            unsaid, may_overflow = left_open(value, limits.expected, limits.model, bounded)
         # An infinity or nan that every order of evaluation gives is required.
         required = ~np.isfinite(value)
-        lower, upper = (np.where(required, value, end).reshape(-1) for end in (ends.lower, ends.upper))
+        lower, upper = (np.where(required, value, end).reshape(-1) for end in (bounded.ends.lower, bounded.ends.upper))
         facts[name] = OutputFacts(
             lower=lower, upper=upper, judged=~unsaid.reshape(-1), finite_alone=may_overflow.reshape(-1)
         )

@@ -124,7 +124,7 @@ def test_exact_data_are_as_exact_by_the_formula(spec: Spec) -> None:
                 if isinstance(made.error, float) and made.error == 0.0 and finite:
                     exact += 1
                     # Its error may hold what underflows, as long as the same outputs conform.
-                    for end, same in ((made.lower, other.lower), (made.upper, other.upper)):
+                    for end, same in ((made.ends.lower, other.ends.lower), (made.ends.upper, other.ends.upper)):
                         assert np.array_equal(np.asarray(end), np.asarray(same)), (name, case.arguments)
     assert exact
 

@@ -16,15 +16,17 @@ from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.contents import case_arrays
-from aclnn_cts.generate.layouts import float_layout, to_storage
+from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, to_storage
 from aclnn_cts.generate.placement import check_view
 from aclnn_cts.generate.recipes import RECIPES, array
 from aclnn_cts.generate.recipes_exact import index_bounds
-from aclnn_cts.generate.recipes_real import NORMAL_REACH
 from aclnn_cts.generate.value_analysis import lattice
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
 from aclnn_cts.speclang.kinds_structure import SEGMENTS
 from tests.generate.made_data import FLOATS, few, make, needed, seeds, shapes, wide
+
+NORMAL_REACH = 2.0 * 65535.0 / math.sqrt(4.0 * (2.0**32 - 1.0) / 12.0)
+"""Standard deviations beyond which `normal` has no value: about 3.46."""
 
 
 @pytest.mark.parametrize("dtype", list(DTYPES))
@@ -342,7 +344,7 @@ def test_statistics_along_an_axis_that_does_not_fit_are_others(axis: int) -> Non
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_wide_spans_the_exponents(dtype: str) -> None:
-    layout = float_layout(dtype)
+    layout = FLOAT_LAYOUTS.get(dtype)
     assert layout is not None
     exponents = np.frexp(wide(make((20_000,), dtype, "wide")))[1] - 1
     assert exponents.min() <= 2 - layout.bias
@@ -353,7 +355,7 @@ def test_wide_spans_the_exponents(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_subnormal_and_large_lie_at_the_ends(dtype: str) -> None:
-    layout = float_layout(dtype)
+    layout = FLOAT_LAYOUTS.get(dtype)
     assert layout is not None
     below = np.abs(wide(make((5000,), dtype, "subnormal")))
     smallest_normal = 2.0 ** (1 - layout.bias)
@@ -389,7 +391,7 @@ def test_cancel_nearly_cancels(seed: int, shape: tuple[int, ...], data: st.DataO
         values = np.moveaxis(wide(make(shape, dtype, "cancel", seed=seed, axis=axis)), axis, -1)
         pairs = shape[axis] // 2 * 2
         sums = values[..., 0:pairs:2] + values[..., 1:pairs:2]
-        layout = float_layout(dtype)
+        layout = FLOAT_LAYOUTS.get(dtype)
         assert layout is not None
         unit = 2.0 ** (np.frexp(values[..., 0:pairs:2])[1] - layout.precision)
         assert (np.abs(sums) <= 4 * unit).all()

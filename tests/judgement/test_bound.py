@@ -318,7 +318,7 @@ def test_integer_data_must_be_exact_in_every_order(dtype: str) -> None:
         comparison = compare("out", to_dtype(widen(order(products)), dtype), expected, model(dtype))
         assert (comparison.kind, comparison.deviation.share) == ("", 0.0), name
     limits = bound(expected, model(dtype))
-    assert limits.lower is limits.upper
+    assert limits.ends.lower is limits.ends.upper
     near = to_dtype(expected.value, dtype)
     near[3] = np.nextafter(near[3], to_dtype(np.array(1e4), dtype))
     comparison = compare("out", near, expected, model(dtype))
@@ -358,7 +358,7 @@ def test_counts_may_differ_from_element_to_element() -> None:
         value=magnitude, terms=(ErrorTerm(kind="compute", count=counts, magnitude=magnitude),), underflows=counts
     )
     limits = bound(expected, model("FLOAT"))
-    assert np.array_equal(limits.upper[0], [1.0, 1.0]), "nothing is rounded where nothing is added"
+    assert np.array_equal(limits.ends.upper[0], [1.0, 1.0]), "nothing is rounded where nothing is added"
     assert np.allclose(np.asarray(limits.error)[2], 3 * 2.0**-24, rtol=1e-6)
 
 
@@ -405,14 +405,14 @@ def test_the_loosest_model_is_coarser_in_every_respect() -> None:
     assert (coarse.accumulation.name, coarse.truncates, coarse.output_truncates) == ("BF16", True, True)
     expected = ExpectedOutput(value=np.array([1.0, -1.0, 1.003]), terms=())
     limits = bound(expected, coarse)
-    assert limits.lower.tolist() == [1.0, -1.0, 1.0]
-    assert limits.upper.tolist() == [1.0, -1.0, 1.0078125]
+    assert limits.ends.lower.tolist() == [1.0, -1.0, 1.0]
+    assert limits.ends.upper.tolist() == [1.0, -1.0, 1.0078125]
 
 
 def test_bounds_of_zero_elements() -> None:
     empty = np.zeros((0, 3))
     expected = ExpectedOutput(value=empty, terms=(ErrorTerm(kind="compute", count=2, magnitude=empty),), partial=empty)
-    assert bound(expected, model("FLOAT16")).lower.shape == (0, 3)
+    assert bound(expected, model("FLOAT16")).ends.lower.shape == (0, 3)
 
 
 def test_truncation_helper_rounds_towards_zero() -> None:

@@ -37,8 +37,8 @@ def stated(error: object, *, exact: object = False, arithmetic: ComputeModel | N
 
 def test_the_error_is_the_bound_before_the_last_rounding() -> None:
     limits = bound(stated([0.25, 0.5, 1.0]), model())
-    assert np.asarray(limits.lower).tolist() == [0.75, 1.5, -1.0]
-    assert np.asarray(limits.upper).tolist() == [1.25, 2.5, 1.0]
+    assert np.asarray(limits.ends.lower).tolist() == [0.75, 1.5, -1.0]
+    assert np.asarray(limits.ends.upper).tolist() == [1.25, 2.5, 1.0]
 
 
 def test_one_result_alone_conforms_where_all_is_exact() -> None:
@@ -58,8 +58,8 @@ def test_a_mask_says_which_elements_are_exact() -> None:
         arithmetic=flushing.arithmetic,
     )
     limits = bound(tiny, flushing)
-    assert (np.asarray(limits.lower) <= 0.0).tolist() == [False, True, True]
-    assert np.asarray(limits.upper)[0] == 1.0
+    assert (np.asarray(limits.ends.lower) <= 0.0).tolist() == [False, True, True]
+    assert np.asarray(limits.ends.upper)[0] == 1.0
 
 
 def test_a_coarser_arithmetic_grows_the_error_in_proportion() -> None:

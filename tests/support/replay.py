@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aclnn_cts.generate.choices import Decisions
+from aclnn_cts.generate.choices import Choices
 
 
-class ReplayChoices(Decisions):
+class ReplayChoices(Choices):
     """Demands that each draw asks for bounds that the recorded value lies in."""
 
     def __init__(self, values: Sequence[int]) -> None:

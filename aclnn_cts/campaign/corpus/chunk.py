@@ -11,7 +11,7 @@ from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.generate.choices import Choices, Decisions, RecordedChoices, StreamChoices, stream_block
+from aclnn_cts.generate.choices import Choices, RecordedChoices, StreamChoices, stream_block
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.drawing import Drawing
 from aclnn_cts.generate.sampler import Sampler
@@ -20,7 +20,7 @@ _TAIL = 1
 """Decisions at the end that are always drawn anew: the seed of the data."""
 
 
-class MutatedChoices(Decisions):
+class MutatedChoices(Choices):
     """Gives back a parent's decisions, but for those that the source says are to be drawn anew.
 
     Of 8 cases, 3 keep everything but the data's seed, 3 change up to three decisions elsewhere, and 2 are new from some

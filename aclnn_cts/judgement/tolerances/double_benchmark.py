@@ -16,12 +16,14 @@ from aclnn_cts.judgement.tolerances.pair import (
     RELATIVE_EPSILON,
     Pair,
     alike,
+    by_size,
     mean,
     root_mean_square,
     row_of,
     signed_mean,
 )
 from aclnn_cts.judgement.tolerances.protocol import (
+    Tolerance,
     conclude,
     equal_everywhere,
     figure,
@@ -69,8 +71,8 @@ DUAL_ROWS: Mapping[str, DualRow] = MappingProxyType(
 SMALL_RATIO = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Dual:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dual(Tolerance):
     """`dual-l0`, `dual-l1`, `dual-l2`: the commercial standard, device against a second implementation.
 
     That one is of equal precision, and both are measured against the golden. Over the elements with |g| from the row's
@@ -91,10 +93,6 @@ class Dual:
     level: str
     source: str = "hicann/cannbot-skills 6cb6e4c6, COMMERCIAL_OPS_PRECISION_DOCS.md; hicann/ops-test-kit, cross_check"
     needs_benchmark: bool = True
-
-    @property
-    def name(self) -> str:
-        return f"dual-{self.level}"
 
     def measure(self, pair: Pair) -> ToleranceResult:
         """The ratios of the errors of both implementations."""
@@ -123,11 +121,7 @@ def _measured(pair: Pair, benchmark: Float64, row: DualRow) -> Iterator[tuple[st
         admitted = alike(pair.got, benchmark) | (~np.isfinite(pair.golden) & alike(pair.got, pair.golden))
         yield "inf and nan at fault", int(np.count_nonzero(special & ~admitted)), 0
         usable = ~special & np.isfinite(benchmark)
-    normal = pair.size >= row.small
-    small = ~normal
-    if usable is not None:
-        normal &= usable
-        small &= usable
+    normal, small = by_size(pair.size, row.small, usable)
     if normal.any():
         scale = pair.size[normal] + RELATIVE_EPSILON
         mine, other = pair.error[normal], pair.benchmark_error[normal]
@@ -168,8 +162,8 @@ MERE_RATIO = 2
 RMSE_RATIO = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Double:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Double(Tolerance):
     """`double`: the double benchmark with fixed ratios, ATK's comparer of fused operators.
 
     ratio = metric(a) / max(metric(b), e), both against the golden, for the largest, the mean and the root mean square

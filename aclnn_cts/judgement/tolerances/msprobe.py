@@ -27,8 +27,8 @@ import numpy as np
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing
 from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult
-from aclnn_cts.judgement.tolerances.pair import Pair, alike, mean, row_of
-from aclnn_cts.judgement.tolerances.protocol import conclude, figure, unmeasured
+from aclnn_cts.judgement.tolerances.pair import Pair, alike, by_size, mean, row_of
+from aclnn_cts.judgement.tolerances.protocol import Tolerance, conclude, figure, unmeasured
 
 _SOURCE = "Ascend/msprobe 8ff00da3, api_accuracy_checker/precision_standard/standard_config.py"
 
@@ -89,13 +89,12 @@ def _disagreements(pair: Pair) -> ToleranceFigure | None:
     return figure("inf and nan that disagree", int(np.count_nonzero(special & ~alike(pair.got, pair.golden))), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class MsprobeThreshold:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MsprobeThreshold(Tolerance):
     """The rule; it has no settings."""
 
     name: str = "msprobe-threshold"
     source: str = f"{_SOURCE}, absolute threshold"
-    needs_benchmark: bool = False
 
     def measure(self, pair: Pair) -> ToleranceResult:
         """The largest errors of normal and of small values: that no share is above means that no error is."""
@@ -112,11 +111,7 @@ class MsprobeThreshold:
             with np.errstate(all="ignore"):
                 error = np.abs(pair.got - golden)
         size = np.abs(golden)
-        normal = size >= row.small
-        small = ~normal
-        if usable is not None:
-            normal &= usable
-            small &= usable
+        normal, small = by_size(size, row.small, usable)
         if normal.any():
             relative = error[normal] / (size[normal] + row.epsilon)
             figures.append(figure("largest relative error", relative.max(), row.rtol))
@@ -125,8 +120,8 @@ class MsprobeThreshold:
         return conclude(self, figures)
 
 
-@dataclass(frozen=True, slots=True)
-class MsprobeUlp:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MsprobeUlp(Tolerance):
     """The rule; it has no settings."""
 
     name: str = "msprobe-ulp"

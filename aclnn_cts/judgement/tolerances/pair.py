@@ -150,6 +150,12 @@ def alike(left: Float64, right: Float64) -> Mask:
     return same
 
 
+def by_size(size: Float64, threshold: float, usable: Mask | None) -> tuple[Mask, Mask]:
+    """Which elements are normal values and which small ones: from a magnitude on, and below it."""
+    normal = size >= threshold
+    return (normal, ~normal) if usable is None else (normal & usable, ~normal & usable)
+
+
 def _error(left: Float64, golden: Float64, *, finite: bool) -> Float64:
     with np.errstate(all="ignore"):
         error: Float64 = np.abs(left - golden)
@@ -177,7 +183,5 @@ def signed_mean(values: Float64) -> float:
 
 def row_of(table: Mapping[str, T], pair: Pair, *, default: str = "") -> T | None:
     """The pair's row of a table: HFLOAT32 stands for FLOAT where a table has no row of its own for it."""
-    for name in (pair.row, pair.dtype, default if pair.dtype in FLOATING else ""):
-        if name in table:
-            return table[name]
-    return None
+    names = pair.row, pair.dtype, default if pair.dtype in FLOATING else ""
+    return next((table[name] for name in names if name in table), None)

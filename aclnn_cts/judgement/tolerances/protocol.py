@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,27 +17,20 @@ from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult, ToleranceVe
 from aclnn_cts.judgement.tolerances.pair import Pair
 
 
-class Tolerance(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
     """One acceptance rule."""
 
-    @property
-    def name(self) -> str:
-        """As `--tolerance` and records name it; never changed."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """The document and the section that the rule is from."""
-        ...
-
-    @property
-    def needs_benchmark(self) -> bool:
-        """Whether it looks at a second implementation where there is one."""
-        ...
+    name: str
+    """As `--tolerance` and records name it; never changed."""
+    source: str
+    """The document and the section that the rule is from."""
+    needs_benchmark: bool = False
+    """Whether it looks at a second implementation where there is one."""
 
     def measure(self, pair: Pair) -> ToleranceResult:
         """Its verdict on one output."""
-        ...
+        raise NotImplementedError
 
 
 def figure(name: str, value: float, limit: float, relation: str = "<=") -> ToleranceFigure:

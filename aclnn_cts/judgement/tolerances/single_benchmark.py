@@ -15,6 +15,7 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, round_to, spac
 from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.pair import Pair, alike, mean, row_of, signed_mean
 from aclnn_cts.judgement.tolerances.protocol import (
+    Tolerance,
     conclude,
     equal_everywhere,
     figure,
@@ -46,8 +47,8 @@ MIXED_ROWS: Mapping[str, MixedRow] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mixed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed(Tolerance):
     """`mixed`: the ecosystem standard's mixed tolerance, the newest public rule for contributed operators.
 
     An element passes if |a - g| <= atol + rtol |g|. An output passes if at least 99 % of its elements do and no error
@@ -64,7 +65,6 @@ class Mixed:
 
     name: str = "mixed"
     source: str = "hicann/opbase aa3cd74b, experimental_standard.md; hicann/ops-test-kit 36750932, method mixed"
-    needs_benchmark: bool = False
 
     def measure(self, pair: Pair) -> ToleranceResult:
         """Share of matched elements and the largest absolute error."""
@@ -90,8 +90,8 @@ MERE_LIMITS: Mapping[str, float] = MappingProxyType(
 MARE_RATIO = 10
 
 
-@dataclass(frozen=True, slots=True)
-class MereMare:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MereMare(Tolerance):
     """`mere-mare`: the earlier ecosystem standard with one benchmark, which ATK calls `single_bm`.
 
     With the relative error r = |a - g| / (|g| + 1e-7), an output passes if its mean (MERE) is below T and its maximum
@@ -105,7 +105,6 @@ class MereMare:
 
     name: str = "mere-mare"
     source: str = "hicann/cannbot-skills 6cb6e4c6, OPS_PRECISION_STANDARDS.md; ATK 26.5.14, single_bm"
-    needs_benchmark: bool = False
 
     def measure(self, pair: Pair) -> ToleranceResult:
         """Mean and maximum of the relative error."""
@@ -147,8 +146,8 @@ SINGLE_ROWS: Mapping[str, SingleRow] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Single:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Single(Tolerance):
     """`single-high-precision`, `single-high-performance`: the older single benchmark with an error and a balance.
 
     The error of an element is relative where |g| >= 1 and absolute below; each must be at most the row's threshold, and
@@ -162,11 +161,6 @@ class Single:
 
     goal: str
     source: str = "public copy of msprobe's online comparison, SingleBenchmarkCompareStandard"
-    needs_benchmark: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"single-high-{self.goal}"
 
     def measure(self, pair: Pair) -> ToleranceResult:
         """The largest error and the balance of errors."""
@@ -206,8 +200,8 @@ ASSERT_CLOSE_ROWS: Mapping[str, AssertCloseRow] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AssertClose:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertClose(Tolerance):
     """`assert-close`: what `torch.testing.assert_close` says with its default tolerances.
 
     The golden is rounded to the output's dtype, as the function compares tensors of one dtype. Every element must have
@@ -222,7 +216,6 @@ class AssertClose:
 
     name: str = "assert-close"
     source: str = "PyTorch documentation, torch.testing.assert_close, default tolerances"
-    needs_benchmark: bool = False
 
     def measure(self, pair: Pair) -> ToleranceResult:
         """The error that is nearest to its tolerance, or farthest beyond."""
@@ -244,8 +237,8 @@ class AssertClose:
 ULP_LIMITS: Mapping[str, float] = MappingProxyType({"FLOAT16": 4, "BF16": 4, "FLOAT": 16, "DOUBLE": 16})
 
 
-@dataclass(frozen=True, slots=True)
-class Ulp:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ulp(Tolerance):
     """`ulp`: the error in units of the last place of the float64 value, as OpenCL's conformance tests count it.
 
     ulp(x) of a real x between two neighbouring numbers of the format is their distance, and of a number of the format
@@ -263,7 +256,6 @@ class Ulp:
 
     name: str = "ulp"
     source: str = "Khronos OpenCL C specification, Relative Error as ULPs; OpenCL-CTS, Ulp_Error"
-    needs_benchmark: bool = False
 
     def measure(self, pair: Pair) -> ToleranceResult:
         """The largest error in ULP."""
