@@ -17,11 +17,13 @@ from markupsafe import Markup, escape
 from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import number_text, printable_document
+from aclnn_cts.core.statuses import status_name
 from aclnn_cts.reports.charts import LEAST, history, ratio_charts, shade, spread_rows, spread_total
 from aclnn_cts.reports.evidence import report_number
 from aclnn_cts.reports.matrix import check_matrix
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
-from aclnn_cts.reports.model.acceptance_rows import ClauseRow, PrecisionRow
+from aclnn_cts.reports.model.acceptance_rows import ClauseRow
+from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, tolerance_markup, tolerance_source
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_sentence
@@ -99,6 +101,7 @@ def templates() -> Environment:
         seconds=seconds_text,
         bytes=bytes_text,
         short=_short,
+        status_name=status_name,
         parts=_parts,
         dotted=_dotted,
         moment=lambda text: text.removesuffix("+00:00").replace("T", " "),
@@ -143,7 +146,6 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             because=because_text,
             note=note_markup,
             product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
-            by_tolerance=lambda row: {tolerance.tolerance: tolerance for tolerance in row.tolerances},
             operators=[part.operator for part in report.operators],
             documents=_documents(report),
             verdicts=_verdicts(report.clauses),
@@ -161,7 +163,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             history=history(report),
             start_rows=rows,
             families=families(rows),
-            operator_verdicts=list(dict.fromkeys(row.ends.verdict.value for row in rows)),
+            operator_verdicts=list(dict.fromkeys(row.part.found.verdict.value for row in rows)),
             unremarkable=unremarkable,
             clause_note=_clause_note,
             anchors=anchors(report),
@@ -275,4 +277,4 @@ def _laws(report: Acceptance) -> list[dict[str, Any]]:
 
 def _tolerances(rows: Sequence[PrecisionRow]) -> Mapping[str, str]:
     """Sources by tolerance, over all outputs."""
-    return {tolerance.tolerance: tolerance.source for row in rows for tolerance in row.tolerances if tolerance.source}
+    return {name: found.source for row in rows for name, found in row.tolerances.items() if found.source}

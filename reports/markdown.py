@@ -40,7 +40,7 @@ def cell(text: str, longest: int = 160) -> str:
 def _times(card: FindingCard) -> str:
     """Failures, of judged trials; of campaigns, which keep few of them, the failures that they counted."""
     if len(card.campaigns) == len(card.runs):
-        return count_text(sum(campaign.failures for campaign in card.campaigns))
+        return count_text(sum(finding.failures for _, finding in card.campaigns))
     return f"{count_text(card.number)} / {count_text(card.of)}"
 
 
@@ -79,7 +79,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         yield ""
         yield f"> {plain_text(text)}"
     yield ""
-    adapters = ", ".join(dict.fromkeys(f"`{run.adapter.replace('`', '')}`" for run in report.runs))
+    adapters = ", ".join(dict.fromkeys(f"`{run.manifest.adapter.replace('`', '')}`" for run in report.runs))
     yield (
         f"{word('cover.implementation')}{word('mark.colon')}{adapters} · "
         f"{word('cover.product')}{word('mark.colon')}{plain_text(products_text(report, language))}"

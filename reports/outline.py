@@ -54,14 +54,14 @@ def _version(report: Acceptance) -> Iterator[str]:
         [
             (
                 run.name,
-                run.adapter,
+                run.manifest.adapter,
                 run.ran_on_zh or run.ran_on,
                 product_text(run, "zh"),
-                run.profile or "—",
-                run.seed,
-                run.started,
+                run.manifest.profile or "—",
+                run.manifest.seed,
+                run.manifest.started,
                 seconds_text(run.seconds),
-                run.harness,
+                run.manifest.harness,
             )
             for run in report.runs
         ],

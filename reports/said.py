@@ -29,6 +29,7 @@ def chinese_message(card: FindingCard) -> str:
 
 def _sentence(card: FindingCard) -> str:
     kind, facts = card.case_kind, card.fault
+    outcome, state = facts.outcome, facts.state
     worst = _worst(card)
     if kind in _VALUES:
         if worst is None:
@@ -43,21 +44,14 @@ def _sentence(card: FindingCard) -> str:
     if kind in (Fault.STATUS, Fault.REJECTED):
         return _status(card)
     if kind == Fault.CRASH:
-        return _said(facts.ended if facts.ended in _ENDS else "crash", signal=facts.signal)
+        return _said(outcome.ended if outcome.ended in _ENDS else "crash", signal=outcome.signal)
     figures: Mapping[str, tuple[str, dict[str, object]]] = {
-        Fault.HANG: ("hang", {"seconds": number_text(facts.seconds)}),
-        Fault.UNWRITTEN: ("unwritten", {"number": facts.unwritten}),
+        Fault.HANG: ("hang", {"seconds": number_text(outcome.seconds)}),
+        Fault.UNWRITTEN: ("unwritten", {"number": state.unwritten}),
         Fault.SHAPE: ("shape", {"form": facts.form}),
         Fault.DTYPE: ("dtype", {"form": facts.form}),
-        Fault.GUARD: (
-            "guard",
-            {
-                "before": facts.guard_before,
-                "after": facts.guard_after,
-                "gap": facts.gap,
-            },
-        ),
-        Fault.INPUT: ("input", {"number": facts.changed}),
+        Fault.GUARD: ("guard", {"before": state.guard_before, "after": state.guard_after, "gap": state.gap}),
+        Fault.INPUT: ("input", {"number": state.changed}),
         Fault.LEAK: ("leak", {"number": facts.grown}),
     }
     known = figures.get(kind)

@@ -86,7 +86,7 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
 def _completed(report: Acceptance) -> str:
     """The day on which the last run ended; empty where one has not."""
     ends = [
-        datetime.fromisoformat(run.started) + timedelta(seconds=run.seconds)
+        datetime.fromisoformat(run.manifest.started) + timedelta(seconds=run.seconds)
         for run in report.runs
         if run.seconds is not None and not run.interrupted
     ]
@@ -118,8 +118,8 @@ def _implementation(run: RunFacts, language: Language) -> _Implementation:
         run=run,
         product=product_text(run, language),
         took=seconds_text(run.seconds),
-        profile=phrase(f"profile.{run.profile}", language) if run.profile else "—",
-        started=run.started.removesuffix("+00:00").replace("T", " "),
+        profile=phrase(f"profile.{run.manifest.profile}", language) if run.manifest.profile else "—",
+        started=run.manifest.started.removesuffix("+00:00").replace("T", " "),
         sums=tuple(sums),
         serial=facts.get(_SERIAL, ""),
     )
@@ -145,7 +145,7 @@ def _in_scope(report: Acceptance) -> int:
 
 def _operator(report: Acceptance, part: OperatorPart) -> tuple[OperatorPart, str, list[int]]:
     """An operator, its verdict (the worst of the runs), and its clauses by verdict."""
-    verdicts = [row.verdict for run in report.runs for row in run.operators if row.operator == part.operator]
+    verdicts = [row.found.verdict for run in report.runs for row in run.operators if row.operator == part.operator]
     mine = [row.verdict for row in report.clauses if row.operator == part.operator]
     verdict = min(verdicts, key=list(type(report.verdict)).index).value if verdicts else "inconclusive"
     return part, verdict, [mine.count(name) for name in _ORDER]
@@ -199,8 +199,8 @@ def _clause(card: FindingCard, report: Acceptance, language: Language) -> str:
     if not card.clauses:
         return phrase("sign.no_clause", language)
     operator, at = card.clauses[0]
-    row = next((row for row in report.clauses if row.operator == operator and row.at == at), None)
-    wording = "" if row is None else row.zh if language == "zh" else row.en
+    row = next((row for row in report.clauses if row.operator == operator and row.clause.at == at), None)
+    wording = "" if row is None else row.clause.zh if language == "zh" else row.clause.en
     more = len(card.clauses) - 1
     tail = phrase("sign.more_clauses", language, number=more, all=more + 1) if more else ""
     head = f"{at}{phrase('mark.colon', language)}"

@@ -208,7 +208,7 @@ def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str
     found: dict[str, list[tuple[str, str]]] = {}
     for row in sorted(clauses, key=lambda row: not row.specific):
         for identifier in sorted(row.findings, key=lambda name: name not in row.specific):
-            found.setdefault(identifier, []).append((row.operator, row.at))
+            found.setdefault(identifier, []).append((row.operator, row.clause.at))
     return found
 
 
@@ -239,7 +239,6 @@ def _waivers(
             owner=entry.owner if entry is not None else None,
             expiry=entry.expiry.isoformat() if entry is not None else None,
             link=entry.link if entry is not None else None,
-            where=entry.where if entry is not None else None,
             expired=entry.expiry < day if entry is not None else None,
         )
 

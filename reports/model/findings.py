@@ -27,12 +27,10 @@ from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.findings.fingerprint import message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.reports.model.acceptance_findings import (
-    Confirmation,
     FaultFacts,
     FindingCard,
     FindingMember,
     NoProgram,
-    OutcomeLine,
 )
 from aclnn_cts.reports.model.collect import Collected
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
@@ -126,7 +124,7 @@ def _card(
         tolerances=tuple(
             (output, result) for outputs in record.verdict.tolerances.values() for output, result in outputs.items()
         ),
-        outcome=tuple(_outcome(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
+        outcome=tuple(_brief(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
         programs=made.programs,
         program_call=made.call,
         no_program=made.missing,
@@ -189,35 +187,16 @@ def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Findi
     """Those that are the finding by themselves, then those that look like it, the most frequent first."""
     for joined, members in ((False, failures.members), (True, failures.joined)):
         for item in sorted(members, key=lambda item: (-item.number, item.check, item.kind, item.run)):
-            yield FindingMember(
-                run=_name(runs[item.run]),
-                check=item.check,
-                kind=item.kind,
-                constraint=item.stored.clause,
-                answer=item.fingerprint.answer,
-                waiver=item.waiver,
-                number=item.number,
-                file=failure_name(item.stored),
-                joined=joined,
-            )
+            yield FindingMember(run=_name(runs[item.run]), member=item, file=failure_name(item.stored), joined=joined)
 
 
-def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:
+def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[tuple[str, Finding]]:
     met: dict[int, dict[Fingerprint, Finding]] = {}
     for member in failures:
         if member.of_campaign and member.finding is not None:
             met.setdefault(member.run, {})[member.stored] = member.finding
     for number, findings in sorted(met.items()):
-        item = represented(findings.values())
-        yield Confirmation(
-            run=_name(runs[number]),
-            failures=item.failures,
-            confirmed=item.confirmed,
-            alone=item.alone,
-            elsewhere=item.elsewhere,
-            where=item.slot,
-            note=item.note,
-        )
+        yield _name(runs[number]), represented(findings.values())
 
 
 def take_findings(members: Iterable[Member], runs: Sequence[RunDirectory]) -> None:
@@ -252,16 +231,8 @@ def _id_of(file: Path) -> str:
     return content.id if isinstance(content, Trial) else ""
 
 
-def _outcome(outcome: Outcome) -> OutcomeLine:
-    return OutcomeLine(
-        ended=outcome.ended,
-        status=status_name(outcome.status) if outcome.status is not None else "",
-        signal=outcome.signal,
-        message=outcome.message.strip()[:_MESSAGE],
-    )
-
-
-_UNTOUCHED = BufferState()
+def _brief(outcome: Outcome) -> Outcome:
+    return msgspec.structs.replace(outcome, message=outcome.message.strip()[:_MESSAGE])
 
 
 def fault_facts(record: Record, spec: Spec) -> FaultFacts:
@@ -273,21 +244,14 @@ def fault_facts(record: Record, spec: Spec) -> FaultFacts:
     if number is None:
         return found
     outcome = outcomes[number]
-    state = outcome.buffers.get(output, _UNTOUCHED)
     grown = outcome.facts.get(GROWN_BYTES)
     return replace(
         found,
         call=number + 1,
-        ended=outcome.ended,
-        signal=outcome.signal,
-        seconds=outcome.seconds,
+        outcome=outcome,
+        state=outcome.buffers.get(output, BufferState()),
         returned=status_name(outcome.status) if outcome.status is not None else "",
         promised=_promised(record, spec),
-        unwritten=state.unwritten,
-        guard_before=state.guard_before,
-        guard_after=state.guard_after,
-        gap=state.gap,
-        changed=state.changed,
         grown=grown if isinstance(grown, int) else 0,
         form=str(outcome.facts.get((shape_fact if kind == Fault.SHAPE else dtype_fact)(output), "")),
     )

@@ -164,7 +164,7 @@ def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
     recorded = failed(of_size(9))
     report = acceptance([campaign(tmp_path / "run", recorded, recorded.trial, **known)])
     card, text = card_and_text(report)
-    [entry] = card.campaigns
+    [(_, entry)] = card.campaigns
     assert (entry.failures, entry.confirmed) == (40, known.get("confirmed", ""))
     assert english in text
     assert chinese in text
