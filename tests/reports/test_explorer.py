@@ -106,7 +106,7 @@ class TestInABrowser:
     ) -> None:
         clause = next(row for row in sixty.clauses if row.operator == sixty.operators[7].operator)
         card = sixty.findings[-1]
-        for anchor in (f"clause-{clause.operator}-{clause.at}", card.id, *anchors(sixty)[card.id]):
+        for anchor in (f"clause-{clause.operator}-{clause.clause.at}", card.id, *anchors(sixty)[card.id]):
             driver.get("about:blank")
             driver.get(f"{page.resolve().as_uri()}#{anchor}")
             self.wait(driver)
