@@ -14,7 +14,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import number_text, printable_document
 from aclnn_cts.core.statuses import status_name
@@ -30,6 +29,7 @@ from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_
 from aclnn_cts.reports.start import anchors, families, start_rows, unremarkable
 from aclnn_cts.reports.text import (
     LANGUAGES,
+    VERDICTS,
     Language,
     both,
     bytes_text,
@@ -77,8 +77,6 @@ _FEW = 12
 """Operators whose parts are all in the page as they are; of more, each part is packed until it is opened."""
 
 _DETERMINISTIC = "adapter.deterministic"
-
-_VERDICTS = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
 
 _FOLDER = Path(__file__).parent / "templates"
 
@@ -192,7 +190,7 @@ def _packed(content: str) -> Markup:
 
 def _clause_note(rows: Sequence[ClauseRow]) -> Markup:
     """How many clauses have each verdict."""
-    counts = ((name, sum(row.verdict == name for row in rows)) for name in _VERDICTS)
+    counts = ((name, sum(row.verdict == name for row in rows)) for name in VERDICTS)
     texts = [Markup("{} {}").format(number, both(f"verdict.{name}")) for name, number in counts if number]
     return both("mark.list").join(texts)
 
@@ -231,7 +229,7 @@ def _documents(report: Acceptance) -> list[tuple[str, list[ClauseRow]]]:
 
 
 def _verdicts(rows: Sequence[ClauseRow]) -> dict[str, int]:
-    return {name: sum(row.verdict == name and row.in_scope for row in rows) for name in _VERDICTS}
+    return {name: sum(row.verdict == name and row.in_scope for row in rows) for name in VERDICTS}
 
 
 def _severities(report: Acceptance) -> list[tuple[str, int, int]]:

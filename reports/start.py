@@ -10,8 +10,8 @@ from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.document.catalogue import family_of
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
+from aclnn_cts.reports.text import VERDICTS
 
-_ORDER = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
 _BADGES = {
     RunVerdict.FAILS: "contradicted",
     RunVerdict.INCONCLUSIVE: "untested",
@@ -42,7 +42,7 @@ def start_rows(report: Acceptance) -> list[StartRow]:
             run=run,
             part=row,
             badge=_BADGES.get(row.found.verdict, "open"),
-            clauses=tuple(clauses.get(row.operator, []).count(name) for name in _ORDER),
+            clauses=tuple(clauses.get(row.operator, []).count(name) for name in VERDICTS),
             findings=sum(card.operator == row.operator and run.name in card.runs for card in report.findings),
         )
         for run in report.runs

@@ -134,7 +134,7 @@ def finding_text(card: FindingCard) -> str:
         *(f"  {name}: {value}" for name, value in card.case),
         *(
             f"worst {element.place}: got {element.got}, expected {element.expected}, bound {element.bound:.4g}"
-            for element in card.worst
+            for element in card.record.verdict.deviations
         ),
         f"replay: {card.replay}",
     ]

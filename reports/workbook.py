@@ -9,12 +9,11 @@ from typing import Any
 
 import xlsxwriter
 
-from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.sentences import product_text, verdict_facts, verdict_text
-from aclnn_cts.reports.text import Language, phrase
+from aclnn_cts.reports.text import VERDICTS, Language, phrase
 
 SHEETS = ("summary", "failed cases", "precision failures", "statistics", "traceability")
 
@@ -108,7 +107,7 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
         ("result.out of scope", ends.out_of_scope),
     ):
         yield phrase(key, language), number
-    for verdict in (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN):
+    for verdict in VERDICTS:
         yield (
             phrase("mark.colon", language).join(
                 (phrase("numbers.clauses", language), phrase(f"verdict.{verdict}", language))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aclnn_cts.core.outcome import BufferState, Outcome
-from aclnn_cts.core.verdict import Deviation, ToleranceResult
+from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.finding import Finding
 from aclnn_cts.findings.shared_condition import SharedCondition
 from aclnn_cts.triage.dedup import Member
@@ -35,7 +35,7 @@ class FaultFacts:
 
 
 class NoProgram:
-    """Why a card has no program (values of `FindingCard.no_program`)."""
+    """Why a card has no program (values of `MadePrograms.missing`)."""
 
     ELEMENTS = "elements"
     """The case has more elements than a program holds."""
@@ -56,6 +56,19 @@ class Program:
     language: str
     """`cpp`, `python`, `numpy` or `torch`."""
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadePrograms:
+    """The programs of a finding."""
+
+    programs: tuple[Program, ...] = ()
+    call: tuple[int, int]
+    """Which of how many calls of the trial they make; (1, 1) where it has one, 0 for all of a law's in turn."""
+    missing: str = ""
+    """Why there is none (`NoProgram`); empty where there is one."""
+    elements: tuple[int, int] = (0, 0)
+    """Elements of the case's calls, and those that a program holds, where these are too few; else zeros."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +116,8 @@ class FindingCard:
     """Operator (empty: the interface) and address of those that it contradicts."""
     case: tuple[tuple[str, str], ...]
     """Arguments of the smallest case, as text."""
-    case_check: str
+    record: Record
     """Of the trial that the figures are of."""
-    case_kind: str
     chosen_of: int
     """The failures that the case is the smallest of, where it was not shrunk: the gravest ones that are this finding
     by themselves."""
@@ -125,21 +137,12 @@ class FindingCard:
     trial: str
     """The smallest case's trial as JSON; empty where it is too large for a page."""
     figures_of: str
-    """The trial whose figures `worst`, `tolerances`, `fault` and `outcome` are, where it is not the case's own: of a
-    case that a campaign shrank no record is kept."""
-    worst: tuple[Deviation, ...]
-    tolerances: tuple[tuple[str, ToleranceResult], ...]
-    """Each with its output."""
+    """The trial whose figures `record`, `fault` and `outcome` have, where it is not the case's own: of a case that a
+    campaign shrank no record is kept."""
     fault: FaultFacts
     outcome: tuple[Outcome, ...]
     """Of the first calls, with the beginning of long messages."""
-    programs: tuple[Program, ...]
-    program_call: tuple[int, int]
-    """Which of how many calls of the trial the programs make; (1, 1) where it has one, 0 for all of a law's in turn."""
-    no_program: str
-    """Why there is no program (`NoProgram`); empty where there is one."""
-    program_elements: tuple[int, int]
-    """Elements of the case's calls, and those that a program holds, where these are too few; else zeros."""
+    made: MadePrograms
     replay: str
     file: str
     """Its trial file in the run directory."""

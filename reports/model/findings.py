@@ -56,9 +56,12 @@ def finding_cards(
         _card(entry, identifier, clauses.get(identifier, ()), collected, runs, programs)
         for identifier, entry in failures.items()
     ]
-    fitting = on_one_page([card.programs for card in cards])
+    fitting = on_one_page([card.made.programs for card in cards])
     return tuple(
-        replace(card, programs=shown, no_program=card.no_program or ("" if shown else NoProgram.ROOM))
+        replace(
+            card,
+            made=replace(card.made, programs=shown, missing=card.made.missing or ("" if shown else NoProgram.ROOM)),
+        )
         for card, shown in zip(cards, fitting, strict=True)
     )
 
@@ -81,7 +84,6 @@ def _card(
         record = small.record
     tally = collected.operators[key.operator]
     facts = fault_facts(record, tally.spec)
-    made = programs_of(trial, record, facts, tally.spec, programs, languages_of(run.manifest))
     file = run.path / "failures" / failure_name(shown.stored)
     folders = run.manifest.spec_folders
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
@@ -107,8 +109,7 @@ def _card(
         message=((small.message if small is not None else "") or message_of(record, failures.hidden))[:_MESSAGE],
         clauses=tuple(clauses),
         case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
-        case_check=record.trial.check,
-        case_kind=record.verdict.kind,
+        record=record,
         chosen_of=sum(item.number for item in failures.members if gravity(item.kind) == grave),
         shrunk=small is not None,
         executions=small.executions if small is not None else 0,
@@ -119,16 +120,9 @@ def _card(
         figures_of=record.trial_id if record.trial_id not in (trial.id, alone.id) else "",
         after=sum(item.times for item in trial.after),
         trial=document if len(document) <= _TRIAL_BYTES else "",
-        worst=record.verdict.deviations,
         fault=facts,
-        tolerances=tuple(
-            (output, result) for outputs in record.verdict.tolerances.values() for output, result in outputs.items()
-        ),
         outcome=tuple(_brief(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
-        programs=made.programs,
-        program_call=made.call,
-        no_program=made.missing,
-        program_elements=made.elements,
+        made=programs_of(trial, record, facts, tally.spec, programs, languages_of(run.manifest)),
         replay=replay_command(
             file,
             run.manifest.adapter,

@@ -49,9 +49,9 @@ def test_a_finding_is_shown_by_its_smallest_case_with_programs(faulty: Acceptanc
         assert card.number <= card.of
         assert card.replay.startswith("aclnn-cts replay ")
         assert (faulty_run.parent / card.file).is_file()
-        assert bool(card.programs) != bool(card.no_program)
+        assert bool(card.made.programs) != bool(card.made.missing)
         assert card.severity in {*Severity}
-    assert any(program.language == "cpp" for card in faulty.findings for program in card.programs)
+    assert any(program.language == "cpp" for card in faulty.findings for program in card.made.programs)
     ranks = [(card.waived == card.number, Severity(card.severity).order, -card.number) for card in faulty.findings]
     assert ranks == sorted(ranks)
 
