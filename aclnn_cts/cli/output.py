@@ -108,7 +108,7 @@ def show_table(out: Console, made: Table) -> None:
         return
     with out.capture() as capture:
         out.print(made)
-    _write(out, (line.rstrip() for line in capture.get().splitlines()))
+    out.file.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def wrap(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
@@ -117,11 +117,6 @@ def wrap(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
     for line in Text(printable_document(text), style=style).wrap(out, width, overflow="fold", no_wrap=False):
         line.rstrip()
         out.print(Text(" " * indent) + line, soft_wrap=True)
-
-
-def _write(out: Console, lines: Any) -> None:  # noqa: ANN401 - an iterable of lines
-    for line in lines:
-        out.file.write(line + "\n")
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

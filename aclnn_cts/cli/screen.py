@@ -106,7 +106,7 @@ class Screen:
             self._progress.update(
                 self._task,
                 total=moment.planned,
-                completed=moment.done,
+                completed=moment.counts.ended,
                 description=progress_line(moment, short=self._short),
             )
         elif isinstance(event, RunFinished):

@@ -195,13 +195,11 @@ def _suffices(runs: Sequence[RunDirectory]) -> bool:
         asked |= mine
         if not insufficient_run(run):
             covered |= {
-                (name, product) for name, product in mine if name in found and _is_conclusive(found[name].verdict)
+                (name, product)
+                for name, product in mine
+                if name in found and found[name].verdict not in (RunVerdict.INCONCLUSIVE, RunVerdict.NOTHING_FOUND)
             }
     return asked <= covered
-
-
-def _is_conclusive(verdict: RunVerdict) -> bool:
-    return verdict not in (RunVerdict.INCONCLUSIVE, RunVerdict.NOTHING_FOUND)
 
 
 def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str]]]:

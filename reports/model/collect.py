@@ -192,9 +192,7 @@ def _size_class(numel: int) -> str:
     """Elements of the largest input, by powers of four: `1-3`, `4-15`, ..."""
     if numel < 1:
         return "0"
-    low = 1
-    while numel >= low * 4 and low < 4**8:
-        low *= 4
+    low = 4 ** min((numel.bit_length() - 1) // 2, 8)
     return f"{low}-{low * 4 - 1}" if low < 4**8 else f"{low}-"
 
 
