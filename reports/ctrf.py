@@ -48,13 +48,13 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                     "outOfScope": report.ends.out_of_scope,
                     "observations": [
                         {
-                            "operator": row.operator,
+                            "operator": operator,
                             "what": row.kind,
                             "constraint": row.constraint,
                             "trials": row.number,
                             "trial": row.trial,
                         }
-                        for row in report.observations
+                        for operator, row in report.observations
                     ],
                 },
             },

@@ -122,8 +122,8 @@ def _observations(report: Acceptance, word: Callable[[str], str]) -> Iterator[st
         map(word, ("findings.operator", "findings.what", "statuses.constraint", "observations.trials")),
         ("---", "---", "---", "---:"),
         [
-            (*map(plain_text, (row.operator, word(f"fact.{row.kind}"), row.constraint)), count_text(row.number))
-            for row in report.observations[:_FINDINGS]
+            (*map(plain_text, (operator, word(f"fact.{row.kind}"), row.constraint)), count_text(row.number))
+            for operator, row in report.observations[:_FINDINGS]
         ],
     )
     yield from _more(len(report.observations) - _FINDINGS)

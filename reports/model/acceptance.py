@@ -20,11 +20,10 @@ from aclnn_cts.reports.model.acceptance_rows import (
     ConstraintRow,
     CoverageMap,
     DeterminismPart,
-    ObservationRow,
 )
 from aclnn_cts.reports.model.kill_matrix import Power
 from aclnn_cts.reports.model.precision import PrecisionRow
-from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.counts import Counts, Observed
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict
 from aclnn_cts.triage.comparison import Comparison
@@ -162,8 +161,8 @@ class Acceptance:
     checks: tuple[CheckRow, ...]
     clauses: tuple[ClauseRow, ...]
     constraints: tuple[ConstraintRow, ...]
-    observations: tuple[ObservationRow, ...]
-    """The most frequent first."""
+    observations: tuple[tuple[str, Observed], ...]
+    """By operator: what calls did beside what the document suggests, breaking no rule; the most frequent first."""
     precision: tuple[PrecisionRow, ...]
     share_edges: tuple[int, ...]
     coverage: tuple[CoverageMap, ...]

@@ -82,20 +82,6 @@ class ConstraintRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationRow:
-    """What calls that break a constraint did beside what the document suggests, breaking no rule."""
-
-    operator: str
-    kind: str
-    """`core.observations.Observation`."""
-    constraint: str
-    number: int
-    """Of trials."""
-    trial: str
-    """Id of one of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClauseRow:
     """One statement of a document, what encodes it, and what the trials say of it."""
 

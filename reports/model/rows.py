@@ -27,13 +27,12 @@ from aclnn_cts.reports.model.acceptance_rows import (
     ConstraintRow,
     CoverageMap,
     DeterminismPart,
-    ObservationRow,
     RepeatRow,
 )
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
 from aclnn_cts.reports.model.possible import possible_cells
 from aclnn_cts.speclang.model import Clause, Spec
-from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.counts import Counts, Observed
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.dedup import Member
@@ -99,13 +98,10 @@ def constraint_rows(
         )
 
 
-def observation_rows(summary: Summary) -> Iterator[ObservationRow]:
-    """What all operators did beside what their documents suggest."""
+def observation_rows(summary: Summary) -> list[tuple[str, Observed]]:
+    """What all operators did beside what their documents suggest, the most frequent first."""
     seen = [(name, item) for name, operator in summary.operators.items() for item in operator.observed.values()]
-    for name, item in sorted(seen, key=lambda entry: -entry[1].number):
-        yield ObservationRow(
-            operator=name, kind=item.kind, constraint=item.constraint, number=item.number, trial=item.trial
-        )
+    return sorted(seen, key=lambda entry: -entry[1].number)
 
 
 def campaign_rows(run: RunDirectory) -> Iterator[CampaignCoverage]:
