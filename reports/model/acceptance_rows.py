@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.clauses.counted import Said
+from aclnn_cts.clauses.clause_verdicts import JudgedClause
 from aclnn_cts.core.verdict import ToleranceResult, ToleranceVerdict
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.counts import Counts
@@ -29,14 +29,9 @@ class CheckRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatRow:
-    """One way in which one operator was asked for the same result again."""
+class RepeatRow(CheckRow):
+    """One way in which one operator was asked for the same result again; nothing planned: the runs did not try it."""
 
-    operator: str
-    check: str
-    ends: Counts
-    """Nothing planned: the runs did not try it."""
-    findings: tuple[str, ...]
     compared: int
     """Trials whose calls of one case all came back with outputs; 0 where the check makes no such calls."""
     alike: int
@@ -81,8 +76,8 @@ class ConstraintRow:
     findings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClauseRow:
+@dataclass(slots=True, kw_only=True)
+class ClauseRow(JudgedClause):
     """One statement of a document, what encodes it, and what the trials say of it."""
 
     operator: str
@@ -90,15 +85,7 @@ class ClauseRow:
     clause: Clause
     encoding: str
     """`constraints`, `check`, `interface`, `example` or `untestable`."""
-    verdict: str
-    reason: str
-    """Of an untested clause."""
     in_scope: bool
-    held: int
-    """Trials whose case keeps it (of a constraint) or meets its condition (of a check)."""
-    broken: int
-    """Trials whose case breaks its constraints."""
-    said: Said
     evidence: tuple[str, ...]
     """Ids of trials: those that failed first, else some that passed."""
     findings: Mapping[str, int]
