@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from aclnn_cts.cli.options import command, json_option
-from aclnn_cts.cli.output import begin, console, count, emit, joined, show_table, table, wrap
+from aclnn_cts.cli.output import begin, console, count, emit, joined, show_rows, wrap
 
 if TYPE_CHECKING:
     from aclnn_cts.triage.comparison import (
@@ -117,10 +117,8 @@ def _differences(out: Console, found: Comparison) -> None:
     if not found.differences:
         out.print("what was run, and on what: nothing that is recorded differs")
         return
-    made = table("differs", "A", "B", "may be the cause as")
-    for item in found.differences:
-        made.add_row(item.name, _value(item.before), _value(item.after), item.cause or "-")
-    show_table(out, made)
+    rows = [(item.name, _value(item.before), _value(item.after), item.cause or "-") for item in found.differences]
+    show_rows(out, ("differs", "A", "B", "may be the cause as"), rows)
 
 
 def _value(value: object) -> str:
@@ -197,10 +195,11 @@ def _cases(out: Console, title: str, cases: tuple[CaseCount, ...]) -> None:
     if not cases:
         return
     out.print()
-    made = table(title, "check", "kind", "trials", "failed")
-    for item in cases[:_SHOWN]:
-        made.add_row(f"{item.operator}, {item.product}", item.check, item.kind, str(item.number), str(item.failed))
-    show_table(out, made)
+    rows = [
+        (f"{item.operator}, {item.product}", item.check, item.kind, str(item.number), str(item.failed))
+        for item in cases[:_SHOWN]
+    ]
+    show_rows(out, (title, "check", "kind", "trials", "failed"), rows)
     _more(out, len(cases))
 
 

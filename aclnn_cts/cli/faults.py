@@ -20,7 +20,7 @@ from aclnn_cts.cli.measurement import (
     workers_option,
 )
 from aclnn_cts.cli.options import command, json_option, output_option
-from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, show_rows, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.findings.explain import explain
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
@@ -176,16 +176,14 @@ def _class_of(entry: SeededFault | Decoy) -> str:
 
 
 def _list(catalogue: Catalogue, *, as_json: bool) -> None:
-    screen = console()
-    made = table("FAULT", "CLASS", "WHAT IT IS")
     entries: list[SeededFault | Decoy] = [*catalogue.faults.values(), *catalogue.decoys.values()]
-    for entry in entries:
-        if as_json:
-            emit(entry.model_dump(mode="json"))
-        made.add_row(entry.id, _class_of(entry), entry.sentence)
     if as_json:
+        for entry in entries:
+            emit(entry.model_dump(mode="json"))
         return
-    show_table(screen, made)
+    screen = console()
+    rows = [(entry.id, _class_of(entry), entry.sentence) for entry in entries]
+    show_rows(screen, ("FAULT", "CLASS", "WHAT IT IS"), rows)
     screen.print()
     wrap(screen, f"{count(len(catalogue.faults), 'fault')}, {count(len(catalogue.decoys), 'decoy')}.")
 

@@ -18,7 +18,7 @@ from aclnn_cts.cli.measurement import (
     workers_option,
 )
 from aclnn_cts.cli.options import command, json_option, output_option
-from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, note, show_rows, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.mutants.generated_power import (
@@ -149,17 +149,16 @@ def _known(tasks: Sequence[OperatorTask], specs: Specs, ids: Sequence[str]) -> l
 
 
 def _list(tasks: Sequence[OperatorTask], specs: Specs, *, as_json: bool) -> None:
-    made = table("ID", "CHANGE", "WHAT IT DOES")
+    rows: list[tuple[str, str, str]] = []
     for task in tasks:
         found, decoys = population(specs[task.operator], task.wanted, ids=task.ids)
-        rows = [(item.id, item.change.value, item.text()) for item in found]
-        rows += [(item.id, "decoy", item.text()) for item in decoys]
-        for row in rows:
-            made.add_row(*row)
-            if as_json:
-                emit({"id": row[0], "operator": task.operator, "change": row[1], "text": row[2]})
+        mine = [(item.id, item.change.value, item.text()) for item in found]
+        mine += [(item.id, "decoy", item.text()) for item in decoys]
+        rows += mine
+        for name, change, text in mine if as_json else ():
+            emit({"id": name, "operator": task.operator, "change": change, "text": text})
     if not as_json:
-        show_table(console(), made)
+        show_rows(console(), ("ID", "CHANGE", "WHAT IT DOES"), rows)
 
 
 def _measure(
@@ -193,13 +192,9 @@ def _measure(
 
 
 def _show(screen: Console, matrix: GeneratedMatrix) -> None:
-    made = table("SURVIVOR", "WHAT IT DOES", "PLANNED CALLS", "WITNESS CALLS")
-    for row in matrix.survivors:
-        rare = " (rare)" if row.rare else ""
-        unjudged = " (values not judged there)" if row.unjudged else ""
-        made.add_row(row.id, row.text + rare, f"{row.reached:,}{unjudged}", f"{row.fired:,} of {row.witness_calls:,}")
     if matrix.survivors:
-        show_table(screen, made)
+        rows = [_survivor(row) for row in matrix.survivors]
+        show_rows(screen, ("SURVIVOR", "WHAT IT DOES", "PLANNED CALLS", "WITNESS CALLS"), rows)
         screen.print()
     for decoy in matrix.accused:
         wrap(screen, f"ACCUSED {decoy.id}: {decoy.text}")
@@ -207,6 +202,12 @@ def _show(screen: Console, matrix: GeneratedMatrix) -> None:
             wrap(screen, text, indent=2)
     for line in _summary(matrix):
         wrap(screen, line)
+
+
+def _survivor(row: MutantResult) -> tuple[str, str, str, str]:
+    rare = " (rare)" if row.rare else ""
+    unjudged = " (values not judged there)" if row.unjudged else ""
+    return row.id, row.text + rare, f"{row.reached:,}{unjudged}", f"{row.fired:,} of {row.witness_calls:,}"
 
 
 def _summary(matrix: GeneratedMatrix) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aclnn_cts.checks.precision_probe import precision_used
-from aclnn_cts.cli.output import OutsideConsole, count, note, show_table, table, wrap
+from aclnn_cts.cli.output import OutsideConsole, count, note, show_rows, show_table, table, wrap
 from aclnn_cts.cli.progress_line import EVERY, ProgressFile, RunMeter, progress_document, progress_line
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError
@@ -224,10 +224,9 @@ def _operators(summary: Summary) -> Table | None:
     if len(operators) < 2:
         return None
     errors = ("err",) if summary.total.errors else ()
-    made = table("operator", "trials", "pass", "fail", "waived", *errors, "not judged", "verdict")
+    numbers = ("trials", "pass", "fail", "waived", *errors, "not judged")
+    made = table("operator", *numbers, "verdict", right=numbers)
     made.padding = (0, 0 if made.box is not None else 1, 0, 0)
-    for column in made.columns[1:-1]:
-        column.justify = "right"
     verdicts = summary.conclusion.operators
     for name, operator in operators[:OPERATORS_SHOWN]:
         counts, found = operator.total, verdicts.get(name)
@@ -331,12 +330,8 @@ def _show_cells(out: Console, regimes: Sequence[str], numbers: Mapping[str, Sequ
             said = ", ".join(f"{regime} {number}" for regime, number in zip(regimes, line, strict=True))
             wrap(out, f"{name}: {said}", indent=2)
         return
-    made = table("dtype, layout", *regimes)
-    for column in made.columns[1:]:
-        column.justify = "right"
-    for name, line in numbers.items():
-        made.add_row(name, *line)
-    show_table(out, made)
+    lines = [(name, *line) for name, line in numbers.items()]
+    show_rows(out, ("dtype, layout", *regimes), lines, right=regimes)
 
 
 def _show_observed(out: Console, summary: Summary) -> None:
@@ -345,12 +340,12 @@ def _show_observed(out: Console, summary: Summary) -> None:
     if not found:
         return
     wrap(out, "Not as the documents suggest; recorded, and a failure with --strict-limits:", style="bold")
-    made = table("operator", "what", "constraint", "calls", "such as trial")
-    made.columns[3].justify = "right"
     found.sort(key=lambda entry: -entry[1].number)
-    for name, item in found[:FINDINGS_SHOWN]:
-        made.add_row(name.removeprefix("aclnn"), item.kind, item.constraint, str(item.number), item.trial[:16])
-    show_table(out, made)
+    rows = [
+        (name.removeprefix("aclnn"), item.kind, item.constraint, str(item.number), item.trial[:16])
+        for name, item in found[:FINDINGS_SHOWN]
+    ]
+    show_rows(out, ("operator", "what", "constraint", "calls", "such as trial"), rows, right=["calls"])
     if len(found) > FINDINGS_SHOWN:
         wrap(out, f"... and {len(found) - FINDINGS_SHOWN} more in summary.json")
     out.print()
@@ -502,8 +497,7 @@ def show_records(out: Console, run: Path, specs: Specs) -> None:
 
 def _show_tolerances(out: Console, verdict: Verdict) -> None:
     """The derived bound and all tolerances, each with what is left of its limit."""
-    made = table("tolerance", "output", "says", "headroom", "because")
-    made.columns[3].justify = "right"
+    made = table("tolerance", "output", "says", "headroom", "because", right=["headroom"])
     for number, deviation in enumerate(verdict.deviations):
         word = ToleranceVerdict.FAIL if deviation.beyond else ToleranceVerdict.PASS
         text = f"largest error {deviation.share:.3g} of its bound"

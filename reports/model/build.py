@@ -53,7 +53,8 @@ from aclnn_cts.triage.compare import compare_runs
 from aclnn_cts.triage.comparison import Comparison
 from aclnn_cts.triage.dedup import Members, by_finding, finding_ids
 
-_ERRORS = 20
+_ERRORS, _DISPUTES = 20, 12
+"""Notes that a report shows."""
 
 
 def acceptance(
@@ -164,8 +165,8 @@ def acceptance(
         waivers=tuple(_waivers(summary, findings, runs, waiver_files)),
         credibility=Credibility(
             power=shipped_power(shipped),
-            disputes=collected.disputes,
-            dispute_notes=tuple(collected.dispute_notes),
+            disputes=len(collected.disputes),
+            dispute_notes=tuple(collected.disputes[:_DISPUTES]),
             second_oracle=dict(sorted(collected.second_oracle.items())),
             errors=tuple((Note(text, code), number) for (code, text), number in collected.errors.most_common(_ERRORS)),
         ),
