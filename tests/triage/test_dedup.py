@@ -99,8 +99,8 @@ def test_what_one_fault_breaks_is_one_card_that_lists_all_of_it(tmp_path: Path) 
     for item in card.members:
         assert (tmp_path / item.run / "failures" / item.file).is_file()
     # The case is one that is the finding by itself, and of its gravest kind.
-    record = card.record
-    assert (record.trial.check in LIFE, record.verdict.kind, card.chosen_of) == (False, Fault.VALUE, 4)
+    shown = card.record
+    assert (shown.trial.check in LIFE, shown.verdict.kind, card.chosen_of) == (False, Fault.VALUE, 4)
     rows = {row.check: row.findings for row in report.checks}
     assert {name: rows[name] for name in {item.trial.check for item in ONE_FAULT}} == dict.fromkeys(
         {item.trial.check for item in ONE_FAULT}, ("F1",)
