@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
-from aclnn_cts.reports.model.acceptance_rows import PrecisionRow
+from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.text import both, count_text
 
 LEAST = 30
@@ -86,7 +86,7 @@ def history(report: Acceptance) -> list[tuple[RunFacts, list[tuple[str, int, str
     if len(report.runs) < 2:
         return []
     made = []
-    for run in sorted(report.runs, key=lambda run: run.started):
+    for run in sorted(report.runs, key=lambda run: run.manifest.started):
         ends = run.ends
         parts = (
             ("passed", ends.passed),

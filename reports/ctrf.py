@@ -20,16 +20,16 @@ _STATES = {"passed": "passed", "failed": "failed", "error": "other", "skipped": 
 def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
     """The document; the same runs give the same bytes."""
     tests = [_test(unit) for unit in test_units(report)]
-    begun = min(_milliseconds(run.started) for run in report.runs)
-    ended = max(_milliseconds(run.started) + round(1000 * (run.seconds or 0.0)) for run in report.runs)
-    identity = "/".join(f"{run.name}:{run.started}:{run.adapter}" for run in report.runs)
+    begun = min(_milliseconds(run.manifest.started) for run in report.runs)
+    ended = max(_milliseconds(run.manifest.started) + round(1000 * (run.seconds or 0.0)) for run in report.runs)
+    identity = "/".join(f"{run.name}:{run.manifest.started}:{run.manifest.adapter}" for run in report.runs)
     document = {
         "reportFormat": "CTRF",
         "specVersion": "0.0.0",
         "reportId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"aclnn-cts/{identity}")),
         "generatedBy": "aclnn-cts",
         "results": {
-            "tool": {"name": "aclnn-cts", "version": report.runs[0].harness},
+            "tool": {"name": "aclnn-cts", "version": report.runs[0].manifest.harness},
             "summary": {
                 "tests": len(tests),
                 **{state: sum(test["status"] == state for test in tests) for state in ("passed", "failed", "skipped")},
@@ -48,19 +48,19 @@ def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                     "outOfScope": report.ends.out_of_scope,
                     "observations": [
                         {
-                            "operator": row.operator,
+                            "operator": operator,
                             "what": row.kind,
                             "constraint": row.constraint,
                             "trials": row.number,
                             "trial": row.trial,
                         }
-                        for row in report.observations
+                        for operator, row in report.observations
                     ],
                 },
             },
             "tests": tests,
             "environment": {
-                "appName": ", ".join(dict.fromkeys(run.adapter for run in report.runs)),
+                "appName": ", ".join(dict.fromkeys(run.manifest.adapter for run in report.runs)),
                 "testEnvironment": products_text(report, "en"),
                 "extra": {
                     "runs": [run.name for run in report.runs],

@@ -16,5 +16,5 @@ def evidence_digest(files: Iterable[EvidenceFile]) -> str:
 
 def report_number(report: Acceptance) -> str:
     """A number that the evidence alone makes: `CTS-20261123-1A2B3C4D`, by the day that the runs began."""
-    day = max(run.started[:10] for run in report.runs).replace("-", "")
+    day = max(run.manifest.started[:10] for run in report.runs).replace("-", "")
     return f"CTS-{day}-{evidence_digest(report.evidence)[:8].upper()}"

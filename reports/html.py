@@ -14,20 +14,22 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import number_text, printable_document
+from aclnn_cts.core.statuses import status_name
 from aclnn_cts.reports.charts import LEAST, history, ratio_charts, shade, spread_rows, spread_total
 from aclnn_cts.reports.evidence import report_number
 from aclnn_cts.reports.matrix import check_matrix
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
-from aclnn_cts.reports.model.acceptance_rows import ClauseRow, PrecisionRow
+from aclnn_cts.reports.model.acceptance_rows import ClauseRow
+from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.notes import because_text, note_markup, recorded, tolerance_markup, tolerance_source
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_sentence
 from aclnn_cts.reports.start import anchors, families, start_rows, unremarkable
 from aclnn_cts.reports.text import (
     LANGUAGES,
+    VERDICTS,
     Language,
     both,
     bytes_text,
@@ -76,8 +78,6 @@ _FEW = 12
 
 _DETERMINISTIC = "adapter.deterministic"
 
-_VERDICTS = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
-
 _FOLDER = Path(__file__).parent / "templates"
 
 
@@ -99,6 +99,7 @@ def templates() -> Environment:
         seconds=seconds_text,
         bytes=bytes_text,
         short=_short,
+        status_name=status_name,
         parts=_parts,
         dotted=_dotted,
         moment=lambda text: text.removesuffix("+00:00").replace("T", " "),
@@ -143,7 +144,6 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             because=because_text,
             note=note_markup,
             product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
-            by_tolerance=lambda row: {tolerance.tolerance: tolerance for tolerance in row.tolerances},
             operators=[part.operator for part in report.operators],
             documents=_documents(report),
             verdicts=_verdicts(report.clauses),
@@ -161,7 +161,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             history=history(report),
             start_rows=rows,
             families=families(rows),
-            operator_verdicts=list(dict.fromkeys(row.ends.verdict.value for row in rows)),
+            operator_verdicts=list(dict.fromkeys(row.part.found.verdict.value for row in rows)),
             unremarkable=unremarkable,
             clause_note=_clause_note,
             anchors=anchors(report),
@@ -190,7 +190,7 @@ def _packed(content: str) -> Markup:
 
 def _clause_note(rows: Sequence[ClauseRow]) -> Markup:
     """How many clauses have each verdict."""
-    counts = ((name, sum(row.verdict == name for row in rows)) for name in _VERDICTS)
+    counts = ((name, sum(row.verdict == name for row in rows)) for name in VERDICTS)
     texts = [Markup("{} {}").format(number, both(f"verdict.{name}")) for name, number in counts if number]
     return both("mark.list").join(texts)
 
@@ -229,7 +229,7 @@ def _documents(report: Acceptance) -> list[tuple[str, list[ClauseRow]]]:
 
 
 def _verdicts(rows: Sequence[ClauseRow]) -> dict[str, int]:
-    return {name: sum(row.verdict == name and row.in_scope for row in rows) for name in _VERDICTS}
+    return {name: sum(row.verdict == name and row.in_scope for row in rows) for name in VERDICTS}
 
 
 def _severities(report: Acceptance) -> list[tuple[str, int, int]]:
@@ -275,4 +275,4 @@ def _laws(report: Acceptance) -> list[dict[str, Any]]:
 
 def _tolerances(rows: Sequence[PrecisionRow]) -> Mapping[str, str]:
     """Sources by tolerance, over all outputs."""
-    return {tolerance.tolerance: tolerance.source for row in rows for tolerance in row.tolerances if tolerance.source}
+    return {name: found.source for row in rows for name, found in row.tolerances.items() if found.source}

@@ -30,7 +30,7 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
             failures=str(sum(unit.state == "failed" for unit in units)),
             errors=str(sum(unit.state == "error" for unit in units)),
             skipped=str(sum(unit.state == "skipped" for unit in units)),
-            timestamp=report.runs[0].started.partition("+")[0],
+            timestamp=report.runs[0].manifest.started.partition("+")[0],
         )
         for kind in totals:
             totals[kind] += int(suite.attrib[kind])
@@ -39,10 +39,10 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
             for key, value in (
                 ("verdict", report.verdict.words),
                 ("run", run.name),
-                ("adapter", run.adapter),
+                ("adapter", run.manifest.adapter),
                 ("ran on", run.ran_on),
                 ("product", product_text(run, "en")),
-                ("profile", run.profile),
+                ("profile", run.manifest.profile),
             ):
                 SubElement(properties, "property", name=key, value=_clean(value))
         found = {card.id for unit in units for card in unit.unwaived}

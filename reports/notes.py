@@ -11,7 +11,7 @@ from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.reports.model.acceptance import RunFacts
-from aclnn_cts.reports.text import Language, phrase, spans, words
+from aclnn_cts.reports.text import Language, phrase, said, spans, words
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount
 
 _MORE_IN_TEXT = frozenset({"", NoteCode.HARNESS, NoteCode.NOT_RUN})
@@ -44,8 +44,8 @@ def note_markup(note: Note, *, within: str = "") -> Markup:
     texts = (note.text, _chinese(note))
     if within:
         texts = (phrase(within, "en", text=texts[0]), phrase(within, "zh", text=texts[1]))
-    said = spans(*texts)
-    return said + recorded(note.text) if note.code in _MORE_IN_TEXT else said
+    told = spans(*texts)
+    return told + recorded(note.text) if note.code in _MORE_IN_TEXT else told
 
 
 def recorded(text: str) -> Markup:
@@ -60,23 +60,23 @@ def _chinese(note: Note) -> str:
     if note.code == NoteCode.TOTAL:
         values["kind"] = values["kind"] or "—"
     elif note.code == NoteCode.NOTHING_JUDGED:
-        values["operator"] = values["operator"] or _said("all operators")
+        values["operator"] = values["operator"] or said("all operators")
     elif note.code == NoteCode.DISPUTE:
         values["second"] = values["second"] or words("said")["beyond float64"]
-    return _said(note.code or "unsaid", **values)
+    return said(note.code or "unsaid", **values)
 
 
 def because_text(cause: CauseCount) -> str:
     """What the records show of a change; empty where they do not say it in codes (an earlier version's comparison)."""
     if not cause.seen:
         return ""
-    seen = _said(cause.seen)
+    seen = said(cause.seen)
     if cause.differs:
         names = "、".join(cause.differs)
-        return _said("further" if cause.further else "differs", seen=seen, names=names, number=cause.further)
+        return said("further" if cause.further else "differs", seen=seen, names=names, number=cause.further)
     if cause.seen in Because.UNSTEADY:
         return seen
-    return _said("nothing differs" if cause.cause == Cause.CHANCE else "nothing explains", seen=seen)
+    return said("nothing differs" if cause.cause == Cause.CHANCE else "nothing explains", seen=seen)
 
 
 def tolerance_text(result: ToleranceResult) -> str:
@@ -84,7 +84,7 @@ def tolerance_text(result: ToleranceResult) -> str:
     if result.why:
         return str(words("tolerances")["why"].get(result.why, ""))
     return "、".join(
-        _said(
+        said(
             "figure",
             name=_figure_name(item.name),
             value=number_text(item.value),
@@ -97,8 +97,8 @@ def tolerance_text(result: ToleranceResult) -> str:
 
 def tolerance_markup(result: ToleranceResult) -> Markup:
     """What a tolerance says in both languages; the recorded text where that is all there is."""
-    said = tolerance_text(result)
-    return spans(result.message, said or _said("unsaid")) + ("" if said else recorded(result.message))
+    told = tolerance_text(result)
+    return spans(result.message, told or said("unsaid")) + ("" if told else recorded(result.message))
 
 
 def tolerance_source(name: str, source: str) -> str:
@@ -118,8 +118,3 @@ def _figure_name(name: str) -> str:
             if found is not None:
                 return str(chinese.format(n=found[1]))
     return name
-
-
-def _said(address: str, /, **values: object) -> str:
-    text: str = words("said")[address]
-    return text.format(**values)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.printable import printable_document
-from aclnn_cts.reports.markdown import cell, plain_text
+from aclnn_cts.reports.markdown import cell, plain_text, table
 from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import (
     outside_text,
@@ -15,7 +15,7 @@ from aclnn_cts.reports.sentences import (
     remark_texts,
     verdict_text,
 )
-from aclnn_cts.reports.text import phrase, seconds_text
+from aclnn_cts.reports.text import VERDICTS, phrase, seconds_text
 from aclnn_cts.store.counts import Counts
 
 CHAPTERS = ("概述", "版本测试信息", "测试结论", "特性质量评估", "DFX", "测试执行评估", "遗留问题", "附件")
@@ -34,10 +34,7 @@ def outline_bytes(report: Acceptance, rows: object, language: str) -> bytes:
 
 
 def _table(heads: tuple[str, ...], lines: list[tuple[object, ...]]) -> Iterator[str]:
-    yield "| " + " | ".join(heads) + " |"
-    yield "| " + " | ".join("---" for _ in heads) + " |"
-    for line in lines:
-        yield "| " + " | ".join(cell(str(item), 400) or "—" for item in line) + " |"
+    return table(heads, ["---" for _ in heads], [[cell(str(item), 400) or "—" for item in line] for line in lines])
 
 
 def _overview(report: Acceptance) -> Iterator[str]:
@@ -54,22 +51,20 @@ def _version(report: Acceptance) -> Iterator[str]:
         [
             (
                 run.name,
-                run.adapter,
+                run.manifest.adapter,
                 run.ran_on_zh or run.ran_on,
                 product_text(run, "zh"),
-                run.profile or "—",
-                run.seed,
-                run.started,
+                run.manifest.profile or "—",
+                run.manifest.seed,
+                run.manifest.started,
                 seconds_text(run.seconds),
-                run.harness,
+                run.manifest.harness,
             )
             for run in report.runs
         ],
     )
     for run in report.runs:
-        yield ""
-        yield f"### 环境：{plain_text(run.name)}"
-        yield ""
+        yield from ("", f"### 环境：{plain_text(run.name)}", "")
         yield from _table(
             ("项目", "取值", "来源"),
             [
@@ -82,23 +77,18 @@ def _version(report: Acceptance) -> Iterator[str]:
 def _conclusion(report: Acceptance) -> Iterator[str]:
     yield plain_text(verdict_text(report, "zh"))
     for text in remark_texts(report, "zh"):
-        yield ""
-        yield f"- {plain_text(text)}"
+        yield from ("", f"- {plain_text(text)}")
 
 
 def _features(report: Acceptance) -> Iterator[str]:
-    order = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
     rows: list[tuple[object, ...]] = []
     for part in report.operators:
         mine = [row for row in report.clauses if row.operator == part.operator]
         findings = sum(card.operator == part.operator for card in report.findings)
-        rows.append((part.operator, len(mine), *(sum(row.verdict == name for row in mine) for name in order), findings))
-    shared = [row for row in report.clauses if not row.operator]
-    rows.append(("两段式接口", len(shared), *(sum(row.verdict == name for row in shared) for name in order), "—"))
+        rows.append((part.operator, *_by_verdict(mine), findings))
+    rows.append(("两段式接口", *_by_verdict([row for row in report.clauses if not row.operator]), "—"))
     yield from _table(("特性（算子）", "条款", "满足", "不满足", "未测试", "未约定", "问题"), rows)
-    yield ""
-    yield "### 精度"
-    yield ""
+    yield from ("", "### 精度", "")
     yield from _table(
         ("算子", "输出", "数据类型", "模式", "用例", "元素", "超界元素", "最大误差/误差界"),
         [
@@ -109,9 +99,13 @@ def _features(report: Acceptance) -> Iterator[str]:
     )  # fmt: skip
 
 
+def _by_verdict(clauses: Sequence[ClauseRow]) -> list[int]:
+    """All of them, then those of each verdict."""
+    return [len(clauses), *(sum(row.verdict == name for row in clauses) for name in VERDICTS)]
+
+
 def _dfx(report: Acceptance) -> Iterator[str]:
-    yield "### 可靠性（内存与生命周期）"
-    yield ""
+    yield from ("### 可靠性（内存与生命周期）", "")
     yield from _table(
         ("算子", "检查项", "计划", "通过", "失败", "豁免", "无结论", "范围外"),
         [
@@ -122,10 +116,7 @@ def _dfx(report: Acceptance) -> Iterator[str]:
         ],
     )  # fmt: skip
     for title in ("性能", "安全性", "可维护性", "兼容性"):
-        yield ""
-        yield f"### {title}"
-        yield ""
-        yield "未测试：本工具不对此作出结论。"
+        yield from ("", f"### {title}", "", "未测试：本工具不对此作出结论。")
 
 
 def _execution(report: Acceptance) -> Iterator[str]:
@@ -161,8 +152,7 @@ def _left(report: Acceptance) -> Iterator[str]:
         ],
     )  # fmt: skip
     if len(report.findings) > _FINDINGS:
-        yield ""
-        yield f"其余 {len(report.findings) - _FINDINGS} 项见 HTML 报告。"
+        yield from ("", f"其余 {len(report.findings) - _FINDINGS} 项见 HTML 报告。")
 
 
 def _attachments(report: Acceptance) -> Iterator[str]:

@@ -64,5 +64,5 @@ def pdf_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
 
 def _undated(content: bytes, report: Acceptance) -> bytes:
     """The document with the moment of the last run in place of the moment of printing."""
-    moment = re.sub(r"\D", "", max(run.started for run in report.runs)[:19]).encode()
+    moment = re.sub(r"\D", "", max(run.manifest.started for run in report.runs)[:19]).encode()
     return _DATES.sub(rb"/\1 (D:" + moment + rb"\2)", content)

@@ -12,7 +12,7 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import Deviation, ToleranceVerdict
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
-from aclnn_cts.reports.text import phrase, share_text, words
+from aclnn_cts.reports.text import phrase, said, share_text
 
 _VALUES = Fault.of(Family.VALUES, Family.LAW) | {Fault.LIMIT_VALUE}
 _ENDS = frozenset({Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT})
@@ -22,54 +22,53 @@ def chinese_message(card: FindingCard) -> str:
     """The smallest case's failure in a sentence or two; the meaning of its kind where no figures are recorded."""
     text = _sentence(card)
     facts = card.fault
-    if facts.call and facts.calls > 1 and card.case_kind not in (Fault.STATUS, Fault.LEAK):
-        text += _said("call", calls=facts.calls, call=facts.call)
+    if facts.call and facts.calls > 1 and card.record.verdict.kind not in (Fault.STATUS, Fault.LEAK):
+        text += said("call", calls=facts.calls, call=facts.call)
     return text
 
 
 def _sentence(card: FindingCard) -> str:
-    kind, facts = card.case_kind, card.fault
+    kind, facts = card.record.verdict.kind, card.fault
+    outcome, state = facts.outcome, facts.state
     worst = _worst(card)
     if kind in _VALUES:
         if worst is None:
             return _meaning(card)
-        text = _element(worst, of_law=card.case_check.startswith("law/"))
+        text = _element(worst, of_law=card.record.trial.check.startswith("law/"))
         if kind == Fault.MODEL:
-            text += _said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
-        return _said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
+            text += said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
+        return said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
     if kind == Fault.TOLERANCE:
-        failed = dict.fromkeys(item.tolerance for _, item in card.tolerances if item.verdict == ToleranceVerdict.FAIL)
-        return _said("tolerance", output=card.output, tolerances="、".join(failed)) if failed else _meaning(card)
+        failed = dict.fromkeys(
+            item.tolerance
+            for outputs in card.record.verdict.tolerances.values()
+            for item in outputs.values()
+            if item.verdict == ToleranceVerdict.FAIL
+        )
+        return said("tolerance", output=card.output, tolerances="、".join(failed)) if failed else _meaning(card)
     if kind in (Fault.STATUS, Fault.REJECTED):
         return _status(card)
     if kind == Fault.CRASH:
-        return _said(facts.ended if facts.ended in _ENDS else "crash", signal=facts.signal)
+        return said(outcome.ended if outcome.ended in _ENDS else "crash", signal=outcome.signal)
     figures: Mapping[str, tuple[str, dict[str, object]]] = {
-        Fault.HANG: ("hang", {"seconds": number_text(facts.seconds)}),
-        Fault.UNWRITTEN: ("unwritten", {"number": facts.unwritten}),
+        Fault.HANG: ("hang", {"seconds": number_text(outcome.seconds)}),
+        Fault.UNWRITTEN: ("unwritten", {"number": state.unwritten}),
         Fault.SHAPE: ("shape", {"form": facts.form}),
         Fault.DTYPE: ("dtype", {"form": facts.form}),
-        Fault.GUARD: (
-            "guard",
-            {
-                "before": facts.guard_before,
-                "after": facts.guard_after,
-                "gap": facts.gap,
-            },
-        ),
-        Fault.INPUT: ("input", {"number": facts.changed}),
+        Fault.GUARD: ("guard", {"before": state.guard_before, "after": state.guard_after, "gap": state.gap}),
+        Fault.INPUT: ("input", {"number": state.changed}),
         Fault.LEAK: ("leak", {"number": facts.grown}),
     }
     known = figures.get(kind)
     if known is None or not facts.call or (kind in (Fault.SHAPE, Fault.DTYPE) and not facts.form):
         return _meaning(card)
-    return _said(known[0], output=card.output, **known[1])
+    return said(known[0], output=card.output, **known[1])
 
 
 def _element(worst: Deviation, *, of_law: bool) -> str:
     special = isinstance(worst.got, str) or isinstance(worst.expected, str)
     name = "law" if of_law else "special" if special else "value" if worst.bound else "exact"
-    return _said(
+    return said(
         name,
         place=worst.place,
         got=number_text(worst.got, 9),
@@ -86,22 +85,17 @@ def _status(card: FindingCard) -> str:
     if not facts.call:
         return _meaning(card)
     names = {"constraint": card.constraint, "returned": facts.returned, "promised": " / ".join(facts.promised)}
-    if card.case_kind == Fault.REJECTED:
-        return _said("rejected" if facts.returned else "raised", **names)
+    if card.record.verdict.kind == Fault.REJECTED:
+        return said("rejected" if facts.returned else "raised", **names)
     if not facts.returned:
-        return _said("status_raised", **names)
-    return _said("phase_two" if facts.returned in facts.promised else "status", **names)
+        return said("status_raised", **names)
+    return said("phase_two" if facts.returned in facts.promised else "status", **names)
 
 
 def _worst(card: FindingCard) -> Deviation | None:
-    named = [element for element in card.worst if element.output == card.output]
-    return next(iter(named or [element for element in card.worst if element.beyond]), None)
+    named = [element for element in card.record.verdict.deviations if element.output == card.output]
+    return next(iter(named or [element for element in card.record.verdict.deviations if element.beyond]), None)
 
 
 def _meaning(card: FindingCard) -> str:
-    return phrase(f"fault.{card.case_kind}", "zh") + "。"
-
-
-def _said(address: str, /, **values: object) -> str:
-    text: str = words("said")[address]
-    return text.format(**values)
+    return phrase(f"fault.{card.record.verdict.kind}", "zh") + "。"

@@ -28,15 +28,15 @@ def sarif_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
                 "tool": {
                     "driver": {
                         "name": "aclnn-cts",
-                        "version": report.runs[0].harness,
+                        "version": report.runs[0].manifest.harness,
                         "rules": [_rule(kind, language) for kind in kinds],
                     }
                 },
                 "invocations": [
                     {
                         "executionSuccessful": run.finished and not run.interrupted,
-                        "commandLine": " ".join(("aclnn-cts", run.command, *run.arguments)),
-                        "startTimeUtc": run.started.replace("+00:00", "Z"),
+                        "commandLine": " ".join(("aclnn-cts", run.manifest.command, *run.manifest.arguments)),
+                        "startTimeUtc": run.manifest.started.replace("+00:00", "Z"),
                     }
                     for run in report.runs
                 ],

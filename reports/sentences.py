@@ -53,8 +53,8 @@ def _causes(report: Acceptance, language: Language) -> str:
     notes = dict.fromkeys(
         note_text(note, language).rstrip("。.")
         for run in report.runs
-        if run.verdict == report.verdict
-        for note in run.causes
+        if run.conclusion.verdict == report.verdict
+        for note in run.conclusion.causes
     )
     shown = list(notes)[:_CAUSES]
     if len(notes) > _CAUSES:
@@ -91,11 +91,11 @@ def insufficiency(report: Acceptance, language: Language) -> str:
     found: list[str] = []
     for run in report.runs:
         found.extend(phrase(f"insufficient.{code}", language, run=run.name) for code in run.insufficient)
-        left = [row.operator for row in run.operators if row.verdict == RunVerdict.INCONCLUSIVE]
+        left = [row.operator for row in run.operators if row.found.verdict == RunVerdict.INCONCLUSIVE]
         if left:
             names = phrase("mark.list", language).join(left)
             found.append(phrase("insufficient.operators", language, run=run.name, operators=names))
-        elif run.verdict == RunVerdict.INCONCLUSIVE and run.finished:
+        elif run.conclusion.verdict == RunVerdict.INCONCLUSIVE and run.finished:
             found.append(phrase("insufficient.inconclusive", language, run=run.name))
     return phrase("mark.semi", language).join(found)
 
@@ -113,16 +113,16 @@ def remark_texts(report: Acceptance, language: Language) -> list[str]:
 def _remarks(report: Acceptance, language: Language) -> list[str]:
     """Those that follow from the runs' settings."""
     found = []
-    if len({run.adapter for run in report.runs}) > 1:
+    if len({run.manifest.adapter for run in report.runs}) > 1:
         found.append(phrase("cover.mixed", language))
     for run in report.runs:
         if run.software:
-            found.append(phrase("cover.software", language, run=run.name, product=run.product))
-        if edition := run.settings.get("edition"):
+            found.append(phrase("cover.software", language, run=run.name, product=run.manifest.target.product))
+        if edition := run.manifest.settings.get("edition"):
             found.append(phrase("cover.edition", language, run=run.name, edition=edition))
-        if run.settings.get("phases") == 1:
+        if run.manifest.settings.get("phases") == 1:
             found.append(phrase("cover.one_phase", language))
-        if run.command == "fuzz":
+        if run.manifest.command == "fuzz":
             found.append(phrase("cover.fuzz_records", language, run=run.name))
         if run.statuses is False:
             found.append(phrase("cover.no_statuses", language, run=run.name))
@@ -131,7 +131,11 @@ def _remarks(report: Acceptance, language: Language) -> list[str]:
 
 def product_text(run: RunFacts, language: Language) -> str:
     """The product that a run is for, and that a software device stood in for it where one did."""
-    return phrase("cover.stand_in", language, product=run.product) if run.software else run.product
+    return (
+        phrase("cover.stand_in", language, product=run.manifest.target.product)
+        if run.software
+        else run.manifest.target.product
+    )
 
 
 def products_text(report: Acceptance, language: Language) -> str:

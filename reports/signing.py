@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from markupsafe import Markup
 from rich.cells import cell_len, set_cell_size
 
-from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.evidence import evidence_digest, report_number
@@ -19,7 +18,16 @@ from aclnn_cts.reports.model.acceptance import Acceptance, EvidenceFile, Operato
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.said import chinese_message
 from aclnn_cts.reports.sentences import outside_text, product_text, verdict_text
-from aclnn_cts.reports.text import Language, bytes_text, capital, count_text, percent_text, phrase, seconds_text
+from aclnn_cts.reports.text import (
+    VERDICTS,
+    Language,
+    bytes_text,
+    capital,
+    count_text,
+    percent_text,
+    phrase,
+    seconds_text,
+)
 from aclnn_cts.store.counts import Counts
 
 FINDINGS = 20
@@ -36,7 +44,6 @@ _WORD = 16
 _SUM = re.compile(r"\b[0-9a-f]{40,64}\b")
 _SERIAL = "adapter.device_serial"
 """A fact that an adapter may give."""
-_ORDER = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
 
 
 def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
@@ -62,12 +69,12 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
             ends=report.ends,
             reasons=list(_reasons(report.ends, language)),
             clauses=[
-                (name, report.counted(name), percent_text(report.counted(name), _in_scope(report))) for name in _ORDER
+                (name, report.counted(name), percent_text(report.counted(name), _in_scope(report))) for name in VERDICTS
             ],
             in_scope=_in_scope(report),
             percent=percent_text,
             operators=[_operator(report, part) for part in report.operators[:_OPERATORS]],
-            interface=[sum(row.verdict == name and not row.operator for row in report.clauses) for name in _ORDER],
+            interface=[sum(row.verdict == name and not row.operator for row in report.clauses) for name in VERDICTS],
             operators_left=max(len(report.operators) - _OPERATORS, 0),
             waivers=report.waivers[:_WAIVERS],
             waivers_left=report.waivers[_WAIVERS:],
@@ -86,43 +93,30 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
 def _completed(report: Acceptance) -> str:
     """The day on which the last run ended; empty where one has not."""
     ends = [
-        datetime.fromisoformat(run.started) + timedelta(seconds=run.seconds)
+        datetime.fromisoformat(run.manifest.started) + timedelta(seconds=run.seconds)
         for run in report.runs
         if run.seconds is not None and not run.interrupted
     ]
     return max(ends).date().isoformat() if len(ends) == len(report.runs) else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Implementation:
-    """One run and what it was made on."""
-
-    run: RunFacts
-    product: str
-    took: str
-    profile: str
-    started: str
-    sums: tuple[tuple[str, str], ...]
-    """Names of files and other sources with their hashes, the test suite's last."""
-    serial: str
-
-
-def _implementation(run: RunFacts, language: Language) -> _Implementation:
+def _implementation(run: RunFacts, language: Language) -> dict[str, object]:
+    """One run and what it was made on, with names of files and other sources and their hashes."""
     facts = {name: value for name, value, _ in run.environment}
     sums = [
         (name.partition(".")[2].removeprefix("library "), found[0])
         for name, value in facts.items()
         if name.startswith(("adapter.", "own_adapter.")) and (found := _SUM.search(value))
     ]
-    return _Implementation(
-        run=run,
-        product=product_text(run, language),
-        took=seconds_text(run.seconds),
-        profile=phrase(f"profile.{run.profile}", language) if run.profile else "—",
-        started=run.started.removesuffix("+00:00").replace("T", " "),
-        sums=tuple(sums),
-        serial=facts.get(_SERIAL, ""),
-    )
+    return {
+        "run": run,
+        "product": product_text(run, language),
+        "took": seconds_text(run.seconds),
+        "profile": phrase(f"profile.{run.manifest.profile}", language) if run.manifest.profile else "—",
+        "started": run.manifest.started.removesuffix("+00:00").replace("T", " "),
+        "sums": sums,
+        "serial": facts.get(_SERIAL, ""),
+    }
 
 
 def _reasons(ends: Counts, language: Language) -> Iterator[tuple[str, int]]:
@@ -145,10 +139,10 @@ def _in_scope(report: Acceptance) -> int:
 
 def _operator(report: Acceptance, part: OperatorPart) -> tuple[OperatorPart, str, list[int]]:
     """An operator, its verdict (the worst of the runs), and its clauses by verdict."""
-    verdicts = [row.verdict for run in report.runs for row in run.operators if row.operator == part.operator]
+    verdicts = [row.found.verdict for run in report.runs for row in run.operators if row.operator == part.operator]
     mine = [row.verdict for row in report.clauses if row.operator == part.operator]
     verdict = min(verdicts, key=list(type(report.verdict)).index).value if verdicts else "inconclusive"
-    return part, verdict, [mine.count(name) for name in _ORDER]
+    return part, verdict, [mine.count(name) for name in VERDICTS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +193,8 @@ def _clause(card: FindingCard, report: Acceptance, language: Language) -> str:
     if not card.clauses:
         return phrase("sign.no_clause", language)
     operator, at = card.clauses[0]
-    row = next((row for row in report.clauses if row.operator == operator and row.at == at), None)
-    wording = "" if row is None else row.zh if language == "zh" else row.en
+    row = next((row for row in report.clauses if row.operator == operator and row.clause.at == at), None)
+    wording = "" if row is None else row.clause.zh if language == "zh" else row.clause.en
     more = len(card.clauses) - 1
     tail = phrase("sign.more_clauses", language, number=more, all=more + 1) if more else ""
     head = f"{at}{phrase('mark.colon', language)}"

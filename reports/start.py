@@ -10,8 +10,8 @@ from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.document.catalogue import family_of
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
+from aclnn_cts.reports.text import VERDICTS
 
-_ORDER = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
 _BADGES = {
     RunVerdict.FAILS: "contradicted",
     RunVerdict.INCONCLUSIVE: "untested",
@@ -25,7 +25,7 @@ class StartRow:
     """One operator in one run."""
 
     run: RunFacts
-    ends: VerdictRow
+    part: VerdictRow
     badge: str
     clauses: tuple[int, ...]
     """Met, contradicted, untested, open; of all runs together."""
@@ -40,9 +40,9 @@ def start_rows(report: Acceptance) -> list[StartRow]:
     return [
         StartRow(
             run=run,
-            ends=row,
-            badge=_BADGES.get(row.verdict, "open"),
-            clauses=tuple(clauses.get(row.operator, []).count(name) for name in _ORDER),
+            part=row,
+            badge=_BADGES.get(row.found.verdict, "open"),
+            clauses=tuple(clauses.get(row.operator, []).count(name) for name in VERDICTS),
             findings=sum(card.operator == row.operator and run.name in card.runs for card in report.findings),
         )
         for run in report.runs
@@ -54,17 +54,17 @@ def families(rows: Sequence[StartRow]) -> list[tuple[str, list[StartRow]]]:
     """By the family of the operator, those with failures first."""
     found: dict[str, list[StartRow]] = {}
     for row in rows:
-        found.setdefault(family_of(row.ends.operator), []).append(row)
-    return sorted(found.items(), key=lambda item: (-sum(row.ends.failed for row in item[1]), item[0]))
+        found.setdefault(family_of(row.part.operator), []).append(row)
+    return sorted(found.items(), key=lambda item: (-sum(row.part.ends.unwaived for row in item[1]), item[0]))
 
 
 def unremarkable(rows: Sequence[ClauseRow]) -> frozenset[str]:
     """The clauses that give nothing to look at: met, left open by the document, or beyond any test."""
     return frozenset(
-        row.at
+        row.clause.at
         for row in rows
         if not row.findings
-        and not row.failed
+        and not row.said.failed
         and (row.verdict in (ClauseVerdict.MET, ClauseVerdict.OPEN) or row.reason == "unreachable")
     )
 

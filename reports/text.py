@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import yaml
 from markupsafe import Markup, escape
 
+from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.fault_words import fault_words
 from aclnn_cts.core.printable import number_text
 
@@ -73,6 +74,9 @@ def bytes_text(value: int) -> str:
 Language: TypeAlias = Literal["en", "zh"]
 LANGUAGES: tuple[Language, Language] = ("en", "zh")
 
+VERDICTS = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
+"""On clauses, in the order of every table."""
+
 _CODE = re.compile("`([^`]+)`")
 _FOLDER = Path(__file__).parent / "words"
 
@@ -110,6 +114,12 @@ def phrase(address: str, language: Language, /, **values: object) -> str:
             return key
         raise KeyError(address)
     return found[LANGUAGES.index(language)].format(**values)
+
+
+def said(address: str, /, **values: object) -> str:
+    """A Chinese sentence of `words/said.yaml` with its names filled in."""
+    text: str = words("said")[address]
+    return text.format(**values)
 
 
 def both(address: str, /, **values: object) -> Markup:

@@ -60,9 +60,9 @@ def test_units(report: Acceptance) -> Iterator[TestUnit]:
     """Each run as a whole, then all tests operator by operator."""
     for run in report.runs:
         said = (*run.problems, *run.discrepancies)
-        if run.verdict == RunVerdict.INCONCLUSIVE:
-            reasons = (f"{row.number} {row.text}; such as {row.example}" for row in run.reasons)
-            said = (*(note.text for note in run.causes), *reasons)
+        if run.conclusion.verdict == RunVerdict.INCONCLUSIVE:
+            reasons = (f"{row.number} {row.text}; such as {row.example}" for row in run.conclusion.reasons)
+            said = (*(note.text for note in run.conclusion.causes), *reasons)
         yield TestUnit(
             operator=RUNS,
             name=f"run {run.name}",
@@ -106,11 +106,11 @@ def counts_line(ends: Counts) -> str:
 
 
 def _often(card: FindingCard) -> Iterator[str]:
-    for campaign in card.campaigns:
-        failures, executions = campaign.alone
+    for run, finding in card.campaigns:
+        failures, executions = finding.alone
         alone = f" ({failures} of {executions} alone)" if executions else ""
-        said = campaign.confirmed or "not run again by itself"
-        yield f"{campaign.failures} failures in the campaign {campaign.run}: {said}{alone}"
+        said = finding.confirmed or "not run again by itself"
+        yield f"{finding.failures} failures in the campaign {run}: {said}{alone}"
     if len(card.campaigns) < len(card.runs):
         yield f"{card.number} of {card.of} judged trials"
     yield f"met in {_counted(card.by_check(joined=False))}"
@@ -135,7 +135,7 @@ def finding_text(card: FindingCard) -> str:
         *(f"  {name}: {value}" for name, value in card.case),
         *(
             f"worst {element.place}: got {element.got}, expected {element.expected}, bound {element.bound:.4g}"
-            for element in card.worst
+            for element in card.record.verdict.deviations
         ),
         f"replay: {card.replay}",
     ]

@@ -9,12 +9,11 @@ from typing import Any
 
 import xlsxwriter
 
-from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 from aclnn_cts.reports.model.acceptance_findings import FindingCard
 from aclnn_cts.reports.sentences import product_text, verdict_facts, verdict_text
-from aclnn_cts.reports.text import Language, phrase
+from aclnn_cts.reports.text import VERDICTS, Language, phrase
 
 SHEETS = ("summary", "failed cases", "precision failures", "statistics", "traceability")
 
@@ -31,7 +30,7 @@ def workbook_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], l
     book = xlsxwriter.Workbook(
         target, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     )
-    started = datetime.fromisoformat(report.runs[0].started).astimezone(timezone.utc).replace(tzinfo=None)
+    started = datetime.fromisoformat(report.runs[0].manifest.started).astimezone(timezone.utc).replace(tzinfo=None)
     book.set_properties({"title": phrase("page.title", language), "author": "aclnn-cts", "created": started})
     formats = {
         "head": book.add_format({"bold": True, "bg_color": "#e4e9f0"}),
@@ -82,14 +81,14 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
     yield phrase("cover.verdict", language), verdict_text(report, language)
     for run in report.runs:
         yield phrase("cover.run", language), run.name
-        yield phrase("cover.implementation", language), run.adapter
+        yield phrase("cover.implementation", language), run.manifest.adapter
         if run.ran_on:
             yield phrase("cover.ran_on", language), (run.ran_on_zh if language == "zh" else "") or run.ran_on
         yield phrase("cover.product", language), product_text(run, language)
-        yield phrase("cover.profile", language), run.profile
-        yield phrase("cover.seed", language), str(run.seed)
-        yield phrase("cover.started", language), run.started
-        yield phrase("cover.harness", language), run.harness
+        yield phrase("cover.profile", language), run.manifest.profile
+        yield phrase("cover.seed", language), str(run.manifest.seed)
+        yield phrase("cover.started", language), run.manifest.started
+        yield phrase("cover.harness", language), run.manifest.harness
         for name, value, known in run.environment:
             said = (
                 f"{phrase('mark.open', language)}{phrase(f'known.{known}', language)}{phrase('mark.close', language)}"
@@ -106,7 +105,7 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
         ("result.out of scope", ends.out_of_scope),
     ):
         yield phrase(key, language), number
-    for verdict in (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN):
+    for verdict in VERDICTS:
         yield (
             phrase("mark.colon", language).join(
                 (phrase("numbers.clauses", language), phrase(f"verdict.{verdict}", language))
@@ -182,16 +181,17 @@ _TRACE = (
 
 def _trace(report: Acceptance) -> Iterable[Sequence[object]]:
     for row in report.clauses:
-        by = ", ".join(row.constraints) or row.check or row.interface or row.encoding
-        reason = "; ".join(row.untestable or ()) or row.reason
+        clause, said = row.clause, row.said
+        by = ", ".join(clause.constraints) or clause.check or clause.interface or row.encoding
+        reason = "; ".join(clause.untestable or ()) or row.reason
         yield (
-            row.operator or "interface", row.at, row.en, row.zh, row.certainty,
+            row.operator or "interface", clause.at, clause.en, clause.zh, clause.certainty,
             f"{row.encoding}: {by}"
-            + (f" on {', '.join(row.products)}" if row.products else "")
-            + (f" when {row.condition}" if row.condition else "")
-            + (f", contradicted only by {', '.join(row.faults)}" if row.faults else ""),
-            row.held, row.broken, row.verdict, reason, row.passed, row.failed,
-            ", ".join(row.findings), ", ".join(row.evidence), row.otherwise, row.aside,
+            + (f" on {', '.join(clause.products)}" if clause.products else "")
+            + (f" when {clause.when_text}" if clause.when_text else "")
+            + (f", contradicted only by {', '.join(clause.faults)}" if clause.faults else ""),
+            row.held, row.broken, row.verdict, reason, said.passed, said.failed,
+            ", ".join(row.findings), ", ".join(row.evidence), said.otherwise, said.aside,
         )  # fmt: skip
 
 

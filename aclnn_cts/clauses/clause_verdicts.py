@@ -25,9 +25,12 @@ class JudgedClause:
 
     verdict: str
     reason: str = ""
+    """Of an untested clause."""
     said: Said = field(default_factory=Said)
     held: int = 0
+    """Trials whose case keeps it (of a constraint) or meets its condition (of a check)."""
     broken: int = 0
+    """Trials whose case breaks its constraints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import Record, Result, Skip
@@ -36,11 +37,11 @@ class Said:
     waived: int = 0
     otherwise: int = 0
     """Trials that failed, and keep the clause: with wrong values, where the clause is not about them."""
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
     """By reason; errors of the harness are among them as `error`, and what is out of scope as that."""
     good: list[str] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
-    findings: dict[Member, int] = field(default_factory=dict)
+    findings: Counter[Member] = field(default_factory=Counter)
     """Failures, by what they have in common."""
 
     @property
@@ -74,7 +75,7 @@ class Said:
             self.failed += 1
             self.waived += bool(record.waiver)
             if member is not None:
-                self.findings[member] = self.findings.get(member, 0) + 1
+                self.findings[member] += 1
             if len(self.bad) < _EVIDENCE:
                 self.bad.append(record.trial_id)
         else:
@@ -82,7 +83,7 @@ class Said:
 
     def skip(self, reason: str, number: int = 1) -> None:
         """Count some that say nothing."""
-        self.skipped[reason] = self.skipped.get(reason, 0) + number
+        self.skipped[reason] += number
 
     def include(self, other: Said) -> None:
         """Add what others said."""
@@ -90,12 +91,10 @@ class Said:
         self.failed += other.failed
         self.waived += other.waived
         self.otherwise += other.otherwise
-        for reason, number in other.skipped.items():
-            self.skip(reason, number)
+        self.skipped.update(other.skipped)
         self.good = [*self.good, *other.good][:_EVIDENCE]
         self.bad = [*self.bad, *other.bad][:_EVIDENCE]
-        for member, number in other.findings.items():
-            self.findings[member] = self.findings.get(member, 0) + number
+        self.findings.update(other.findings)
 
 
 def is_first_phase(record: Record) -> bool:

@@ -22,7 +22,6 @@ from aclnn_cts.cli.campaign_words import (
     STILL,
     apart,
     at_work,
-    beside,
     brief,
     moment_of,
     operator_table,
@@ -33,8 +32,10 @@ from aclnn_cts.cli.campaign_words import (
 )
 from aclnn_cts.cli.output import OutsideConsole, count, span
 from aclnn_cts.cli.progress_line import EVERY, ProgressFile, progress_document, progress_line
+from aclnn_cts.cli.screen import short_name
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.printable import printable, printable_lines
+from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import Finding
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import FAILURES, failure_name
@@ -138,7 +139,8 @@ def screen(status: Status, path: Path, *, width: int, height: int) -> Renderable
     """The screen of a moment; it keeps to the terminal's size."""
     width = min(width, 120)
     room = max(height - 1, 10)
-    head = [_title(status, path, width), *_ran_on(status, width), *_figures(status, width)]
+    ran_on = [_cut(Text(f"on {status.ran_on}"), width)] if status.ran_on else []
+    head = [_title(status, path, width), *ran_on, *_figures(status, width)]
     slots = [*_slots(status, width), *_under_way(status, width)]
     shown = worst(status.operators)[:OPERATORS_SHOWN]
     operators: list[RenderableType] = [_operators(status, width)]
@@ -155,10 +157,6 @@ def _title(status: Status, path: Path, width: int) -> Text:
     if status.ending:
         text.append(f"  ending: {status.ending}", style="yellow")
     return _cut(text, width)
-
-
-def _ran_on(status: Status, width: int) -> list[Text]:
-    return [_cut(Text(f"on {status.ran_on}"), width)] if status.ran_on else []
 
 
 def _figures(status: Status, width: int) -> list[Text]:
@@ -214,7 +212,7 @@ def _operators(status: Status, width: int) -> RenderableType:
     """Operators by the worst share of the bound."""
     shown = worst(status.operators)[:OPERATORS_SHOWN]
     bar = BAR if width >= (WIDE if apart(shown) else NARROW) else BAR // 2
-    names = [item.name.removeprefix("aclnn").removesuffix("Backward") for item in shown]
+    names = [short_name(item.name) for item in shown]
     bars = [_bar(item.coverage["pairs"], bar) for item in shown]
     return operator_table("operator, worst first", names, shown, bars, width=width)
 
@@ -229,7 +227,8 @@ def _bar(share: Share, width: int) -> Text:
 def _findings(status: Status, width: int, room: int) -> list[Text]:
     found = standing(status)
     title = Text(f"{count(len(found), 'finding')}", style="bold red" if found else "bold")
-    title.append(f", {beside(status)}, {status.waiting} to confirm", style="")
+    waived = sum(bool(finding.waiver) for finding in distinct(status.findings))
+    title.append(f", {waived} waived, {status.waiting} to confirm", style="")
     last = list(reversed(found))[: max(room - 1, 0)]
     if last:
         title.append(f"; the last, {FAILURES}/*DIGITS.json", style="dim")

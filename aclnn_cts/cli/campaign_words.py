@@ -77,12 +77,6 @@ def moment_of(status: Status) -> Moment:
     )
 
 
-def beside(status: Status) -> str:
-    """What else there is than these: findings that a waiver accepts."""
-    waived = sum(bool(finding.waiver) for finding in distinct(status.findings))
-    return f"{waived} waived"
-
-
 def operator_table(
     head: str, names: Sequence[str], operators: Sequence[OperatorStatus], pairs: Sequence[Text], *, width: int
 ) -> Table:
@@ -131,9 +125,8 @@ def brief(finding: Finding) -> str:
     key = finding.key
     told = _told(finding).replace(" the assumed", "")
     digits = Path(failure_name(key)).stem[-_DIGITS:]
-    operator = key.operator.removeprefix("aclnn").removesuffix("Backward")
     confirmed = _BRIEF.get(finding.confirmed, finding.confirmed)
-    return f"{digits} {confirmed} {finding.failures}x {operator}: {told}"
+    return f"{digits} {confirmed} {finding.failures}x {short_name(key.operator)}: {told}"
 
 
 def _told(finding: Finding) -> str:

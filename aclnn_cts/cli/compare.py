@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from rich.console import Console
 
 from aclnn_cts.cli.options import command, json_option
-from aclnn_cts.cli.output import begin, console, count, emit, joined, show_table, table, wrap
+from aclnn_cts.cli.output import begin, console, count, emit, joined, show_rows, wrap
 from aclnn_cts.core.fault_words import fault_name
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
         EndChange,
         FindingChange,
         RunSide,
+        ShareChange,
     )
+
+T = TypeVar("T")
 
 _SHOWN = 12
 """Rows of a table for a person; `--json` has all."""
@@ -87,10 +91,11 @@ def _show(out: Console, found: Comparison) -> None:
         )
     _differences(out, found)
     _findings(out, found.findings, found.before, found.after)
-    _ends(out, found.ends)
+    _section(out, "ended otherwise", found.ends, _end)
     _cases(out, "added: trials of B alone", found.added)
     _cases(out, "removed: trials of A alone", found.removed)
-    _shares(out, found)
+    moved = "moved within their bounds: trials that pass in both, error as a share of the bound"
+    _section(out, moved, found.shares, _share)
     if not found.changed:
         out.print("\nno trial was added, removed, ended otherwise, or moved within its bound")
 
@@ -113,10 +118,8 @@ def _differences(out: Console, found: Comparison) -> None:
     if not found.differences:
         out.print("what was run, and on what: nothing that is recorded differs")
         return
-    made = table("differs", "A", "B", "may be the cause as")
-    for item in found.differences:
-        made.add_row(item.name, _value(item.before), _value(item.after), item.cause or "-")
-    show_table(out, made)
+    rows = [(item.name, _value(item.before), _value(item.after), item.cause or "-") for item in found.differences]
+    show_rows(out, ("differs", "A", "B", "may be the cause as"), rows)
 
 
 def _value(value: object) -> str:
@@ -135,26 +138,28 @@ def _value(value: object) -> str:
 
 def _findings(out: Console, findings: Iterable[FindingChange], before: RunSide, after: RunSide) -> None:
     """By state; checks, modes and dtypes are details of a finding."""
-    from aclnn_cts.store.run_directory import failure_name
     from aclnn_cts.triage.comparison import FindingState
 
     states: dict[str, list[FindingChange]] = {}
     for item in findings:
         states.setdefault(item.state, []).append(item)
     for state, items in states.items():
-        out.print()
-        out.print(f"{state}: {count(len(items), 'finding')}")
-        for item in items[:_SHOWN]:
-            fingerprint = item.fingerprint
-            place = f" of {fingerprint.output}" if fingerprint.output else ""
-            operator = fingerprint.operator.removeprefix("aclnn")
-            wrap(out, f"{operator}: {fault_name(fingerprint.fault)}{place} ({_details(item)})", indent=2)
-            wrap(out, _numbers(item), indent=4)
-            _causes(out, item.causes)
-            if state != FindingState.STILL:
-                side = after if state == FindingState.NEW else before
-                wrap(out, f"such as {side.path}/failures/{failure_name(fingerprint)}", indent=4)
-        _more(out, len(items))
+        side = None if state == FindingState.STILL else after if state == FindingState.NEW else before
+        _section(out, f"{state}: {count(len(items), 'finding')}", items, partial(_finding, side=side))
+
+
+def _finding(out: Console, item: FindingChange, *, side: RunSide | None) -> None:
+    """`side`: the run that has its trial file, where it is not in both."""
+    from aclnn_cts.store.run_directory import failure_name
+
+    fingerprint = item.fingerprint
+    place = f" of {fingerprint.output}" if fingerprint.output else ""
+    operator = fingerprint.operator.removeprefix("aclnn")
+    wrap(out, f"{operator}: {fault_name(fingerprint.fault)}{place} ({_details(item)})", indent=2)
+    wrap(out, _numbers(item), indent=4)
+    _causes(out, item.causes)
+    if side is not None:
+        wrap(out, f"such as {side.path}/failures/{failure_name(fingerprint)}", indent=4)
 
 
 def _details(item: FindingChange) -> str:
@@ -181,47 +186,44 @@ def _causes(out: Console, causes: Iterable[CauseCount]) -> None:
         wrap(out, f"cause of {number}: {name}{perhaps} ({because})", indent=4)
 
 
-def _ends(out: Console, ends: tuple[EndChange, ...]) -> None:
-    if not ends:
-        return
-    out.print()
-    out.print("ended otherwise")
-    for item in ends[:_SHOWN]:
-        words = f"{item.operator} | {item.check}: {count(item.number, 'trial')} {item.before} in A, {item.after} in B"
-        wrap(out, words, indent=2)
-        _causes(out, item.causes)
-    _more(out, len(ends))
+def _end(out: Console, item: EndChange) -> None:
+    words = f"{item.operator} | {item.check}: {count(item.number, 'trial')} {item.before} in A, {item.after} in B"
+    wrap(out, words, indent=2)
+    _causes(out, item.causes)
 
 
 def _cases(out: Console, title: str, cases: tuple[CaseCount, ...]) -> None:
     if not cases:
         return
     out.print()
-    made = table(title, "check", "kind", "trials", "failed")
-    for item in cases[:_SHOWN]:
-        made.add_row(
-            f"{item.operator}, {item.product}", item.check, fault_name(item.kind), str(item.number), str(item.failed)
-        )
-    show_table(out, made)
+    rows = [
+        (f"{item.operator}, {item.product}", item.check, fault_name(item.kind), str(item.number), str(item.failed))
+        for item in cases[:_SHOWN]
+    ]
+    show_rows(out, (title, "check", "kind", "trials", "failed"), rows)
     _more(out, len(cases))
 
 
-def _shares(out: Console, found: Comparison) -> None:
-    if not found.shares:
+def _share(out: Console, item: ShareChange) -> None:
+    name = " | ".join(part for part in (item.operator, item.mode, item.dtype) if part)
+    wrap(
+        out,
+        f"{name}: worst {_percent(item.before.share)} in A ({item.before.output}),"
+        f" {_percent(item.after.share)} in B ({item.after.output}); of {count(item.trials, 'trial')}"
+        f" {item.rose} rose, {item.fell} fell",
+        indent=2,
+    )
+    _causes(out, item.causes)
+
+
+def _section(out: Console, title: str, items: Sequence[T], show: Callable[[Console, T], None]) -> None:
+    """A title and the first of the items; nothing where there are none."""
+    if not items:
         return
-    out.print()
-    out.print("moved within their bounds: trials that pass in both, error as a share of the bound")
-    for item in found.shares[:_SHOWN]:
-        name = " | ".join(part for part in (item.operator, item.mode, item.dtype) if part)
-        wrap(
-            out,
-            f"{name}: worst {_percent(item.before.share)} in A ({item.before.output}),"
-            f" {_percent(item.after.share)} in B ({item.after.output}); of {count(item.trials, 'trial')}"
-            f" {item.rose} rose, {item.fell} fell",
-            indent=2,
-        )
-        _causes(out, item.causes)
-    _more(out, len(found.shares))
+    out.print(f"\n{title}")
+    for item in items[:_SHOWN]:
+        show(out, item)
+    _more(out, len(items))
 
 
 def _percent(share: float | str) -> str:

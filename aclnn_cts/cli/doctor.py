@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from aclnn_cts.cli.options import command, json_option
-from aclnn_cts.cli.output import console, emit, show_table, table, wrap
+from aclnn_cts.cli.output import console, emit, show_rows, wrap
 from aclnn_cts.runs.doctor import describe_surroundings
 
 
@@ -32,19 +32,10 @@ def _show(out: Console, report: dict[str, Any]) -> None:
     wrap(out, f"aclnn-cts {report['aclnn_cts']}, Python {python['version']} ({python['executable']})", style="bold")
     wrap(out, f"{machine['system']}, {machine['processors']} processors to use")
     out.print()
-    libraries = table("LIBRARY", "VERSION")
-    for name, version in report["libraries"].items():
-        libraries.add_row(name, version or "not installed")
-    show_table(out, libraries)
+    libraries = [(name, version or "not installed") for name, version in report["libraries"].items()]
+    show_rows(out, ("LIBRARY", "VERSION"), libraries)
     out.print()
-    adapters = table("ADAPTER", "USABLE", "OPERATORS", "WHAT IT IS")
-    for item in report["adapters"]:
-        usable = "yes" if item["usable"] else "--phases one" if item["phases_one"] else "no"
-        operators = "any" if item["operators"] is None else str(item["operators"])
-        adapters.add_row(
-            item["name"], usable, operators if item["usable"] else "", item["problem"] or item["description"]
-        )
-    show_table(out, adapters)
+    show_rows(out, ("ADAPTER", "USABLE", "OPERATORS", "WHAT IT IS"), map(_adapter, report["adapters"]))
     out.print()
     for item in report["adapters"]:
         first = item["phases_one"]
@@ -62,6 +53,12 @@ def _show(out: Console, report: dict[str, Any]) -> None:
     specs, store = report["specs"], report["store"]
     wrap(out, f"operators: {specs['problem'] or ', '.join(specs['operators'])}")
     wrap(out, f"runs are written below {store['folder']}: {'writable' if store['writable'] else store['problem']}")
+
+
+def _adapter(item: dict[str, Any]) -> tuple[str, str, str, str]:
+    usable = "yes" if item["usable"] else "--phases one" if item["phases_one"] else "no"
+    operators = "any" if item["operators"] is None else str(item["operators"])
+    return item["name"], usable, operators if item["usable"] else "", item["problem"] or item["description"]
 
 
 def _show_first_phases(out: Console, first: dict[str, Any]) -> None:

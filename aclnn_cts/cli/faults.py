@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from aclnn_cts.checks.plan import Profile, profile
+from aclnn_cts.cli.faults_screen import show_matrix, shown
 from aclnn_cts.cli.measurement import (
     Destination,
     min_kill_rate_option,
@@ -18,15 +20,15 @@ from aclnn_cts.cli.measurement import (
     workers_option,
 )
 from aclnn_cts.cli.options import command, json_option, output_option
-from aclnn_cts.cli.output import console, count, emit, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, show_rows, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.fault_words import fault_name
+from aclnn_cts.findings.explain import explain
+from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
+from aclnn_cts.mutants.kill_matrix import MATRIX_FILE, build_matrix
+from aclnn_cts.mutants.power import FAULT_VARIABLE, Task, attempt, attempts
 from aclnn_cts.speclang.load import Specs, load_specs
-
-if TYPE_CHECKING:
-    from aclnn_cts.checks.plan import Profile
-    from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
-    from aclnn_cts.mutants.power import Task
+from aclnn_cts.store.provenance import Beginning
 
 
 @command(example="aclnn-cts faults --op softmax_backward --sample 2")
@@ -93,9 +95,6 @@ def faults(  # noqa: PLR0913 - one parameter an option
     Each fault runs on its operator's plan until it is found, each decoy to the end. The exit code is 1 where a decoy is
     accused, or where more faults survive than --min-kill-rate allows. Equivalent faults do not count.
     """
-    from aclnn_cts.checks.plan import profile
-    from aclnn_cts.mutants.fault_catalogue import read_catalogue
-
     chosen = profile(profile_name)
     specs = load_specs()
     catalogue = read_catalogue(specs)
@@ -109,27 +108,37 @@ def faults(  # noqa: PLR0913 - one parameter an option
         return 0
     if len(identifiers) == 1 and number == 1 and out is None and not as_json:
         return _one(catalogue.find(identifiers[0]), chosen, seed, specs)
-    wanted = _Wanted(
-        profile=chosen,
-        seeds=range(seed, seed + number),
-        decoy_seeds=range(seed, seed + (number if decoy_number is None else decoy_number)),
-        workers=workers,
-        share=share,
+    destination = Destination(out, as_json=as_json, written_by_us=MATRIX_FILE)
+    seeds = range(seed, seed + number)
+    decoy_seeds = range(seed, seed + (number if decoy_number is None else decoy_number))
+    # What takes longest comes first, so that no worker is left alone with it at the end.
+    tasks = [
+        *_tasks(catalogue.decoys.values(), chosen, decoy_seeds, to_end=True, decoy=True),
+        *_tasks(catalogue.faults.values(), chosen, seeds, to_end=to_end, decoy=False),
+    ]
+    if not tasks:
+        raise UsageError("nothing is chosen: no fault and no decoy fits --op, --fault and --sample")
+    beginning = Beginning(click.get_current_context().obj)
+    with contextlib.closing(attempts(tasks, workers=workers)) as results:
+        done = list(shown(results, len(tasks)))
+    matrix = build_matrix(
+        catalogue,
+        done,
+        profile=chosen.name,
+        seeds=seeds,
+        decoy_seeds=decoy_seeds,
         to_end=to_end,
+        made_by=beginning.ended(),
     )
-    return _measure(catalogue, wanted, out=out, as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """What is to be measured."""
-
-    profile: Profile
-    seeds: Sequence[int]
-    decoy_seeds: Sequence[int]
-    workers: int
-    share: float
-    to_end: bool
+    destination.take(matrix.to_json(), show=lambda screen: show_matrix(screen, matrix))
+    judged = sum(row.equivalent is None for row in matrix.faults)
+    if matrix.accused or len(matrix.survivors) > (1 - share) * judged:
+        return 1
+    if matrix.errors:
+        raise HarnessError(
+            f"{count(matrix.errors, 'trial')} could not be judged: the harness or its surroundings failed"
+        )
+    return 0
 
 
 def _chosen(
@@ -156,39 +165,33 @@ def _chosen(
 
 def _sampled(entries: Iterable[SeededFault | Decoy], number: int, seed: int) -> Iterator[str]:
     """So many ids of each class, those whose hash with the seed is lowest."""
-    import hashlib
-
     groups: dict[str, list[str]] = {}
     for entry in entries:
-        groups.setdefault(getattr(entry, "fault_class", "decoy"), []).append(entry.id)
+        groups.setdefault(_class_of(entry), []).append(entry.id)
     for ids in groups.values():
         yield from sorted(ids, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())[:number]
 
 
+def _class_of(entry: SeededFault | Decoy) -> str:
+    return "decoy" if isinstance(entry, Decoy) else entry.fault_class
+
+
 def _list(catalogue: Catalogue, *, as_json: bool) -> None:
+    entries: list[SeededFault | Decoy] = [*catalogue.faults.values(), *catalogue.decoys.values()]
     if as_json:
-        for fault in catalogue.faults.values():
-            emit(fault.model_dump(mode="json"))
-        for decoy in catalogue.decoys.values():
-            emit(decoy.model_dump(mode="json"))
+        for entry in entries:
+            emit(entry.model_dump(mode="json"))
         return
     screen = console()
-    made = table("FAULT", "CLASS", "WHAT IT IS")
-    for fault in catalogue.faults.values():
-        made.add_row(fault.id, fault.fault_class, fault.sentence)
-    for decoy in catalogue.decoys.values():
-        made.add_row(decoy.id, "decoy", decoy.sentence)
-    show_table(screen, made)
+    rows = [(entry.id, _class_of(entry), entry.sentence) for entry in entries]
+    show_rows(screen, ("FAULT", "CLASS", "WHAT IT IS"), rows)
     screen.print()
     wrap(screen, f"{count(len(catalogue.faults), 'fault')}, {count(len(catalogue.decoys), 'decoy')}.")
 
 
 def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -> int:
     """Run one entry here, and show its first failure as a run would."""
-    from aclnn_cts.findings.explain import explain
-    from aclnn_cts.mutants.power import FAULT_VARIABLE, Task, attempt
-
-    decoy = not hasattr(entry, "fault_class")
+    decoy = isinstance(entry, Decoy)
     result, record = attempt(Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy), specs)
     screen = console()
     wrap(screen, f"{entry.id}: {entry.sentence}", style="bold")
@@ -213,60 +216,11 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
     return 1 if decoy else 0
 
 
-def _measure(catalogue: Catalogue, wanted: _Wanted, *, out: Path | None, as_json: bool) -> int:
-    from aclnn_cts.cli.faults_screen import show_matrix, shown
-    from aclnn_cts.mutants.kill_matrix import MATRIX_FILE, build_matrix
-    from aclnn_cts.mutants.power import attempts
-    from aclnn_cts.store.provenance import Beginning
-
-    destination = Destination(out, as_json=as_json, written_by_us=MATRIX_FILE)
-    tasks = _tasks(catalogue, wanted)
-    if not tasks:
-        raise UsageError("nothing is chosen: no fault and no decoy fits --op, --fault and --sample")
-    beginning = Beginning(click.get_current_context().obj)
-    with contextlib.closing(attempts(tasks, workers=wanted.workers)) as results:
-        done = list(shown(results, len(tasks)))
-    matrix = build_matrix(
-        catalogue,
-        done,
-        profile=wanted.profile.name,
-        seeds=wanted.seeds,
-        decoy_seeds=wanted.decoy_seeds,
-        to_end=wanted.to_end,
-        made_by=beginning.ended(),
-    )
-    destination.take(matrix.to_json(), show=lambda screen: show_matrix(screen, matrix))
-    judged = sum(row.equivalent is None for row in matrix.faults)
-    if matrix.accused or len(matrix.survivors) > (1 - wanted.share) * judged:
-        return 1
-    if matrix.errors:
-        raise HarnessError(
-            f"{count(matrix.errors, 'trial')} could not be judged: the harness or its surroundings failed"
-        )
-    return 0
-
-
-def _tasks(catalogue: Catalogue, wanted: _Wanted) -> list[Task]:
-    """What takes longest comes first, so that no worker is left alone with it at the end.
-
-    Tasks of one operator and seed stand together: their trials are made once.
-    """
-    from aclnn_cts.mutants.power import Task
-
-    groups: list[tuple[Iterable[SeededFault | Decoy], Sequence[int], bool]] = [
-        (catalogue.decoys.values(), wanted.decoy_seeds, True),
-        (catalogue.faults.values(), wanted.seeds, False),
-    ]
-    return [
-        Task(
-            id=entry.id,
-            operator=entry.operator,
-            seed=seed,
-            profile=wanted.profile,
-            decoy=decoy,
-            to_end=decoy or wanted.to_end,
-        )
-        for entries, seeds, decoy in groups
-        for seed in seeds
-        for entry in sorted(entries, key=lambda entry: entry.operator)
-    ]
+def _tasks(
+    entries: Iterable[SeededFault | Decoy], chosen: Profile, seeds: Sequence[int], *, to_end: bool, decoy: bool
+) -> Iterator[Task]:
+    """Tasks of one operator and seed stand together: their trials are made once."""
+    by_operator = sorted(entries, key=lambda entry: entry.operator)
+    for seed in seeds:
+        for entry in by_operator:
+            yield Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy, to_end=to_end)

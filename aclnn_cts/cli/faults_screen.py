@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from aclnn_cts.cli.output import count, note, show_table, table, wrap
-from aclnn_cts.mutants.kill_matrix import SOON, figures
-
-if TYPE_CHECKING:
-    from aclnn_cts.mutants.fault_attempt import Attempt
-    from aclnn_cts.mutants.kill_matrix import KillMatrix
+from aclnn_cts.mutants.fault_attempt import Attempt
+from aclnn_cts.mutants.kill_matrix import SOON, KillMatrix, figures
 
 
 def shown(results: Iterator[Attempt], total: int) -> Iterator[Attempt]:

@@ -28,7 +28,6 @@ from aclnn_cts.cli.output import begin, console, count, span
 from aclnn_cts.cli.run import adapter_option, limits_options
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 
 if TYPE_CHECKING:
     from aclnn_cts.campaign.options import CampaignOptions
@@ -122,7 +121,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     progress: Path | None,
     phases: str,
     resume: bool,
-    max_bytes: int | None,
+    max_bytes: int,
     call_seconds: int | None,
     strict_limits: bool,
     unsafe: bool,
@@ -173,7 +172,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
             target=checked_target(product),
             spec_folders=folders,
             edition=edition,
-            max_bytes=max_bytes if max_bytes is not None else DEFAULT_MAX_BYTES,
+            max_bytes=max_bytes,
             phases=number_of_phases(phases),
             call_seconds=call_seconds,
             strict_limits=strict_limits,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -24,11 +23,11 @@ from aclnn_cts.cli.output import console, count, emit, joined, wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
+from aclnn_cts.interop.import_atk import AtkEntry
+from aclnn_cts.interop.import_atk import import_atk as entries_of
 from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import begins
-
-if TYPE_CHECKING:
-    from aclnn_cts.interop.import_atk import AtkEntry
 
 _IMPORTED = begins(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"atk"')
 """An empty file too: of some files no case can be carried over."""
@@ -48,9 +47,6 @@ def import_atk(
     Names are mapped to the C prototype, value ranges to recipes; what the executors put in place of an input is put
     there, and outputs follow from the spec.
     """
-    from aclnn_cts.interop.import_atk import import_atk as entries_of
-    from aclnn_cts.store.case_files import write_case_file
-
     output = output_file(out, written_by_us=_IMPORTED)
     if not output.is_stream and out.suffix != ".jsonl":
         raise UsageError(f"-o {out}: expected a name that ends in .jsonl, since it holds one case a line")

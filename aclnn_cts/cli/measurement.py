@@ -6,18 +6,14 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
 from aclnn_cts.cli.options import output_file
 from aclnn_cts.cli.output import console
 from aclnn_cts.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from aclnn_cts.store.output_file import Recognizer
+from aclnn_cts.store.output_file import Recognizer
 
 operators_option = click.option("--op", "operators", multiple=True, metavar="OP", help="Only these operators.")
 profile_option = click.option(
@@ -52,12 +48,9 @@ class Destination:
     def __init__(self, out: Path | None, *, as_json: bool, written_by_us: Recognizer) -> None:
         self._output = None if out is None else output_file(out, written_by_us=written_by_us)
         self._as_json = as_json
+        self._printed_there = self._output is not None and self._output.is_standard_output
         if self._printed_there and as_json:
             raise UsageError(f"-o {out}: standard output holds what --json prints; name a file, or leave -o out")
-
-    @property
-    def _printed_there(self) -> bool:
-        return self._output is not None and self._output.is_standard_output
 
     def take(self, document: bytes, *, show: Callable[[Console], None]) -> None:
         """Write the document where it is wanted; `show` prints it for a person."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
+from aclnn_cts.checks.plan import profile
 from aclnn_cts.cli.measurement import (
     Destination,
     min_kill_rate_option,
@@ -17,15 +18,21 @@ from aclnn_cts.cli.measurement import (
     workers_option,
 )
 from aclnn_cts.cli.options import command, json_option, output_option
-from aclnn_cts.cli.output import console, count, emit, note, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, note, show_rows, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
+from aclnn_cts.mutants.generated_power import (
+    MUTANTS_FILE,
+    DecoyResult,
+    GeneratedMatrix,
+    MutantResult,
+    OperatorTask,
+    Wanted,
+    measurements,
+    population,
+)
 from aclnn_cts.speclang.load import Specs, load_specs
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from aclnn_cts.mutants.generated_power import DecoyResult, GeneratedMatrix, MutantResult, OperatorTask, Wanted
+from aclnn_cts.store.provenance import Beginning, checkout
 
 _ADAPTER = "aclnn_cts.mutants.mutated_session:MutantAdapter"
 
@@ -96,9 +103,6 @@ def mutants(  # noqa: PLR0913 - one parameter an option
     implementation that computes in another order. The exit code is 1 where a decoy is accused, or where fewer
     mutants are found than --min-kill-rate asks for.
     """
-    from aclnn_cts.checks.plan import profile
-    from aclnn_cts.mutants.generated_power import OperatorTask, Wanted
-
     specs = load_specs()
     wanted = Wanted(
         profile=profile(profile_name),
@@ -121,8 +125,6 @@ def mutants(  # noqa: PLR0913 - one parameter an option
 
 def _commit() -> str:
     """The hash of the commit that is measured."""
-    from aclnn_cts.store.provenance import checkout
-
     found = checkout()
     if found is None:
         raise UsageError("--seed: this installation is no checkout, so there is no commit to take it from; give a text")
@@ -131,45 +133,37 @@ def _commit() -> str:
 
 def _known(tasks: Sequence[OperatorTask], specs: Specs, ids: Sequence[str]) -> list[OperatorTask]:
     """The tasks that have some of the ids, all of them without ids; UsageError for an id that none has."""
-    from aclnn_cts.mutants.generated_power import population
-
     if not ids:
         return list(tasks)
-    known: dict[str, list[str]] = {}
-    for task in tasks:
-        known[task.operator] = [item.id for group in population(specs[task.operator], task.wanted) for item in group]
+    known = {
+        task.operator: {item.id for group in population(specs[task.operator], task.wanted) for item in group}
+        for task in tasks
+    }
     for identifier in ids:
         if not any(identifier in names for names in known.values()):
             raise UsageError(
                 f"--mutant {shown(identifier)}: no operator here has it; `aclnn-cts mutants --list` shows all, "
                 "and --number says how many there are"
             )
-    return [task for task in tasks if set(ids) & set(known[task.operator])]
+    return [task for task in tasks if known[task.operator].intersection(ids)]
 
 
 def _list(tasks: Sequence[OperatorTask], specs: Specs, *, as_json: bool) -> None:
-    from aclnn_cts.mutants.generated_power import population
-
-    made = table("ID", "CHANGE", "WHAT IT DOES")
+    rows: list[tuple[str, str, str]] = []
     for task in tasks:
         found, decoys = population(specs[task.operator], task.wanted, ids=task.ids)
-        rows = [(item.id, item.change.value, item.text()) for item in found]
-        rows += [(item.id, "decoy", item.text()) for item in decoys]
-        for name, change, text in rows:
-            if as_json:
-                emit({"id": name, "operator": task.operator, "change": change, "text": text})
-            else:
-                made.add_row(name, change, text)
+        mine = [(item.id, item.change.value, item.text()) for item in found]
+        mine += [(item.id, "decoy", item.text()) for item in decoys]
+        rows += mine
+        for name, change, text in mine if as_json else ():
+            emit({"id": name, "operator": task.operator, "change": change, "text": text})
     if not as_json:
-        show_table(console(), made)
+        show_rows(console(), ("ID", "CHANGE", "WHAT IT DOES"), rows)
 
 
 def _measure(
     tasks: Sequence[OperatorTask], wanted: Wanted, *, share: float, workers: int, out: Path | None, as_json: bool
 ) -> int:
-    from aclnn_cts.mutants.generated_power import MUTANTS_FILE, GeneratedMatrix, MutantResult, measurements
-    from aclnn_cts.store.provenance import Beginning
-
     destination = Destination(out, as_json=as_json, written_by_us=MUTANTS_FILE)
     beginning = Beginning(click.get_current_context().obj)
     results: list[MutantResult | DecoyResult] = []
@@ -198,13 +192,9 @@ def _measure(
 
 
 def _show(screen: Console, matrix: GeneratedMatrix) -> None:
-    made = table("SURVIVOR", "WHAT IT DOES", "PLANNED CALLS", "WITNESS CALLS")
-    for row in matrix.survivors:
-        rare = " (rare)" if row.rare else ""
-        unjudged = " (values not judged there)" if row.unjudged else ""
-        made.add_row(row.id, row.text + rare, f"{row.reached:,}{unjudged}", f"{row.fired:,} of {row.witness_calls:,}")
     if matrix.survivors:
-        show_table(screen, made)
+        rows = [_survivor(row) for row in matrix.survivors]
+        show_rows(screen, ("SURVIVOR", "WHAT IT DOES", "PLANNED CALLS", "WITNESS CALLS"), rows)
         screen.print()
     for decoy in matrix.accused:
         wrap(screen, f"ACCUSED {decoy.id}: {decoy.text}")
@@ -212,6 +202,12 @@ def _show(screen: Console, matrix: GeneratedMatrix) -> None:
             wrap(screen, text, indent=2)
     for line in _summary(matrix):
         wrap(screen, line)
+
+
+def _survivor(row: MutantResult) -> tuple[str, str, str, str]:
+    rare = " (rare)" if row.rare else ""
+    unjudged = " (values not judged there)" if row.unjudged else ""
+    return row.id, row.text + rare, f"{row.reached:,}{unjudged}", f"{row.fired:,} of {row.witness_calls:,}"
 
 
 def _summary(matrix: GeneratedMatrix) -> Iterator[str]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from aclnn_cts.cli.completeness import Completeness, completeness_of
 from aclnn_cts.cli.facts import dtypes_of
 from aclnn_cts.cli.options import command, json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
+from aclnn_cts.document.catalogue import CatalogueEntry, catalogue, family_of
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
-
-if TYPE_CHECKING:
-    from aclnn_cts.cli.completeness import Completeness
-    from aclnn_cts.document.catalogue import CatalogueEntry
 
 
 @command(example="aclnn-cts ops")
@@ -60,8 +58,6 @@ def ops(*, is_all: bool, folders: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _states(specs: Specs, folders: tuple[Path, ...]) -> Mapping[str, Completeness]:
-    from aclnn_cts.cli.completeness import completeness_of
-
     return {spec.operator: completeness_of(spec, folders) for spec in specs.values()}
 
 
@@ -83,8 +79,6 @@ def _summary(states: Mapping[str, Completeness], number: int) -> str:
 
 def _list_all(specs: Specs, folders: tuple[Path, ...], *, as_json: bool) -> None:
     """Every document of the catalogue, and operators that it lacks, by family."""
-    from aclnn_cts.document.catalogue import catalogue, family_of
-
     states = _states(specs, folders)
     known = catalogue()
     names = sorted({*known, *specs}, key=lambda name: (family_of(name), name))
@@ -110,8 +104,6 @@ def _status_text(entry: CatalogueEntry | None, found: Completeness | None) -> st
 
 
 def _listed(name: str, entry: CatalogueEntry | None, spec: Spec | None, found: Completeness | None) -> dict[str, Any]:
-    from aclnn_cts.document.catalogue import family_of
-
     made: dict[str, Any] = {"operator": name, "family": family_of(name), "file": spec.path if spec else None}
     made |= _state(found) if found is not None else {"status": "draft"}
     if entry is not None:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.console import Console
 
 from aclnn_cts.cli.options import command, json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
+from aclnn_cts.oracle_check.check import OracleReport, check_oracle
+from aclnn_cts.oracle_check.record import FORMAT, Checked, oracle_digest, read_record, record_text
+from aclnn_cts.sandbox.spread import Worker, spread
 from aclnn_cts.speclang.load import Specs, load_specs
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from aclnn_cts.oracle_check.check import OracleReport
-    from aclnn_cts.oracle_check.record import Checked
-    from aclnn_cts.sandbox.spread import Worker
+from aclnn_cts.store.output_file import begins
 
 FOUND = 1
 
@@ -56,8 +54,6 @@ def check(
     operations must be found, 99 % of those that can be. The formula must be the derivative of the forward operator
     and keep the operator's laws. Its bound must be tight. Exits 1 where any of this does not hold.
     """
-    from aclnn_cts.oracle_check.record import Checked, oracle_digest
-
     specs = load_specs(folders)
     stems = [spec.stem for spec in specs.select(operators)]
     record = _record(out)
@@ -78,9 +74,6 @@ def check(
 
 def _record(path: Path | None) -> Callable[[Sequence[str], Mapping[str, Checked]], None] | None:
     """What adds to the record at a path: oracles that were not checked now stay in it."""
-    from aclnn_cts.oracle_check.record import FORMAT, read_record, record_text
-    from aclnn_cts.store.output_file import begins
-
     if path is None:
         return None
     output = output_file(path, written_by_us=begins(rf'\{{"format": "{FORMAT}"'.encode()), make_folder=True)
@@ -127,8 +120,6 @@ class _Task:
 
 def _reports(tasks: Sequence[_Task], folders: tuple[Path, ...], *, workers: int) -> Iterator[OracleReport]:
     """The reports in the order of the operators, made in processes of their own where there are several."""
-    from aclnn_cts.sandbox.spread import spread
-
     if len(tasks) == 1 or workers == 1:
         specs = load_specs(folders)
         return (_report(task, specs, lambda: False) for task in tasks)
@@ -147,8 +138,6 @@ def _work(task: _Task, worker: Worker) -> OracleReport:
 
 
 def _report(task: _Task, specs: Specs, stopped: Callable[[], bool]) -> OracleReport:
-    from aclnn_cts.oracle_check.check import check_oracle
-
     [spec] = specs.select([task.stem])
     own = tuple(folder for folder in task.folders if Path(spec.path).parent == folder)
     return check_oracle(spec, folders=own, calls=task.calls, seed=task.seed, stopped=stopped)

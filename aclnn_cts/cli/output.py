@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -91,14 +91,27 @@ def _columns() -> int | None:
     return max(int(text), NARROWEST) if text.isascii() and text.isdigit() and len(text) < 5 else None
 
 
-def table(*columns: str) -> Table:
-    """A table with no line but the one under its header, and none where no terminal shows it."""
+def table(*columns: str, right: Collection[str] = ()) -> Table:
+    """A table with no line but the one under its header, and none where no terminal shows it.
+
+    `right`: columns whose cells stand at the right, as numbers do.
+    """
     style = box.SIMPLE_HEAD if sys.stdout.isatty() else None
     made = _OutsideTable(box=style, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", collapse_padding=True)
     made.show_edge = False
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(column, overflow="fold", justify="right" if column in right else "left")
     return made
+
+
+def show_rows(
+    out: Console, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()
+) -> None:
+    """Print a table of these rows."""
+    made = table(*columns, right=right)
+    for row in rows:
+        made.add_row(*row)
+    show_table(out, made)
 
 
 def show_table(out: Console, made: Table) -> None:
@@ -108,7 +121,7 @@ def show_table(out: Console, made: Table) -> None:
         return
     with out.capture() as capture:
         out.print(made)
-    _write(out, (line.rstrip() for line in capture.get().splitlines()))
+    out.file.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def wrap(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
@@ -117,11 +130,6 @@ def wrap(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
     for line in Text(printable_document(text), style=style).wrap(out, width, overflow="fold", no_wrap=False):
         line.rstrip()
         out.print(Text(" " * indent) + line, soft_wrap=True)
-
-
-def _write(out: Console, lines: Any) -> None:  # noqa: ANN401 - an iterable of lines
-    for line in lines:
-        out.file.write(line + "\n")
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

@@ -40,11 +40,6 @@ class Moment:
     left: float | None
     """Seconds; None where nobody knows."""
 
-    @property
-    def done(self) -> int:
-        """Trials that have ended."""
-        return self.counts.ended
-
 
 def progress_line(moment: Moment, *, short: bool = False) -> str:
     """`0:00:42  1832 of 3948 trials, 44/s, 3 findings, 0:00:48 left`.
@@ -54,9 +49,10 @@ def progress_line(moment: Moment, *, short: bool = False) -> str:
     of = f" of {moment.planned}" if moment.planned is not None else ""
     left = f", {span(moment.left)} left" if moment.left is not None else ""
     findings = count(moment.findings, "finding")
+    done = moment.counts.ended
     if short:
-        return f"{moment.done}{of.replace(' of ', '/')} {moment.rate:.0f}/s {findings}{left[1:]}"
-    return f"{span(moment.seconds)}  {moment.done}{of} trials, {moment.rate:.0f}/s, {findings}{left}"
+        return f"{done}{of.replace(' of ', '/')} {moment.rate:.0f}/s {findings}{left[1:]}"
+    return f"{span(moment.seconds)}  {done}{of} trials, {moment.rate:.0f}/s, {findings}{left}"
 
 
 def progress_document(moment: Moment) -> dict[str, object]:
@@ -66,7 +62,7 @@ def progress_document(moment: Moment) -> dict[str, object]:
         "seconds": round(moment.seconds, 1),
         "seconds_left": None if moment.left is None else round(moment.left, 1),
         "planned": moment.planned,
-        "cases": moment.done,
+        "cases": counts.ended,
         "cases_per_second": round(moment.rate, 1),
         "passed": counts.passed,
         "failed": counts.failed,

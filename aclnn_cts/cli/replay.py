@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.console import Console
-from rich.text import Text
 
 from aclnn_cts.cli.options import (
     command,
@@ -25,16 +21,15 @@ from aclnn_cts.cli.options import (
     product_option,
     specs_option,
 )
-from aclnn_cts.cli.output import begin, console, count, emit, note, show_table, table, wrap
+from aclnn_cts.cli.output import begin, console, count, emit, note
 from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
 from aclnn_cts.core.errors import UsageError
 
 if TYPE_CHECKING:
     from aclnn_cts.core.case import Case
     from aclnn_cts.core.trial import Trial
-    from aclnn_cts.core.verdict import Record, Verdict
+    from aclnn_cts.core.verdict import Record
     from aclnn_cts.runs.run import RunOptions
-    from aclnn_cts.speclang.load import Specs
     from aclnn_cts.store.summary import Summary
     from aclnn_cts.triage.replay_status import Answered, Recorded
 
@@ -71,13 +66,14 @@ def replay(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run the trials of a case or trial file again, or all findings of a run, and show whether each still fails."""
     begin(f"{source} on {adapter}")
-    from aclnn_cts.cli.screen import show_end
+    from aclnn_cts.cli.screen import show_answers, show_end, show_records
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.speclang.load import load_specs
+    from aclnn_cts.triage.replay_status import answer, recorded_findings, repeats
 
     measuring = Measuring(gate=chosen_tolerances(tolerances), always=verbose)
     if source.is_dir() and not edition:
@@ -85,17 +81,21 @@ def replay(  # noqa: PLR0913 - one parameter an option
     specs = load_specs(folders, edition=edition)
     files = _files(source)
     trials = read_trials(files, specs, regular=source.is_dir())
-    of_one = len(trials) == 1 and isinstance(trials[0], Trial)
-    findings = _Findings.of(source, files, trials) if source.is_dir() or of_one else None
+    # The findings of a directory, or of one trial file, are answered for one by one.
+    is_of_findings = source.is_dir() or (len(trials) == 1 and isinstance(trials[0], Trial))
+    known: list[tuple[Path, Trial]] = []
+    recorded: Mapping[str, Recorded] = {}
+    if is_of_findings:
+        known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
+        folder = source if source.is_dir() else source.absolute().parent
+        recorded = recorded_findings(folder, {file.name: trial for file, trial in known})
     cases = [case_of(item) for item in trials]
-    products = sorted({case.product for case in cases})
-    if product is not None and products != [product]:
-        raise UsageError(f"--product {product}: {source} holds cases of {', '.join(products)}; leave it out")
-    if len(products) != 1:
-        raise UsageError(f"{source}: cases of {', '.join(products) or 'no product'}; replay takes those of one product")
+    _check_product(cases, product, source)
     names = {case.operator for case in cases}
     scratch = contextlib.ExitStack()
-    path = out if out is not None else Path(scratch.enter_context(_folder()), "run")
+    path = out
+    if path is None:
+        path = Path(scratch.enter_context(tempfile.TemporaryDirectory(prefix="aclnn-cts-replay-")), "run")
     options = RunOptions(
         command="replay",
         arguments=tuple(sys.argv[2:]),
@@ -114,7 +114,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
             measuring=measuring,
         ),
         out=path,
-        trials=findings.rounds if findings is not None else trials,
+        trials=(*trials, *repeats(known, recorded)),
         sentinels=False,
         pins=False,
         waivers=read_waivers([*shipped_waivers(), *waivers]),
@@ -123,14 +123,30 @@ def replay(  # noqa: PLR0913 - one parameter an option
         summary = _run(options, kept=out is not None)
         out_console = console(errors=as_json)
         if verbose:
-            _tell(out_console, path, specs)
-        if findings is None:
+            show_records(out_console, path, specs)
+        if is_of_findings:
+            answers = answer(known, recorded, _records(path, known))
+            if as_json:
+                for entry in answers:
+                    emit(_words(entry))
+            stems = [spec.stem for spec in options.operators]
+            show_answers(
+                out_console, summary, path, options.settings, stems, answers, kept=out is not None, as_json=as_json
+            )
+        else:
             if as_json:
                 _emit_records(path)
             show_end(out_console, summary, path, specs, kept=out is not None)
-        else:
-            _show_answers(out_console, options, summary, findings.answers(path), kept=out is not None, as_json=as_json)
     return summary.exit_code
+
+
+def _check_product(cases: Sequence[Case], product: str | None, source: Path) -> None:
+    """UsageError where the cases are not of one product, the one that was asked for."""
+    products = sorted({case.product for case in cases})
+    if product is not None and products != [product]:
+        raise UsageError(f"--product {product}: {source} holds cases of {', '.join(products)}; leave it out")
+    if len(products) != 1:
+        raise UsageError(f"{source}: cases of {', '.join(products) or 'no product'}; replay takes those of one product")
 
 
 def _run(options: RunOptions, *, kept: bool) -> Summary:
@@ -146,11 +162,6 @@ def _run(options: RunOptions, *, kept: bool) -> Summary:
         raise KeyboardInterrupt("nothing is kept without -o") from None
     finally:
         screen.close()
-
-
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Where a replay is kept that nobody asked to keep."""
-    return tempfile.TemporaryDirectory(prefix="aclnn-cts-replay-")
 
 
 def _edition_of(run: Path) -> str:
@@ -174,109 +185,16 @@ def _files(source: Path) -> tuple[Path, ...]:
     return files
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Findings:
-    """The findings of a directory, or of one trial file, which are answered for one by one."""
-
-    trials: tuple[Trial | Case, ...]
-    known: Sequence[tuple[Path, Trial]]
-    recorded: Mapping[str, Recorded]
-
-    @staticmethod
-    def of(source: Path, files: tuple[Path, ...], trials: tuple[Trial | Case, ...]) -> _Findings:
-        from aclnn_cts.core.trial import Trial
-        from aclnn_cts.triage.replay_status import recorded_findings
-
-        known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
-        recorded = recorded_findings(
-            source if source.is_dir() else source.absolute().parent, {file.name: trial for file, trial in known}
-        )
-        return _Findings(trials=trials, known=known, recorded=recorded)
-
-    @property
-    def rounds(self) -> tuple[Trial | Case, ...]:
-        """What is to be run, in this order."""
-        from aclnn_cts.triage.replay_status import repeats
-
-        return (*self.trials, *repeats(self.known, self.recorded))
-
-    def answers(self, path: Path) -> list[Answered]:
-        """What became of each in the run at `path`."""
-        from aclnn_cts.store.run_directory import RunDirectory
-        from aclnn_cts.triage.replay_status import answer
-
-        wanted: dict[str, list[Record]] = {trial.id: [] for _, trial in self.known}
-        with RunDirectory(path).results() as results:
-            for record in results.records():
-                if record.trial_id in wanted:
-                    wanted[record.trial_id].append(record)
-        return answer(self.known, self.recorded, wanted)
-
-
-def _show_answers(
-    out: Console, options: RunOptions, summary: Summary, answers: Sequence[Answered], *, kept: bool, as_json: bool
-) -> None:
-    """The end of a run, with what became of each finding in the place of its findings."""
-    from aclnn_cts.cli.screen import show_errors, show_result, show_verdict
+def _records(path: Path, known: Sequence[tuple[Path, Trial]]) -> dict[str, list[Record]]:
+    """What the run at `path` made of known trials, by their ids."""
     from aclnn_cts.store.run_directory import RunDirectory
 
-    show_verdict(out, summary, RunDirectory(options.out))
-    _show(out, answers, as_json=as_json)
-    show_errors(out, summary)
-    if command := _next(options, answers):
-        out.print(Text(f"Next: {command}"), soft_wrap=True)
-    show_result(out, summary, options.out if kept else None)
-
-
-def _next(options: RunOptions, answers: Sequence[Answered]) -> str:
-    """The command to type next: the first finding that still fails in full, then as programs; or the operators' run."""
-    from aclnn_cts.findings.explain import replay_command
-    from aclnn_cts.triage.replay_status import Answer
-
-    settings = options.settings
-    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in settings.spec_folders)
-    for entry in answers:
-        if entry.failures and (entry.record is None or not entry.record.waiver):
-            if settings.measuring.always:  # -v: it has been shown in full
-                return f"aclnn-cts repro {shlex.quote(str(entry.file))} --language cpp,python -o programs{folders}"
-            return replay_command(
-                entry.file,
-                settings.adapter,
-                spec_folders=settings.spec_folders,
-                edition=settings.edition,
-                strict_limits=settings.strict_limits,
-            )
-    if any(entry.answer != Answer.FIXED for entry in answers):
-        return ""
-    names = " ".join(spec.stem for spec in options.operators)
-    edition = f" --edition {shlex.quote(settings.edition)}" if settings.edition else ""
-    return (
-        f"aclnn-cts run {names} --adapter {shlex.quote(settings.adapter)} --product {settings.target.product}"
-        f"{folders}{edition}"
-    )
-
-
-def _show(out: Console, answers: Sequence[Answered], *, as_json: bool) -> None:
-    """What became of each finding."""
-    if as_json:
-        for entry in answers:
-            emit(_words(entry))
-        return
-    from aclnn_cts.triage.replay_status import Answer, by_finding
-
-    styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
-    for entry in answers:
-        waived = entry.record is not None and entry.record.waiver
-        word = f"{entry.answer} (waived)" if waived else entry.answer
-        out.print(Text(word, style=styles.get(entry.answer, "")) + Text(f": {entry.file.stem}"), soft_wrap=True)
-        if entry.message:
-            wrap(out, entry.message, indent=2)
-    if len(answers) > 1:
-        counts = by_finding(answers)
-        said = ", ".join(f"{number} {word}" for word, number in counts.items())
-        files = f" ({count(len(answers), 'trial file')})" if counts.total() < len(answers) else ""
-        wrap(out, f"{count(counts.total(), 'finding')}{files}: {said}")
-    out.print()
+    wanted: dict[str, list[Record]] = {trial.id: [] for _, trial in known}
+    with RunDirectory(path).results() as results:
+        for record in results.records():
+            if record.trial_id in wanted:
+                wanted[record.trial_id].append(record)
+    return wanted
 
 
 def _words(entry: Answered) -> dict[str, object]:
@@ -315,45 +233,3 @@ def _emit_records(path: Path) -> None:
                     "waiver": record.waiver,
                 }
             )
-
-
-def _tell(out: Console, path: Path, specs: Specs) -> None:
-    from aclnn_cts.findings.explain import explain
-    from aclnn_cts.store.run_directory import RunDirectory
-
-    with RunDirectory(path).results() as results:
-        for record in results.records():
-            for line in explain(record, specs[record.trial.case.operator]):
-                wrap(out, line.lstrip(), indent=len(line) - len(line.lstrip()))
-            if record.verdict.tolerances:
-                out.print()
-                _show_tolerances(out, record.verdict)
-            out.print()
-
-
-def _show_tolerances(out: Console, verdict: Verdict) -> None:
-    """The derived bound and all tolerances, each with what is left of its limit."""
-    from aclnn_cts.core.verdict import ToleranceVerdict
-
-    made = table("tolerance", "output", "says", "headroom", "because")
-    made.columns[3].justify = "right"
-    for number, deviation in enumerate(verdict.deviations):
-        word = ToleranceVerdict.FAIL if deviation.beyond else ToleranceVerdict.PASS
-        text = f"largest error {deviation.share:.3g} of its bound"
-        made.add_row("" if number else "derived bound", deviation.output, word, _percent(1.0 - deviation.share), text)
-    benchmarks: dict[str, None] = {}
-    for name, outputs in verdict.tolerances.items():
-        for number, (output, result) in enumerate(outputs.items()):
-            judged = result.verdict != ToleranceVerdict.NOT_APPLICABLE
-            left = _percent(float(result.headroom)) if judged else "-"
-            word = result.verdict if judged else "n/a"
-            made.add_row("" if number else name, output, word, left, result.message)
-            benchmarks |= {f"{output}: {result.benchmark}": None} if result.benchmark else {}
-    show_table(out, made)
-    for text in benchmarks:
-        wrap(out, f"benchmark of {text}")
-
-
-def _percent(headroom: float) -> str:
-    """Of the limit; far beyond it the number says no more than that."""
-    return f"{headroom:.0%}" if headroom >= -99.0 else "< -9900%"

@@ -1,4 +1,4 @@
-"""What a run shows: how far it is, and at the end the verdict, what was judged, the findings and the next command."""
+"""What a run or a replay shows: how far it is; then the verdict, what was judged, the findings, the next command."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from aclnn_cts.checks.precision_probe import precision_used
-from aclnn_cts.cli.output import OutsideConsole, count, note, show_table, table, wrap
+from aclnn_cts.cli.output import OutsideConsole, count, note, show_rows, show_table, table, wrap
 from aclnn_cts.cli.progress_line import EVERY, ProgressFile, RunMeter, progress_document, progress_line
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.printable import printable_lines
-from aclnn_cts.core.verdict import Result, RunVerdict, Skip
-from aclnn_cts.findings.explain import replay_command
+from aclnn_cts.core.verdict import Result, RunVerdict, Skip, ToleranceVerdict, Verdict
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.explain import explain, replay_command
 from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
 from aclnn_cts.generate.regimes import Regime
 from aclnn_cts.speclang.load import Specs
@@ -32,6 +33,7 @@ from aclnn_cts.store.manifest import Manifest, ran_on
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
 from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
+from aclnn_cts.triage.replay_status import Answer, Answered, by_finding
 
 FINDINGS_SHOWN = 12
 OPERATORS_SHOWN = 12
@@ -104,7 +106,7 @@ class Screen:
             self._progress.update(
                 self._task,
                 total=moment.planned,
-                completed=moment.done,
+                completed=moment.counts.ended,
                 description=progress_line(moment, short=self._short),
             )
         elif isinstance(event, RunFinished):
@@ -222,10 +224,9 @@ def _operators(summary: Summary) -> Table | None:
     if len(operators) < 2:
         return None
     errors = ("err",) if summary.total.errors else ()
-    made = table("operator", "trials", "pass", "fail", "waived", *errors, "not judged", "verdict")
+    numbers = ("trials", "pass", "fail", "waived", *errors, "not judged")
+    made = table("operator", *numbers, "verdict", right=numbers)
     made.padding = (0, 0 if made.box is not None else 1, 0, 0)
-    for column in made.columns[1:-1]:
-        column.justify = "right"
     verdicts = summary.conclusion.operators
     for name, operator in operators[:OPERATORS_SHOWN]:
         counts, found = operator.total, verdicts.get(name)
@@ -329,12 +330,8 @@ def _show_cells(out: Console, regimes: Sequence[str], numbers: Mapping[str, Sequ
             said = ", ".join(f"{regime} {number}" for regime, number in zip(regimes, line, strict=True))
             wrap(out, f"{name}: {said}", indent=2)
         return
-    made = table("dtype, layout", *regimes)
-    for column in made.columns[1:]:
-        column.justify = "right"
-    for name, line in numbers.items():
-        made.add_row(name, *line)
-    show_table(out, made)
+    lines = [(name, *line) for name, line in numbers.items()]
+    show_rows(out, ("dtype, layout", *regimes), lines, right=regimes)
 
 
 def _show_observed(out: Console, summary: Summary) -> None:
@@ -343,12 +340,12 @@ def _show_observed(out: Console, summary: Summary) -> None:
     if not found:
         return
     wrap(out, "Not as the documents suggest; recorded, and a failure with --strict-limits:", style="bold")
-    made = table("operator", "what", "constraint", "calls", "such as trial")
-    made.columns[3].justify = "right"
     found.sort(key=lambda entry: -entry[1].number)
-    for name, item in found[:FINDINGS_SHOWN]:
-        made.add_row(name.removeprefix("aclnn"), item.kind, item.constraint, str(item.number), item.trial[:16])
-    show_table(out, made)
+    rows = [
+        (name.removeprefix("aclnn"), item.kind, item.constraint, str(item.number), item.trial[:16])
+        for name, item in found[:FINDINGS_SHOWN]
+    ]
+    show_rows(out, ("operator", "what", "constraint", "calls", "such as trial"), rows, right=["calls"])
     if len(found) > FINDINGS_SHOWN:
         wrap(out, f"... and {len(found) - FINDINGS_SHOWN} more in summary.json")
     out.print()
@@ -420,3 +417,104 @@ def _line(out: Console, text: str, style: str) -> Text:
     if out.is_terminal:
         line.truncate(out.width, overflow="ellipsis")
     return line
+
+
+def show_answers(
+    out: Console,
+    summary: Summary,
+    run: Path,
+    settings: BenchSettings,
+    stems: Sequence[str],
+    answers: Sequence[Answered],
+    *,
+    kept: bool,
+    as_json: bool,
+) -> None:
+    """The end of a replay, with what became of each finding in the place of its findings.
+
+    `stems`: of the operators. `kept`: as of `show_end`. `as_json`: the answers are printed as JSON already.
+    """
+    show_verdict(out, summary, RunDirectory(run))
+    if not as_json:
+        _show_each(out, answers)
+    show_errors(out, summary)
+    if command := _next_of(settings, stems, answers):
+        out.print(Text(f"Next: {command}"), soft_wrap=True)
+    show_result(out, summary, run if kept else None)
+
+
+def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[Answered]) -> str:
+    """The command to type next: the first finding that still fails in full, then as programs; or the operators' run."""
+    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in settings.spec_folders)
+    for entry in answers:
+        if entry.failures and (entry.record is None or not entry.record.waiver):
+            if settings.measuring.always:  # -v: it has been shown in full
+                return f"aclnn-cts repro {shlex.quote(str(entry.file))} --language cpp,python -o programs{folders}"
+            return replay_command(
+                entry.file,
+                settings.adapter,
+                spec_folders=settings.spec_folders,
+                edition=settings.edition,
+                strict_limits=settings.strict_limits,
+            )
+    if any(entry.answer != Answer.FIXED for entry in answers):
+        return ""
+    edition = f" --edition {shlex.quote(settings.edition)}" if settings.edition else ""
+    return (
+        f"aclnn-cts run {' '.join(stems)} --adapter {shlex.quote(settings.adapter)} --product {settings.target.product}"
+        f"{folders}{edition}"
+    )
+
+
+def _show_each(out: Console, answers: Sequence[Answered]) -> None:
+    """What became of each finding."""
+    styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
+    for entry in answers:
+        waived = entry.record is not None and entry.record.waiver
+        word = f"{entry.answer} (waived)" if waived else entry.answer
+        out.print(Text(word, style=styles.get(entry.answer, "")) + Text(f": {entry.file.stem}"), soft_wrap=True)
+        if entry.message:
+            wrap(out, entry.message, indent=2)
+    if len(answers) > 1:
+        counts = by_finding(answers)
+        said = ", ".join(f"{number} {word}" for word, number in counts.items())
+        files = f" ({count(len(answers), 'trial file')})" if counts.total() < len(answers) else ""
+        wrap(out, f"{count(counts.total(), 'finding')}{files}: {said}")
+    out.print()
+
+
+def show_records(out: Console, run: Path, specs: Specs) -> None:
+    """Every trial of a run in full."""
+    with RunDirectory(run).results() as results:
+        for record in results.records():
+            for line in explain(record, specs[record.trial.case.operator]):
+                wrap(out, line.lstrip(), indent=len(line) - len(line.lstrip()))
+            if record.verdict.tolerances:
+                out.print()
+                _show_tolerances(out, record.verdict)
+            out.print()
+
+
+def _show_tolerances(out: Console, verdict: Verdict) -> None:
+    """The derived bound and all tolerances, each with what is left of its limit."""
+    made = table("tolerance", "output", "says", "headroom", "because", right=["headroom"])
+    for number, deviation in enumerate(verdict.deviations):
+        word = ToleranceVerdict.FAIL if deviation.beyond else ToleranceVerdict.PASS
+        text = f"largest error {deviation.share:.3g} of its bound"
+        made.add_row("" if number else "derived bound", deviation.output, word, _headroom(1.0 - deviation.share), text)
+    benchmarks: dict[str, None] = {}
+    for name, outputs in verdict.tolerances.items():
+        for number, (output, result) in enumerate(outputs.items()):
+            judged = result.verdict != ToleranceVerdict.NOT_APPLICABLE
+            left = _headroom(float(result.headroom)) if judged else "-"
+            word = result.verdict if judged else "n/a"
+            made.add_row("" if number else name, output, word, left, result.message)
+            benchmarks |= {f"{output}: {result.benchmark}": None} if result.benchmark else {}
+    show_table(out, made)
+    for text in benchmarks:
+        wrap(out, f"benchmark of {text}")
+
+
+def _headroom(headroom: float) -> str:
+    """Of the limit; far beyond it the number says no more than that."""
+    return f"{headroom:.0%}" if headroom >= -99.0 else "< -9900%"

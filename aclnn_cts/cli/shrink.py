@@ -175,6 +175,7 @@ def _file(
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.triage.shrink import ShrinkInterrupted
     from aclnn_cts.triage.shrink import shrink as shrink_trial
+    from aclnn_cts.triage.shrink_run import size_of
     from aclnn_cts.trials.trial_runner import Bench
 
     output = output_file(out, written_by_us=_SHRUNK)
@@ -220,7 +221,7 @@ def _file(
         raise interrupted(stopped, f"nothing smaller was found yet; {output} is not written")
     output.write(json.dumps(trial_to_json(_marked(found.trial, file)), indent=2).encode() + b"\n")
     record = found.record or first
-    size = f"{_elements(trial)} elements before, {_elements(found.trial)} now"
+    size = f"{size_of(trial)} elements before, {size_of(found.trial)} now"
     if stopped is not None:
         raise interrupted(stopped, f"the smallest trial found so far is kept in {output}: {size}")
     wrap(screen, f"{fault_name(record.verdict.kind)}: {record.verdict.message}")
@@ -235,7 +236,3 @@ def _marked(trial: Trial, file: Path) -> Trial:
     source = before if before.startswith(_SOURCE) else f"{_SOURCE}{before}"
     origin = msgspec.structs.replace(trial.case.origin, source=source)
     return msgspec.structs.replace(trial, case=msgspec.structs.replace(trial.case, origin=origin))
-
-
-def _elements(trial: Trial) -> int:
-    return sum(tensor.numel for _, tensor in trial.case.tensors())

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.facts import conforming, dtypes_of, rule_text
 from aclnn_cts.cli.options import checked_product, command, edition_option, json_option, product_option, specs_option
-from aclnn_cts.cli.output import console, count, emit, joined, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, joined, show_rows, show_table, table, wrap
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Modes, Parameter, Spec
@@ -47,10 +47,10 @@ def show(*, operator: str, product: str | None, folders: tuple[Path, ...], editi
 
 
 def _show_parameters(out: Console, spec: Spec, product: str) -> None:
-    made = table("PARAMETER", "C TYPE", "TAKES")
-    for item in spec.parameters:
-        made.add_row(item.name, f"{item.type}\n{item.role}", "\n".join(_takes(spec, item, product)))
-    show_table(out, made)
+    rows = [
+        (item.name, f"{item.type}\n{item.role}", "\n".join(_takes(spec, item, product))) for item in spec.parameters
+    ]
+    show_rows(out, ("PARAMETER", "C TYPE", "TAKES"), rows)
 
 
 def _takes(spec: Spec, item: Parameter, product: str) -> list[str]:
@@ -72,10 +72,11 @@ def _takes(spec: Spec, item: Parameter, product: str) -> list[str]:
 def _show_modes(out: Console, modes: Modes, product: str) -> None:
     rows = modes.operand.get(product, {})
     wrap(out, f"The format that operands are rounded to, by {modes.attribute} and the dtype of {modes.by}:")
-    made = table(modes.attribute, *rows)
-    for value, name in modes.names.items():
-        made.add_row(f"{value} {name}", *(row[value] or "not supported" for row in rows.values()))
-    show_table(out, made)
+    lines = [
+        (f"{value} {name}", *(row[value] or "not supported" for row in rows.values()))
+        for value, name in modes.names.items()
+    ]
+    show_rows(out, (modes.attribute, *rows), lines)
 
 
 def _show_rows(out: Console, spec: Spec, product: str) -> None:

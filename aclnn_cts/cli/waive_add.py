@@ -9,6 +9,8 @@ import click
 from aclnn_cts.cli.options import command, output_file, output_option
 from aclnn_cts.cli.output import joined, note
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.findings.waivers.draft import UNFILLED_DRAFT, draft_waiver
+from aclnn_cts.store.output_file import STANDARD_OUTPUT
 
 
 @command(example="aclnn-cts waive add runs/night/failures/0a1b2c3d.json -o waivers.yaml")
@@ -22,9 +24,6 @@ def add(*, finding: Path, out: Path | None) -> int:
     Scope and pinned case follow from the run. Reason, owner and expiry are left for a person: until they are filled in,
     `run --waivers FILE` refuses the file.
     """
-    from aclnn_cts.findings.waivers.draft import UNFILLED_DRAFT, draft_waiver
-    from aclnn_cts.store.output_file import STANDARD_OUTPUT
-
     output = output_file(out or STANDARD_OUTPUT, written_by_us=UNFILLED_DRAFT, make_folder=True)
     if out is None or output.is_stream:
         draft = draft_waiver(finding, pinned=str(finding.absolute()))

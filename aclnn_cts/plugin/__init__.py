@@ -42,8 +42,8 @@ class _Option(NamedTuple):
     name: str
     help: str
     metavar: str = ""
-    many: bool = False
-    flag: bool = False
+    sort: str = "word"
+    """Of `_SORTS`."""
     default: str = ""
 
     @property
@@ -52,6 +52,13 @@ class _Option(NamedTuple):
         return f"aclnn_{self.name.replace('-', '_')}"
 
 
+_SORTS: dict[str, tuple[str, Any, Any]] = {
+    "word": ("store", "string", ""),
+    "many": ("append", "linelist", []),
+    "flag": ("store_true", "bool", False),
+}
+"""By sort of option: what the parser does with it, its type in an ini file, and its default."""
+
 _TABLE = (
     _Option("adapter", "what is tested: reference, torch, package.module:factory, ...", "A"),
     _Option(
@@ -59,11 +66,11 @@ _TABLE = (
         "the product, such as atlas-a2 (default: the device's own, else atlas-a2 where an operator supports it)",
         "P",
     ),
-    _Option("op", "an operator; several times, or with commas between", "OP", many=True),
+    _Option("op", "an operator; several times, or with commas between", "OP", "many"),
     _Option("profile", "quick (default), standard or thorough", "NAME", default="quick"),
     _Option("seed", "the same seed makes the same plan (default 0)", "S", default="0"),
-    _Option("waivers", "a further waiver file; may be given several times", "FILE", many=True),
-    _Option("specs", "a folder with your spec files; may be given several times", "DIR", many=True),
+    _Option("waivers", "a further waiver file; may be given several times", "FILE", "many"),
+    _Option("specs", "a folder with your spec files; may be given several times", "DIR", "many"),
     _Option("edition", "the edition of the documents, such as public (default: each spec's own)", "NAME"),
     _Option("max-bytes", "maximum size of one call's arguments, in bytes", "N", default=str(DEFAULT_MAX_BYTES)),
     _Option("min-judged", "share of a test's trials that must be judged, in percent (default 90)", "N", default="90"),
@@ -72,7 +79,7 @@ _TABLE = (
     _Option(
         "strict-limits",
         "fail a limit not enforced, an executor written after an error, and an error of another class",
-        flag=True,
+        sort="flag",
     ),
     _Option("failures", "where trial files of findings go (default: pytest's cache)", "DIR"),
 )
@@ -84,20 +91,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     one_blas_thread()
     group = parser.getgroup("aclnn-cts", "conformance of aclnn operators")
     for option in _TABLE:
-        text = f"{option.help}; ini key {option.key}"
-        name = f"--aclnn-{option.name}"
-        if option.flag:
-            group.addoption(name, dest=option.key, action="store_true", default=None, help=text)
-        elif option.many:
-            group.addoption(name, dest=option.key, action="append", metavar=option.metavar, help=text)
-        else:
-            group.addoption(name, dest=option.key, metavar=option.metavar, help=text)
-        kind: Any = "bool" if option.flag else "linelist" if option.many else "string"
-        parser.addini(option.key, f"as --aclnn-{option.name}", type=kind, default=_default(option))
-
-
-def _default(option: _Option) -> bool | list[str] | str:
-    return False if option.flag else [] if option.many else option.default
+        action, kind, default = _SORTS[option.sort]
+        takes = {} if option.sort == "flag" else {"metavar": option.metavar}
+        group.addoption(
+            f"--aclnn-{option.name}",
+            dest=option.key,
+            action=action,
+            default=None,
+            help=f"{option.help}; ini key {option.key}",
+            **takes,
+        )
+        parser.addini(option.key, f"as --aclnn-{option.name}", type=kind, default=option.default or default)
 
 
 def _given(config: pytest.Config, name: str) -> Any:  # noqa: ANN401 - pytest's own

@@ -57,12 +57,12 @@ class Conformance:
             # Cases that waivers pin are counted apart, here as everywhere.
             **({"pinned": numbers} if pinned else {**numbers, "judged": counts.judged, "accepted": counts.waived}),
             errors=counts.errors,
-            waived=result.waived,
+            waived=result.summary.waivers,
             skipped=counts.skipped_by_reason,
             outside=counts.out_of_scope_by_reason,
-            verdicts={result.conclusion.verdict.value: 1} if counts.counted and not pinned else {},
+            verdicts={result.summary.verdict.value: 1} if counts.counted and not pinned else {},
             evidence=msgspec.to_builtins(self._gate.news()),
-            ignored=self._gate.ignored_waivers,
+            ignored=self._gate.waivers.ignored,
         )
         if messages := list(self._messages(result)):
             pytest.fail("\n\n".join(messages), pytrace=False)
@@ -74,7 +74,7 @@ class Conformance:
             pytest.skip(f"nothing is to be judged: {reasons or 'no trial could be generated'}")
 
     def _messages(self, result: GateResult) -> Iterator[str]:
-        yield from self._gate.expired()
+        yield from (note.text for note in self._gate.waivers.report().violations())
         yield from result.errors[:SHOWN]
         if len(result.errors) > SHOWN:
             yield f"... and {len(result.errors) - SHOWN} more trials without a verdict"

@@ -94,7 +94,8 @@ def _adapter(choice: Choice, described: str, specs: Specs | None) -> dict[str, A
     try:
         found = _opened(choice, OWN_PRODUCT if choice.own_product else DEFAULT_PRODUCT, specs)
     except (HarnessError, UsageError) as error:
-        problem = str(error).removeprefix(f"--adapter {choice.word}: ").removeprefix(f"--adapter {_name(choice)}: ")
+        name = choice.word.partition(":")[0]
+        problem = str(error).removeprefix(f"--adapter {choice.word}: ").removeprefix(f"--adapter {name}: ")
         found = _stated_product(choice, specs)
     except Exception as error:  # noqa: BLE001 - whatever an implementation raises is what the user wants to know
         problem = f"{type(error).__name__}: {error}"
@@ -121,10 +122,6 @@ class _Open:
 
     capabilities: Capabilities
     environment: Mapping[str, str]
-
-
-def _name(choice: Choice) -> str:
-    return choice.word.partition(":")[0]
 
 
 def _opened(choice: Choice, product: str, specs: Specs | None) -> _Open:

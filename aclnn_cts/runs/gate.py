@@ -33,7 +33,7 @@ from aclnn_cts.speclang.package import check_product
 from aclnn_cts.store.counts import Counts, total_of
 from aclnn_cts.store.files import storage_failure, write_atomically
 from aclnn_cts.store.run_directory import failure_name
-from aclnn_cts.store.run_verdict import MIN_JUDGED, Conclusion, Plan, Terms, explained, headline, listed_rules
+from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, explained, headline, listed_rules
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.search import SEARCHED, search, trial_strategy
 from aclnn_cts.trials.confirm import preference
@@ -136,50 +136,43 @@ class GateFinding:
     """Its trial file, for `replay`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class GateResult:
     """What one check of one operator came to."""
 
-    counts: Counts
-    """Of pinned cases too, which are counted apart elsewhere."""
-    conclusion: Conclusion
-    findings: tuple[GateFinding, ...]
-    """Unwaived ones, the most frequent first."""
-    waived: dict[str, int]
-    errors: tuple[str, ...]
+    summary: Summary
+    failures: Counter[Fingerprint] = field(default_factory=Counter)
+    """Unwaived ones."""
+    best: dict[Fingerprint, Record] = field(default_factory=dict)
+    """The failure that shows each best."""
+    shrunk: Record | None = None
+    """What a search has found: it is shown for its finding."""
+    errors: list[str] = field(default_factory=list)
+    findings: tuple[GateFinding, ...] = ()
+    """Of the unwaived failures, the most frequent first."""
     beside: str = ""
     """Why nothing was tried; empty where something was."""
     unjudged: tuple[str, ...] = ()
     """Why it is inconclusive, in lines; empty where enough was judged, or nothing is to be."""
 
-
-@dataclass(slots=True)
-class _Tally:
-    summary: Summary
-    failures: Counter[Fingerprint] = field(default_factory=Counter)
-    best: dict[Fingerprint, Record] = field(default_factory=dict)
-    """The failure that shows each best."""
-    shrunk: Record | None = None
-    """What a search has found: it is shown for its finding."""
-    waived: dict[str, int] = field(default_factory=dict)
-    errors: list[str] = field(default_factory=list)
+    @property
+    def counts(self) -> Counts:
+        """Of pinned cases too, which are counted apart elsewhere."""
+        return total_of(part for found in self.summary.operators.values() for part in found.kinds.values())
 
     def add(self, record: Record) -> None:
+        """Count one trial."""
         verdict, case = record.verdict, record.trial.case
         self.summary.plan(case.operator, case.origin.kind)
         self.summary.add(record)
         if verdict.result == Result.ERROR:
             self.errors.append(verdict.message)
-        if verdict.result != Result.FAILED:
-            return
-        if record.waiver:
-            self.waived[record.waiver] = self.waived.get(record.waiver, 0) + 1
-            return
-        found = record.fingerprint
-        self.failures[found] += 1
-        self.best[found] = min(self.best.get(found, record), record, key=preference)
+        if verdict.result == Result.FAILED and not record.waiver:
+            found = record.fingerprint
+            self.failures[found] += 1
+            self.best[found] = min(self.best.get(found, record), record, key=preference)
 
-    def findings(self) -> Iterator[tuple[Record, int]]:
+    def grouped(self) -> Iterator[tuple[Record, int]]:
         """One failure of each finding, and their number; the most frequent finding first."""
         shrunk = None if self.shrunk is None else self.shrunk.fingerprint
         after = {item for item, record in self.best.items() if record.after}
@@ -196,7 +189,7 @@ class Gate:
         self.options = options
         self._failures = failures
         self._host = host
-        self._waivers = waivers_of_run(
+        self.waivers = waivers_of_run(
             options.waivers,
             settings=options.settings,
             environment=host.environment,
@@ -204,7 +197,7 @@ class Gate:
             operators=options.operators,
         )
         self.bench = Bench(
-            specs=options.specs, host=host, settings=options.settings, explained=self._waivers.explains, sparing=True
+            specs=options.specs, host=host, settings=options.settings, explained=self.waivers.explains, sparing=True
         )
         self._told = WaiverEvidence()
         self._sentinels: dict[str, Record | None] = {}
@@ -216,16 +209,16 @@ class Gate:
         """
         if not self.bench.scope.offers(spec.operator, self.options.settings.target.product):
             return self._not_offered(spec)
-        tally = self._tally(spec, check)
+        result = self._nothing_yet(spec, check)
         if check.startswith(PINNED):
-            return self._check_pinned(spec, check.removeprefix(PINNED), tally)
+            return self._check_pinned(spec, check.removeprefix(PINNED), result)
         settings = self.options.settings
         if settings.phases == 1:
             if check not in STATUS_CHECKS:
-                return self._result(tally, beside=f"{check}: the first phase alone says nothing of it")
+                return self._finished(result, beside=f"{check}: the first phase alone says nothing of it")
             if (rejected := self._rejected_sentinel(spec)) is not None:
-                tally.add(rejected)
-                return self._result(tally)
+                result.add(rejected)
+                return self._finished(result)
         parts = plan_parts(
             [spec],
             product=settings.target.product,
@@ -236,32 +229,33 @@ class Gate:
         for part in parts:
             if part.check == check:
                 for record in self._run(self.bench.expand(part, seed=self.options.seed)):
-                    tally.add(record)
+                    result.add(record)
         if check in SEARCHED:
-            self._search(spec, check, tally)
-        return self._result(tally)
+            self._search(spec, check, result)
+        return self._finished(result)
 
     def _rejected_sentinel(self, spec: Spec) -> Record | None:
         """The record of a known-good call that is rejected: then no other rejection says anything."""
         if spec.operator not in self._sentinels:
             records = self._run([sentinel_trial(self.bench.sampler(spec))])
-            self._sentinels[spec.operator] = next((item for item in records if _is_rejected(item)), None)
+            rejected = (record for record in records if record.verdict.kind == Fault.REJECTED)
+            self._sentinels[spec.operator] = next(rejected, None)
             # What was accepted lies in the operator cache, where later calls would not be checked.
             self._host.refresh()
         return self._sentinels[spec.operator]
 
-    def _check_pinned(self, spec: Spec, name: str, tally: _Tally) -> GateResult:
+    def _check_pinned(self, spec: Spec, name: str, result: GateResult) -> GateResult:
         trial = pins_for(self.options.waivers, self.options.settings.adapter, [spec])[spec.operator][name]
-        if trial not in pinned_trials(self._waivers, [spec]):
+        if trial not in pinned_trials(self.waivers, [spec]):
             target = self.options.settings.target.product
             version = self._host.environment.get("version", "of an unknown version")
             what = f"its waiver does not cover {self.options.settings.adapter} {version} on {target}"
-            return self._result(tally, beside=what)
+            return self._finished(result, beside=what)
         for record in self._run([trial]):
-            tally.add(record)
-        return self._result(tally)
+            result.add(record)
+        return self._finished(result)
 
-    def _tally(self, spec: Spec, check: str) -> _Tally:
+    def _nothing_yet(self, spec: Spec, check: str) -> GateResult:
         """Nothing yet, and what the trials of a check must come to."""
         options, scope = self.options, self.bench.scope
         product = options.settings.target.product
@@ -272,47 +266,30 @@ class Gate:
             summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).given_rows))
         elif check == "status" and scope.statuses:
             summary.demand(spec.operator, rules=listed_rules(spec, product))
-        return _Tally(summary)
+        return GateResult(summary)
 
-    def _result(self, tally: _Tally, *, beside: str = "") -> GateResult:
-        conclusion = tally.summary.conclusion
+    def _finished(self, result: GateResult, *, beside: str = "") -> GateResult:
+        conclusion = result.summary.conclusion
         counted = sum(found.counted for found in conclusion.operators.values())
-        unjudged: tuple[str, ...] = ()
         if conclusion.verdict == RunVerdict.INCONCLUSIVE and counted and not beside:
-            unjudged = (f"{headline(conclusion)}:", *explained(conclusion))
-        return GateResult(
-            counts=total_of(part for found in tally.summary.operators.values() for part in found.kinds.values()),
-            conclusion=conclusion,
-            findings=tuple(self._finding(record, number) for record, number in tally.findings()),
-            waived=tally.waived,
-            errors=tuple(tally.errors),
-            beside=beside,
-            unjudged=unjudged,
-        )
+            result.unjudged = (f"{headline(conclusion)}:", *explained(conclusion))
+        result.findings = tuple(self._finding(record, number) for record, number in result.grouped())
+        result.beside = beside
+        return result
 
     def _not_offered(self, spec: Spec) -> GateResult:
         """What a test of an operator comes to that the adapter does not offer."""
-        tally = self._tally(spec, "")
-        tally.summary.plan(spec.operator, "valid")
+        result = self._nothing_yet(spec, "")
+        result.summary.plan(spec.operator, "valid")
         reason = f"{OutOfScope.OPERATOR} {spec.operator}"
-        tally.summary.skip(spec.operator, "valid", reason=reason, result=Result.OUT_OF_SCOPE)
-        result = self._result(tally, beside=f"{spec.operator}: the adapter does not offer it")
+        result.summary.skip(spec.operator, "valid", reason=reason, result=Result.OUT_OF_SCOPE)
         if spec.operator in self.options.named:
-            return replace(result, unjudged=tuple(explained(result.conclusion)))
-        return result
-
-    def expired(self) -> tuple[str, ...]:
-        """Why the gate fails whatever the trials say: waivers that have expired."""
-        return tuple(note.text for note in self._waivers.report().violations())
-
-    @property
-    def ignored_waivers(self) -> str:
-        """One line about waivers for other versions of the implementation; empty where there are none."""
-        return self._waivers.ignored
+            result.unjudged = tuple(explained(result.summary.conclusion))
+        return self._finished(result, beside=f"{spec.operator}: the adapter does not offer it")
 
     def news(self) -> WaiverEvidence:
         """What the trials since the last call say of waivers."""
-        news = self._waivers.evidence.beyond(self._told)
+        news = self.waivers.evidence.beyond(self._told)
         self._told.include(news)
         return news
 
@@ -337,7 +314,7 @@ class Gate:
     def _run(self, trials: Iterable[Trial]) -> Iterator[Record]:
         for judged in self.bench.run(list(trials)):
             for record in judged.records:
-                yield self._waivers.apply(record)
+                yield self.waivers.apply(record)
 
     def _finding(self, record: Record, number: int) -> GateFinding:
         file = self._failures / failure_name(record.key)
@@ -348,17 +325,13 @@ class Gate:
         write_atomically(file, json.dumps(trial_to_json(record.shown), indent=2).encode() + b"\n")
         return GateFinding(record=record, number=number, file=file)
 
-    def _search(self, spec: Spec, check: str, tally: _Tally) -> None:
+    def _search(self, spec: Spec, check: str, result: GateResult) -> None:
         """What Hypothesis draws beside the plan; a failure comes shrunk, and is the one that is shown."""
         strategy = trial_strategy(spec, self.options.settings.target, check)
         found = search(strategy, lambda trial: next(self._run([trial])), seed=self.options.seed)
         for record in found.records:
-            tally.add(record)
-        tally.shrunk = found.smallest
-
-
-def _is_rejected(record: Record) -> bool:
-    return record.verdict.result == Result.FAILED and record.verdict.kind == Fault.REJECTED
+            result.add(record)
+        result.shrunk = found.smallest
 
 
 def open_gate(options: GateOptions, *, failures: Path) -> Gate:

@@ -75,15 +75,14 @@ class RunOptions:
     """SHA-256 of case and waiver files by path."""
 
 
-@dataclass(slots=True)
-class _Teller:
-    """Passes events on: first to the store, so that nobody shows what is not kept."""
+def _told_to(*consumers: Consumer) -> Consumer:
+    """Passes events on, in this order."""
 
-    consumers: list[Consumer]
-
-    def tell(self, event: Event) -> None:
-        for consumer in self.consumers:
+    def tell(event: Event, /) -> None:
+        for consumer in consumers:
             consumer(event)
+
+    return tell
 
 
 def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
@@ -116,17 +115,18 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         ) as writer:
             _demand(options, bench, writer.summary)
             tables = ProductTables(product=settings.target.product, specs=options.operators)
-            teller = _Teller([writer, tables, *consumers])
+            # First to the store, so that nobody shows what is not kept.
+            tell = _told_to(writer, tables, *consumers)
             try:
-                teller.tell(RunStarted(manifest=manifest))
-                _skip_unsupported(options, teller)
-                dropped = _dropped(bench, options, waivers, teller)
+                tell(RunStarted(manifest=manifest))
+                _skip_unsupported(options, tell)
+                dropped = _dropped(bench, options, waivers, tell)
                 if options.pins:
-                    _run_trials(bench, pinned_trials(waivers, options.operators), waivers, teller)
-                _run_trials(bench, _given_trials(bench, teller, options, dropped), waivers, teller)
+                    _run_trials(bench, pinned_trials(waivers, options.operators), waivers, tell)
+                _run_trials(bench, _given_trials(bench, tell, options, dropped), waivers, tell)
                 if options.profile is not None:
                     asked = [item for item in options.operators if _is_asked(item, options) and item not in dropped]
-                    _run_plan(bench, asked, options, waivers, teller)
+                    _run_plan(bench, asked, options, waivers, tell)
                     _check_both_sides(asked, options, writer)
                 report = waivers.report()
                 if options.profile is None:  # chosen trials: those that need the waiver may be others
@@ -137,17 +137,17 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                 notices = [*report.notices(), *filter(None, (suspicion,))]
                 writer.summary.notices.extend(notices)
                 for message in notices:
-                    teller.tell(Notice(message=message))
+                    tell(Notice(message=message))
             except KeyboardInterrupt as error:
                 ended = RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True)
                 with interrupts_held_back():
                     writer(ended)
                 with contextlib.suppress(OSError):
                     # The terminal may be gone with whoever sent the signal.
-                    _Teller(list(consumers)).tell(ended)
+                    _told_to(*consumers)(ended)
                 raise interrupted(error, f"what had finished is kept in {options.out}") from None
             with interrupts_held_back():
-                teller.tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
+                tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
             return writer.summary
 
 
@@ -210,7 +210,7 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities:
     )
 
 
-def _skip_unsupported(options: RunOptions, teller: _Teller) -> None:
+def _skip_unsupported(options: RunOptions, tell: Consumer) -> None:
     if options.profile is None:
         return
     for spec in options.operators:
@@ -219,11 +219,11 @@ def _skip_unsupported(options: RunOptions, teller: _Teller) -> None:
         reason, result = Skip.UNSUPPORTED, Result.SKIPPED
         if options.settings.target.product in spec.products:
             reason, result = f"{OutOfScope.OPERATOR} {spec.operator}", Result.OUT_OF_SCOPE
-        teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
-        teller.tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
+        tell(Planned(operator=spec.operator, kind="valid", number=1))
+        tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
 
 
-def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, teller: _Teller) -> Sequence[Spec]:
+def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer) -> Sequence[Spec]:
     """The operators that reject their sentinel where statuses alone are judged. Each rejection is recorded."""
     capabilities = bench.host.capabilities
     if bench.settings.phases != 1 or not options.sentinels or not (capabilities.statuses and capabilities.phases):
@@ -239,17 +239,17 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, teller: _Telle
             continue
         trial = trials[spec.operator]
         kind = trial.case.origin.kind
-        teller.tell(Planned(operator=spec.operator, kind=kind, number=1))
+        tell(Planned(operator=spec.operator, kind=kind, number=1))
         failed = False
         for judged in bench.run([trial]):
-            _tell_judged(judged, waivers, teller)
+            _tell_judged(judged, waivers, tell)
             failed = failed or any(record.verdict.kind == Fault.REJECTED for record in judged.records)
         if failed:
             dropped.append(spec)
             if options.profile is not None:
-                teller.tell(Planned(operator=spec.operator, kind="valid", number=1))
-                teller.tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
-            teller.tell(Notice(message=rejection_text(spec.operator, trial, refused[spec.operator])))
+                tell(Planned(operator=spec.operator, kind="valid", number=1))
+                tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
+            tell(Notice(message=rejection_text(spec.operator, trial, refused[spec.operator])))
     return dropped
 
 
@@ -259,7 +259,7 @@ def _is_asked(spec: Spec, options: RunOptions) -> bool:
     return product in spec.products and (scope is None or scope.offers(spec.operator, product))
 
 
-def _given_trials(bench: Bench, teller: _Teller, options: RunOptions, dropped: Sequence[Spec]) -> Sequence[Trial]:
+def _given_trials(bench: Bench, tell: Consumer, options: RunOptions, dropped: Sequence[Spec]) -> Sequence[Trial]:
     """Trials of files; those of operators that are not chosen, or were dropped, are skipped."""
     chosen = {spec.operator for spec in options.operators}
     rejecting = {spec.operator for spec in dropped}
@@ -269,40 +269,40 @@ def _given_trials(bench: Bench, teller: _Teller, options: RunOptions, dropped: S
         if case.operator in chosen - rejecting:
             trials.append(as_trial(bench.specs[case.operator], item))
         else:
-            teller.tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
+            tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
             reason = Skip.SENTINEL if case.operator in rejecting else Skip.NOT_CHOSEN
-            teller.tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=reason))
+            tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=reason))
     return trials
 
 
-def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, teller: _Teller) -> None:
+def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: Consumer) -> None:
     """Trials that are given, each under its own kind."""
     for trial in trials:
-        teller.tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
+        tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
     for judged in bench.run(trials):
-        _tell_judged(judged, waivers, teller)
+        _tell_judged(judged, waivers, tell)
 
 
 def _case_of(item: Trial | Case) -> Case:
     return item.case if isinstance(item, Trial) else item
 
 
-def _tell_judged(judged: Judged, waivers: Waivers, teller: _Teller) -> None:
+def _tell_judged(judged: Judged, waivers: Waivers, tell: Consumer) -> None:
     records = tuple(waivers.apply(record) for record in judged.records)
-    teller.tell(BatchJudged(records=records, coverage=judged.coverage, blobs=judged.blobs))
+    tell(BatchJudged(records=records, coverage=judged.coverage, blobs=judged.blobs))
 
 
-def _run_plan(bench: Bench, operators: Sequence[Spec], options: RunOptions, waivers: Waivers, teller: _Teller) -> None:
+def _run_plan(bench: Bench, operators: Sequence[Spec], options: RunOptions, waivers: Waivers, tell: Consumer) -> None:
     assert options.profile is not None  # noqa: S101 - without one there is no plan
     settings = options.settings
     parts = plan_parts(
         operators, product=settings.target.product, chosen=options.profile, laws=law_ids, phases=settings.phases
     )
-    teller.tell(Expected(number=sum(part.count for part in parts)))
-    for part, number, judged in _judged_parts(bench, parts, options, teller.tell):
+    tell(Expected(number=sum(part.count for part in parts)))
+    for part, number, judged in _judged_parts(bench, parts, options, tell):
         if number:
-            teller.tell(Planned(operator=part.operator, kind=part.kind, number=number))
-        _tell_judged(judged, waivers, teller)
+            tell(Planned(operator=part.operator, kind=part.kind, number=number))
+        _tell_judged(judged, waivers, tell)
 
 
 def _judged_parts(

@@ -20,12 +20,12 @@ from aclnn_cts.reports.model.acceptance_rows import (
     ConstraintRow,
     CoverageMap,
     DeterminismPart,
-    ObservationRow,
-    PrecisionRow,
 )
 from aclnn_cts.reports.model.kill_matrix import Power
-from aclnn_cts.store.counts import Counts
-from aclnn_cts.store.run_verdict import Reason
+from aclnn_cts.reports.model.precision import PrecisionRow
+from aclnn_cts.store.counts import Counts, Observed
+from aclnn_cts.store.manifest import Manifest
+from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict
 from aclnn_cts.triage.comparison import Comparison
 
 
@@ -34,18 +34,10 @@ class VerdictRow:
     """The verdict on one operator for the product of a run."""
 
     operator: str
-    verdict: RunVerdict
-    judged: int
-    counted: int
-    """Trials that must be judged."""
+    found: OperatorVerdict
     percent: int
-    open: int
-    """Trials of which the document leaves open what conforms."""
-    failed: int
-    """Trials that failed without a waiver."""
-    waived: int
-    outside: Mapping[str, int]
-    """Trials out of scope, by what the adapter does not offer."""
+    """Judged, of the trials that must be."""
+    ends: Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +46,7 @@ class RunFacts:
 
     name: str
     """Of its directory."""
-    path: str
-    harness: str
-    command: str
-    arguments: tuple[str, ...]
-    adapter: str
-    profile: str
-    seed: int
-    product: str
+    manifest: Manifest
     ran_on: str
     """What the implementation says of itself in a line; empty where it says nothing."""
     ran_on_zh: str
@@ -71,16 +56,12 @@ class RunFacts:
     software: bool
     """Whether a software device stood in for the product."""
     target: Mapping[str, Any]
-    started: str
+    """As plain JSON values."""
     seconds: float | None
     """None where the run has not finished."""
     finished: bool
     interrupted: bool
-    verdict: RunVerdict
-    causes: tuple[Note, ...]
-    """Why it is inconclusive or fails."""
-    reasons: tuple[Reason, ...]
-    """Of an inconclusive one: why trials have no verdict, the most frequent first."""
+    conclusion: Conclusion
     insufficient: tuple[str, ...]
     """Why acceptance cannot rest on it, in codes (`store.run_verdict.Insufficient`); empty where it can."""
     operators: tuple[VerdictRow, ...]
@@ -95,9 +76,6 @@ class RunFacts:
     """Name, value and how it is known (measured, declared, unknown)."""
     environment_zh: Mapping[str, str]
     """In Chinese, by name: those values that are a sentence of ours."""
-    specs: Mapping[str, str]
-    inputs: Mapping[str, str]
-    settings: Mapping[str, Any]
     statuses: bool | None
     """Whether the implementation returns aclnn statuses; None where no trial shows it."""
 
@@ -107,12 +85,9 @@ class OperatorPart:
     """One operator that the runs had in scope."""
 
     operator: str
-    stem: str
-    document: str
     document_edition: str
     document_sha256: str
     """Of the edition that the spec was made from; empty where it names none."""
-    outputs: tuple[str, ...]
     ends: Counts
 
 
@@ -186,8 +161,8 @@ class Acceptance:
     checks: tuple[CheckRow, ...]
     clauses: tuple[ClauseRow, ...]
     constraints: tuple[ConstraintRow, ...]
-    observations: tuple[ObservationRow, ...]
-    """The most frequent first."""
+    observations: tuple[tuple[str, Observed], ...]
+    """By operator: what calls did beside what the document suggests, breaking no rule; the most frequent first."""
     precision: tuple[PrecisionRow, ...]
     share_edges: tuple[int, ...]
     coverage: tuple[CoverageMap, ...]

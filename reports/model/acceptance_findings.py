@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aclnn_cts.core.verdict import Deviation, ToleranceResult
+from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.findings.finding import Finding
 from aclnn_cts.findings.shared_condition import SharedCondition
+from aclnn_cts.triage.dedup import Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,39 +22,20 @@ class FaultFacts:
     calls: int = 0
     basis: str = ""
     """Of the compute model."""
-    ended: str = ""
-    signal: int | None = None
-    seconds: float = 0.0
+    outcome: Outcome = Outcome(ended="")
+    state: BufferState = BufferState()
+    """Of the memory of the output, or of the input, at fault."""
     returned: str = ""
     """The status that decides; empty where there is none."""
     promised: tuple[str, ...] = ()
-    unwritten: int = 0
-    """Elements of the output."""
-    guard_before: int = 0
-    """Bytes, as in all that follow."""
-    guard_after: int = 0
-    gap: int = 0
-    changed: int = 0
     grown: int = 0
+    """Bytes."""
     form: str = ""
     """The shape or dtype that came back instead."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeLine:
-    """What one call of a finding's case did."""
-
-    ended: str
-    """How it ended (`core.outcome.Ended`)."""
-    status: str
-    """The name of the status that decides; empty where there is none."""
-    signal: int | None
-    message: str
-    """As recorded."""
-
-
 class NoProgram:
-    """Why a card has no program (values of `FindingCard.no_program`)."""
+    """Why a card has no program (values of `MadePrograms.missing`)."""
 
     ELEMENTS = "elements"
     """The case has more elements than a program holds."""
@@ -74,22 +59,16 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
-    """What a campaign knows of a finding beyond the records that it keeps."""
+class MadePrograms:
+    """The programs of a finding."""
 
-    run: str
-    failures: int
-    """All that it counted."""
-    confirmed: str
-    """`always`, `flaky`, `order-dependent`, `only on this device`, `not confirmed`; empty: not looked into."""
-    alone: tuple[int, int]
-    """Failures, and executions alone in a fresh process."""
-    elsewhere: tuple[int, int]
-    """The same on another device."""
-    where: str
-    """The device or worker that met it first."""
-    note: str
-    """A sentence more, as recorded."""
+    programs: tuple[Program, ...] = ()
+    call: tuple[int, int]
+    """Which of how many calls of the trial they make; (1, 1) where it has one, 0 for all of a law's in turn."""
+    missing: str = ""
+    """Why there is none (`NoProgram`); empty where there is one."""
+    elements: tuple[int, int] = (0, 0)
+    """Elements of the case's calls, and those that a program holds, where these are too few; else zeros."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +76,7 @@ class FindingMember:
     """Failures of a finding that a run keeps under one key."""
 
     run: str
-    check: str
-    """Of the trials."""
-    kind: str
-    constraint: str
-    answer: str
-    waiver: str
-    number: int
+    member: Member
     file: str
     """The trial file of that key, in the run's folder `failures`."""
     joined: bool
@@ -143,9 +116,8 @@ class FindingCard:
     """Operator (empty: the interface) and address of those that it contradicts."""
     case: tuple[tuple[str, str], ...]
     """Arguments of the smallest case, as text."""
-    case_check: str
+    record: Record
     """Of the trial that the figures are of."""
-    case_kind: str
     chosen_of: int
     """The failures that the case is the smallest of, where it was not shrunk: the gravest ones that are this finding
     by themselves."""
@@ -165,28 +137,19 @@ class FindingCard:
     trial: str
     """The smallest case's trial as JSON; empty where it is too large for a page."""
     figures_of: str
-    """The trial whose figures `worst`, `tolerances`, `fault` and `outcome` are, where it is not the case's own: of a
-    case that a campaign shrank no record is kept."""
-    worst: tuple[Deviation, ...]
-    tolerances: tuple[tuple[str, ToleranceResult], ...]
-    """Each with its output."""
+    """The trial whose figures `record`, `fault` and `outcome` have, where it is not the case's own: of a case that a
+    campaign shrank no record is kept."""
     fault: FaultFacts
-    outcome: tuple[OutcomeLine, ...]
-    """Of the first calls."""
-    programs: tuple[Program, ...]
-    program_call: tuple[int, int]
-    """Which of how many calls of the trial the programs make; (1, 1) where it has one, 0 for all of a law's in turn."""
-    no_program: str
-    """Why there is no program (`NoProgram`); empty where there is one."""
-    program_elements: tuple[int, int]
-    """Elements of the case's calls, and those that a program holds, where these are too few; else zeros."""
+    outcome: tuple[Outcome, ...]
+    """Of the first calls, with the beginning of long messages."""
+    made: MadePrograms
     replay: str
     file: str
     """Its trial file in the run directory."""
     file_is_case: bool
     """Whether the file holds the case; else it holds the first one that failed so."""
-    campaigns: tuple[Confirmation, ...]
-    """What the campaigns among the runs have confirmed."""
+    campaigns: tuple[tuple[str, Finding], ...]
+    """What the campaigns among the runs, by name, know of it beyond the records that they keep."""
     alone: Mapping[str, int]
     """Of those that were run again alone in a fresh process, what came of it."""
     second_oracle: Mapping[str, int]
@@ -196,10 +159,10 @@ class FindingCard:
 
     def by_check(self, *, joined: bool) -> dict[str, int]:
         """Failures by check, the most first: those that are the finding by themselves, or only look like it."""
-        found: dict[str, int] = {}
+        found: Counter[str] = Counter()
         for item in self.members:
             if item.joined == joined:
-                found[item.check] = found.get(item.check, 0) + item.number
+                found[item.member.check] += item.member.number
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
@@ -216,6 +179,5 @@ class WaiverRow:
     owner: str | None
     expiry: str | None
     link: str | None
-    where: str | None
     expired: bool | None
     """On the day of the run."""

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.verdict import MagnitudeCounts, Skip, ToleranceResult, ToleranceVerdict
+from aclnn_cts.clauses.clause_verdicts import JudgedClause
+from aclnn_cts.core.verdict import ToleranceResult, ToleranceVerdict
+from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.counts import Counts
 
 
@@ -27,14 +29,9 @@ class CheckRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatRow:
-    """One way in which one operator was asked for the same result again."""
+class RepeatRow(CheckRow):
+    """One way in which one operator was asked for the same result again; nothing planned: the runs did not try it."""
 
-    operator: str
-    check: str
-    ends: Counts
-    """Nothing planned: the runs did not try it."""
-    findings: tuple[str, ...]
     compared: int
     """Trials whose calls of one case all came back with outputs; 0 where the check makes no such calls."""
     alike: int
@@ -79,88 +76,22 @@ class ConstraintRow:
     findings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationRow:
-    """What calls that break a constraint did beside what the document suggests, breaking no rule."""
-
-    operator: str
-    kind: str
-    """`core.observations.Observation`."""
-    constraint: str
-    number: int
-    """Of trials."""
-    trial: str
-    """Id of one of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClauseRow:
+@dataclass(slots=True, kw_only=True)
+class ClauseRow(JudgedClause):
     """One statement of a document, what encodes it, and what the trials say of it."""
 
     operator: str
     """Empty for the clauses of the two-phase interface."""
-    at: str
-    en: str
-    zh: str
-    certainty: str
-    products: tuple[str, ...]
-    """Where the document states it; everywhere where it names none."""
+    clause: Clause
     encoding: str
     """`constraints`, `check`, `interface`, `example` or `untestable`."""
-    constraints: tuple[str, ...]
-    check: str
-    condition: str
-    faults: tuple[str, ...]
-    """The kinds of fault that contradict it; all where it names none."""
-    interface: str
-    untestable: tuple[str, str] | None
-    contradicts: tuple[str, ...]
-    verdict: str
-    reason: str
-    """Of an untested clause."""
     in_scope: bool
-    held: int
-    """Trials whose case keeps it (of a constraint) or meets its condition (of a check)."""
-    broken: int
-    """Trials whose case breaks its constraints."""
-    passed: int
-    failed: int
-    waived: int
-    otherwise: int
-    """Trials that failed and keep it: with wrong values, where it is not about them."""
-    skipped: Mapping[str, int]
     evidence: tuple[str, ...]
     """Ids of trials: those that failed first, else some that passed."""
     findings: Mapping[str, int]
     """Failures by id of the finding."""
     specific: tuple[str, ...] = ()
     """Findings for which no other clause has a larger part of its judged trials failing with them."""
-
-    @property
-    def judged(self) -> int:
-        """Trials that say something of it."""
-        return self.passed + self.failed + self.otherwise
-
-    @property
-    def aside(self) -> int:
-        """Trials that would have said something of it and did not."""
-        return sum(number for reason, number in self.skipped.items() if reason != Skip.OPEN)
-
-    @property
-    def all_waived(self) -> bool:
-        """Whether waivers speak for everything that contradicts it."""
-        return self.failed > 0 and self.failed == self.waived
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MagnitudeBin:
-    """Of the worst elements of trials whose expected value lies in some binades, the one nearest to its bound."""
-
-    exponent: int
-    """Of the first binade: 2^exponent is the smallest magnitude."""
-    trials: int
-    error: float
-    bound: float
 
 
 @dataclass(slots=True)
@@ -183,42 +114,6 @@ class ToleranceRow:
         self.failed += result.verdict == ToleranceVerdict.FAIL
         headroom = float(result.headroom)
         self.headroom = min(self.headroom, -math.inf if math.isnan(headroom) else headroom)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionRow:
-    """One output in one dtype and mode."""
-
-    operator: str
-    output: str
-    dtype: str
-    mode: str
-    trials: int
-    elements: int
-    beyond: int
-    open: int
-    histogram: tuple[int, ...]
-    """Elements by log2 of the share of the bound; `Acceptance.share_edges` are the upper ends of all bins but one."""
-    worst: float | str
-    bases: Mapping[str, int]
-    """Trials by the basis of the compute model: document, published, assumed."""
-    finer: int
-    """Trials whose outputs are right for operands that were never rounded as the mode asks."""
-    used: tuple[str, ...] | None
-    """Formats that every probe leaves possible; None where nothing was probed, or probes do not tell of this output."""
-    told_apart: bool = True
-    """False where a probe of an earlier version of the harness, which names formats for all outputs at once, found
-    another output at fault."""
-    magnitudes: tuple[MagnitudeBin, ...]
-    spread: tuple[MagnitudeCounts, ...]
-    """All elements of the trials that were counted so, by magnitude of the expected value and by share of the bound."""
-    spread_trials: tuple[int, int]
-    """How many trials these are: of the sample that passed, and failures."""
-    measured: int
-    """Trials that all tolerances were put to."""
-    within_bound: int
-    """Of these, those within the derived bound."""
-    tolerances: tuple[ToleranceRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,8 @@ from aclnn_cts.triage.compare import compare_runs
 from aclnn_cts.triage.comparison import Comparison
 from aclnn_cts.triage.dedup import Members, by_finding, finding_ids
 
-_ERRORS = 20
+_ERRORS, _DISPUTES = 20, 12
+"""Notes that a report shows."""
 
 
 def acceptance(
@@ -164,8 +165,8 @@ def acceptance(
         waivers=tuple(_waivers(summary, findings, runs, waiver_files)),
         credibility=Credibility(
             power=shipped_power(shipped),
-            disputes=collected.disputes,
-            dispute_notes=tuple(collected.dispute_notes),
+            disputes=len(collected.disputes),
+            dispute_notes=tuple(collected.disputes[:_DISPUTES]),
             second_oracle=dict(sorted(collected.second_oracle.items())),
             errors=tuple((Note(text, code), number) for (code, text), number in collected.errors.most_common(_ERRORS)),
         ),
@@ -195,20 +196,18 @@ def _suffices(runs: Sequence[RunDirectory]) -> bool:
         asked |= mine
         if not insufficient_run(run):
             covered |= {
-                (name, product) for name, product in mine if name in found and _is_conclusive(found[name].verdict)
+                (name, product)
+                for name, product in mine
+                if name in found and found[name].verdict not in (RunVerdict.INCONCLUSIVE, RunVerdict.NOTHING_FOUND)
             }
     return asked <= covered
-
-
-def _is_conclusive(verdict: RunVerdict) -> bool:
-    return verdict not in (RunVerdict.INCONCLUSIVE, RunVerdict.NOTHING_FOUND)
 
 
 def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for row in sorted(clauses, key=lambda row: not row.specific):
         for identifier in sorted(row.findings, key=lambda name: name not in row.specific):
-            found.setdefault(identifier, []).append((row.operator, row.at))
+            found.setdefault(identifier, []).append((row.operator, row.clause.at))
     return found
 
 
@@ -239,7 +238,6 @@ def _waivers(
             owner=entry.owner if entry is not None else None,
             expiry=entry.expiry.isoformat() if entry is not None else None,
             link=entry.link if entry is not None else None,
-            where=entry.where if entry is not None else None,
             expired=entry.expiry < day if entry is not None else None,
         )
 

@@ -30,7 +30,6 @@ ACCEPTED, REFUSED = "accepted", "refused"
 SAME_CALLS = frozenset({"law/repeat", "life-cycle/cold-warm"})
 """Checks whose trials make one call several times."""
 
-_MESSAGES = 12
 _OBSERVATIONS = tuple(kind.value for kind in Observation)
 
 
@@ -81,9 +80,9 @@ class OperatorTally:
         if check in SAME_CALLS:
             self._compare(check, record)
         judged = verdict.result in (Result.PASSED, Result.FAILED)
+        first = record.fingerprint.dtype
         if judged:
-            self.judged[check, verdict.mode, record.fingerprint.dtype] += 1
-            first = record.fingerprint.dtype
+            self.judged[check, verdict.mode, first] += 1
             self.dtypes.update((check, first, name, tensor.dtype) for name, tensor in case.tensors())
         if is_valid_call(record.trial):
             if judged:
@@ -129,8 +128,7 @@ class Collected:
 
     operators: dict[str, OperatorTally]
     members: Members = field(default_factory=Members)
-    disputes: int = 0
-    dispute_notes: list[Note] = field(default_factory=list)
+    disputes: list[Note] = field(default_factory=list)
     second_oracle: Counter[str] = field(default_factory=Counter)
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By code and text of the note."""
@@ -142,14 +140,12 @@ class Collected:
         verdict = record.verdict
         member = self.members.add(record, run) if verdict.result == Result.FAILED else None
         self.operators[record.trial.case.operator].add(record, member)
-        if run not in self.statuses or not self.statuses[run]:
+        if not self.statuses.get(run):
             self._see_status(record, run)
         if (second := verdict.facts.get(SECOND_ORACLE)) is not None:
             self.second_oracle[str(second).partition(":")[0]] += 1
         if verdict.result == Result.SKIPPED and verdict.kind == Skip.DISPUTE:
-            self.disputes += 1
-            if len(self.dispute_notes) < _MESSAGES:
-                self.dispute_notes.append(_dispute(verdict))
+            self.disputes.append(_dispute(verdict))
         elif verdict.result == Result.ERROR:
             self.errors[_error_code(record), verdict.message] += 1
 
@@ -192,9 +188,7 @@ def _size_class(numel: int) -> str:
     """Elements of the largest input, by powers of four: `1-3`, `4-15`, ..."""
     if numel < 1:
         return "0"
-    low = 1
-    while numel >= low * 4 and low < 4**8:
-        low *= 4
+    low = 4 ** min((numel.bit_length() - 1) // 2, 8)
     return f"{low}-{low * 4 - 1}" if low < 4**8 else f"{low}-"
 
 

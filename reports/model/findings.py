@@ -27,12 +27,10 @@ from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.findings.fingerprint import message_of
 from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
 from aclnn_cts.reports.model.acceptance_findings import (
-    Confirmation,
     FaultFacts,
     FindingCard,
     FindingMember,
     NoProgram,
-    OutcomeLine,
 )
 from aclnn_cts.reports.model.collect import Collected
 from aclnn_cts.reports.model.programs import on_one_page, programs_of
@@ -58,9 +56,12 @@ def finding_cards(
         _card(entry, identifier, clauses.get(identifier, ()), collected, runs, programs)
         for identifier, entry in failures.items()
     ]
-    fitting = on_one_page([card.programs for card in cards])
+    fitting = on_one_page([card.made.programs for card in cards])
     return tuple(
-        replace(card, programs=shown, no_program=card.no_program or ("" if shown else NoProgram.ROOM))
+        replace(
+            card,
+            made=replace(card.made, programs=shown, missing=card.made.missing or ("" if shown else NoProgram.ROOM)),
+        )
         for card, shown in zip(cards, fitting, strict=True)
     )
 
@@ -83,7 +84,6 @@ def _card(
         record = small.record
     tally = collected.operators[key.operator]
     facts = fault_facts(record, tally.spec)
-    made = programs_of(trial, record, facts, tally.spec, programs, languages_of(run.manifest))
     file = run.path / "failures" / failure_name(shown.stored)
     folders = run.manifest.spec_folders
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
@@ -109,8 +109,7 @@ def _card(
         message=((small.message if small is not None else "") or message_of(record, failures.hidden))[:_MESSAGE],
         clauses=tuple(clauses),
         case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
-        case_check=record.trial.check,
-        case_kind=record.verdict.kind,
+        record=record,
         chosen_of=sum(item.number for item in failures.members if gravity(item.kind) == grave),
         shrunk=small is not None,
         executions=small.executions if small is not None else 0,
@@ -121,16 +120,9 @@ def _card(
         figures_of=record.trial_id if record.trial_id not in (trial.id, alone.id) else "",
         after=sum(item.times for item in trial.after),
         trial=document if len(document) <= _TRIAL_BYTES else "",
-        worst=record.verdict.deviations,
         fault=facts,
-        tolerances=tuple(
-            (output, result) for outputs in record.verdict.tolerances.values() for output, result in outputs.items()
-        ),
-        outcome=tuple(_outcome(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
-        programs=made.programs,
-        program_call=made.call,
-        no_program=made.missing,
-        program_elements=made.elements,
+        outcome=tuple(_brief(outcome) for outcomes in record.attempts[:1] for outcome in outcomes[:8]),
+        made=programs_of(trial, record, facts, tally.spec, programs, languages_of(run.manifest)),
         replay=replay_command(
             file,
             run.manifest.adapter,
@@ -189,35 +181,16 @@ def _members(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Findi
     """Those that are the finding by themselves, then those that look like it, the most frequent first."""
     for joined, members in ((False, failures.members), (True, failures.joined)):
         for item in sorted(members, key=lambda item: (-item.number, item.check, item.kind, item.run)):
-            yield FindingMember(
-                run=_name(runs[item.run]),
-                check=item.check,
-                kind=item.kind,
-                constraint=item.stored.clause,
-                answer=item.fingerprint.answer,
-                waiver=item.waiver,
-                number=item.number,
-                file=failure_name(item.stored),
-                joined=joined,
-            )
+            yield FindingMember(run=_name(runs[item.run]), member=item, file=failure_name(item.stored), joined=joined)
 
 
-def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[Confirmation]:
+def _campaigns(failures: Failures, runs: Sequence[RunDirectory]) -> Iterator[tuple[str, Finding]]:
     met: dict[int, dict[Fingerprint, Finding]] = {}
     for member in failures:
         if member.of_campaign and member.finding is not None:
             met.setdefault(member.run, {})[member.stored] = member.finding
     for number, findings in sorted(met.items()):
-        item = represented(findings.values())
-        yield Confirmation(
-            run=_name(runs[number]),
-            failures=item.failures,
-            confirmed=item.confirmed,
-            alone=item.alone,
-            elsewhere=item.elsewhere,
-            where=item.slot,
-            note=item.note,
-        )
+        yield _name(runs[number]), represented(findings.values())
 
 
 def take_findings(members: Iterable[Member], runs: Sequence[RunDirectory]) -> None:
@@ -252,16 +225,8 @@ def _id_of(file: Path) -> str:
     return content.id if isinstance(content, Trial) else ""
 
 
-def _outcome(outcome: Outcome) -> OutcomeLine:
-    return OutcomeLine(
-        ended=outcome.ended,
-        status=status_name(outcome.status) if outcome.status is not None else "",
-        signal=outcome.signal,
-        message=outcome.message.strip()[:_MESSAGE],
-    )
-
-
-_UNTOUCHED = BufferState()
+def _brief(outcome: Outcome) -> Outcome:
+    return msgspec.structs.replace(outcome, message=outcome.message.strip()[:_MESSAGE])
 
 
 def fault_facts(record: Record, spec: Spec) -> FaultFacts:
@@ -273,21 +238,14 @@ def fault_facts(record: Record, spec: Spec) -> FaultFacts:
     if number is None:
         return found
     outcome = outcomes[number]
-    state = outcome.buffers.get(output, _UNTOUCHED)
     grown = outcome.facts.get(GROWN_BYTES)
     return replace(
         found,
         call=number + 1,
-        ended=outcome.ended,
-        signal=outcome.signal,
-        seconds=outcome.seconds,
+        outcome=outcome,
+        state=outcome.buffers.get(output, BufferState()),
         returned=status_name(outcome.status) if outcome.status is not None else "",
         promised=_promised(record, spec),
-        unwritten=state.unwritten,
-        guard_before=state.guard_before,
-        guard_after=state.guard_after,
-        gap=state.gap,
-        changed=state.changed,
         grown=grown if isinstance(grown, int) else 0,
         form=str(outcome.facts.get((shape_fact if kind == Fault.SHAPE else dtype_fact)(output), "")),
     )

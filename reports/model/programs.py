@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.registry import check
@@ -12,7 +11,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.reports.model.acceptance_findings import FaultFacts, NoProgram, Program
+from aclnn_cts.reports.model.acceptance_findings import FaultFacts, MadePrograms, NoProgram, Program
 from aclnn_cts.repro.facts import MAX_ELEMENTS, TooManyElementsError
 from aclnn_cts.repro.write import Programs
 from aclnn_cts.speclang.model import Spec
@@ -24,19 +23,6 @@ _PROGRAM_BYTES = 96 * 1024
 """Longest program that a page shows."""
 _PROGRAMS_BYTES = 3 * 1024 * 1024
 """All programs of a page together."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadePrograms:
-    """The programs of a finding."""
-
-    programs: tuple[Program, ...] = ()
-    call: tuple[int, int]
-    """Which of how many calls they make (`FindingCard.program_call`)."""
-    missing: str = ""
-    """Why there is none (`NoProgram`)."""
-    elements: tuple[int, int] = (0, 0)
-    """Of the calls, and those that a program holds, where these are too few."""
 
 
 def programs_of(

@@ -6,6 +6,7 @@ operator's bits, and what the trials that asked for them again came to.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,13 +27,12 @@ from aclnn_cts.reports.model.acceptance_rows import (
     ConstraintRow,
     CoverageMap,
     DeterminismPart,
-    ObservationRow,
     RepeatRow,
 )
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
 from aclnn_cts.reports.model.possible import possible_cells
 from aclnn_cts.speclang.model import Clause, Spec
-from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.counts import Counts, Observed
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.dedup import Member
@@ -44,11 +44,8 @@ def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
     """One operator in scope."""
     return OperatorPart(
         operator=spec.operator,
-        stem=spec.stem,
-        document=spec.document,
         document_edition=spec.edition,
         document_sha256=spec.document_sha256,
-        outputs=spec.outputs,
         ends=summary.operator(spec.operator).total,
     )
 
@@ -101,13 +98,10 @@ def constraint_rows(
         )
 
 
-def observation_rows(summary: Summary) -> Iterator[ObservationRow]:
-    """What all operators did beside what their documents suggest."""
+def observation_rows(summary: Summary) -> list[tuple[str, Observed]]:
+    """What all operators did beside what their documents suggest, the most frequent first."""
     seen = [(name, item) for name, operator in summary.operators.items() for item in operator.observed.values()]
-    for name, item in sorted(seen, key=lambda entry: -entry[1].number):
-        yield ObservationRow(
-            operator=name, kind=item.kind, constraint=item.constraint, number=item.number, trial=item.trial
-        )
+    return sorted(seen, key=lambda entry: -entry[1].number)
 
 
 def campaign_rows(run: RunDirectory) -> Iterator[CampaignCoverage]:
@@ -244,31 +238,16 @@ class ClauseRows:
         said = found.said
         return ClauseRow(
             operator=operator,
-            at=clause.at,
-            en=clause.en,
-            zh=clause.zh,
-            certainty=clause.certainty,
-            products=clause.products,
+            clause=clause,
             encoding=next(
                 name for name in ("constraints", "check", "interface", "example", "untestable") if getattr(clause, name)
             ),
-            constraints=clause.constraints,
-            check=clause.check or "",
-            condition=clause.when_text or "",
-            faults=clause.faults,
-            interface=clause.interface or "",
-            untestable=clause.untestable,
-            contradicts=clause.contradicts,
             verdict=found.verdict,
             reason=found.reason,
             in_scope=self.verdicts.speakers is not None,
             held=found.held,
             broken=found.broken,
-            passed=said.passed,
-            failed=said.failed,
-            waived=said.waived,
-            otherwise=said.otherwise,
-            skipped=dict(sorted(said.skipped.items())),
+            said=said,
             evidence=tuple([*said.bad, *said.good][:_EVIDENCE]),
             findings=_sum({self.findings[member]: number} for member, number in said.findings.items()),
         )
@@ -276,27 +255,24 @@ class ClauseRows:
 
 def interface_rows(clauses: Sequence[Clause], operators: Sequence[ClauseRows]) -> tuple[ClauseRow, ...]:
     """The clauses of the interface over all operators in scope: met where each of them meets it or leaves it open."""
-    rows = []
-    for clause in clauses:
-        each = [operator.row(clause, "") for operator in operators]
-        merged = replace(
-            each[0],
-            held=sum(row.held for row in each),
-            broken=sum(row.broken for row in each),
-            passed=sum(row.passed for row in each),
-            failed=sum(row.failed for row in each),
-            waived=sum(row.waived for row in each),
-            otherwise=sum(row.otherwise for row in each),
-            skipped=_sum(row.skipped for row in each),
-            evidence=tuple(name for row in each for name in row.evidence)[:_EVIDENCE],
-            findings=_sum(row.findings for row in each),
-        )
-        verdicts = {row.verdict: row for row in each}
-        for verdict in BY_WEIGHT:
-            if verdict in verdicts:
-                rows.append(replace(merged, verdict=verdict, reason=verdicts[verdict].reason))
-                break
-    return tuple(rows)
+    return tuple(_merged([operator.row(clause, "") for operator in operators]) for clause in clauses)
+
+
+def _merged(rows: Sequence[ClauseRow]) -> ClauseRow:
+    """One clause over several operators."""
+    verdicts = {row.verdict: row for row in rows}
+    decisive = next(verdicts[verdict] for verdict in BY_WEIGHT if verdict in verdicts)
+    said = Said()
+    for row in rows:
+        said.include(row.said)
+    return replace(
+        decisive,
+        held=sum(row.held for row in rows),
+        broken=sum(row.broken for row in rows),
+        said=said,
+        evidence=tuple(name for row in rows for name in row.evidence)[:_EVIDENCE],
+        findings=_sum(row.findings for row in rows),
+    )
 
 
 def with_specific(rows: Sequence[ClauseRow]) -> tuple[ClauseRow, ...]:
@@ -308,11 +284,11 @@ def with_specific(rows: Sequence[ClauseRow]) -> tuple[ClauseRow, ...]:
     largest: dict[str, float] = {}
     for row in rows:
         for name, number in row.findings.items():
-            largest[name] = max(largest.get(name, 0.0), number / row.judged)
+            largest[name] = max(largest.get(name, 0.0), number / row.said.judged)
     return tuple(
         replace(
             row,
-            specific=tuple(name for name, number in row.findings.items() if number / row.judged >= largest[name]),
+            specific=tuple(name for name, number in row.findings.items() if number / row.said.judged >= largest[name]),
         )
         if row.findings
         else row
@@ -321,8 +297,7 @@ def with_specific(rows: Sequence[ClauseRow]) -> tuple[ClauseRow, ...]:
 
 
 def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for entry in counts:
-        for reason, number in entry.items():
-            total[reason] = total.get(reason, 0) + number
+        total.update(entry)
     return dict(sorted(total.items()))

@@ -56,39 +56,19 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
     conclusion = summary.conclusion
     return RunFacts(
         name=run.path.resolve().name,
-        path=str(run.path),
-        harness=manifest.harness,
-        command=manifest.command,
-        arguments=manifest.arguments,
-        adapter=manifest.adapter,
-        profile=manifest.profile,
-        seed=manifest.seed,
-        product=manifest.target.product,
+        manifest=manifest,
         ran_on=ran_on(manifest),
         ran_on_zh=ran_on(manifest, "zh"),
         version=version_of(manifest),
         software=is_software(manifest),
         target=msgspec.to_builtins(manifest.target),
-        started=manifest.started,
         seconds=seconds,
         finished=run.finished,
         interrupted=interrupted,
-        verdict=conclusion.verdict,
-        causes=conclusion.causes,
-        reasons=conclusion.reasons,
+        conclusion=conclusion,
         insufficient=insufficient_run(run),
         operators=tuple(
-            VerdictRow(
-                operator=name,
-                verdict=found.verdict,
-                judged=found.counts.judged,
-                counted=found.counted,
-                percent=percent(found.share),
-                open=summary.operator(name).total.open,
-                failed=summary.operator(name).total.unwaived,
-                waived=summary.operator(name).total.waived,
-                outside=found.scope,
-            )
+            VerdictRow(operator=name, found=found, percent=percent(found.share), ends=summary.operator(name).total)
             for name, found in conclusion.operators.items()
         ),
         ends=summary.total,
@@ -101,9 +81,6 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
             for name, fact in sorted(manifest.environment.items())
         ),
         environment_zh={name: fact.zh for name, fact in manifest.environment.items() if fact.zh},
-        specs=manifest.specs,
-        inputs=manifest.inputs,
-        settings=manifest.settings,
         statuses=statuses,
     )
 

@@ -23,7 +23,14 @@ def trial_rows(
 ) -> Iterator[TrialRow]:
     """All trials of the runs, or those with one result, in a stream; `findings` are the cards of the runs' report."""
     cards: dict[tuple[str, ...], str] = {
-        (item.run, item.file, item.check, item.kind, item.answer, item.waiver): card.id
+        (
+            item.run,
+            item.file,
+            item.member.check,
+            item.member.kind,
+            item.member.fingerprint.answer,
+            item.member.waiver,
+        ): card.id
         for card in findings
         for item in card.members
     }

@@ -79,7 +79,7 @@ def test_the_meter_counts_what_the_events_say() -> None:
     meter(Skipped(operator="x", kind="valid", reason="open", number=2))
     meter(BatchJudged(records=(failed, waived)))
     moment = meter.moment()
-    assert (moment.done, moment.planned, moment.findings) == (4, 10, 1)
+    assert (moment.counts.ended, moment.planned, moment.findings) == (4, 10, 1)
     assert (moment.counts.failed, moment.counts.waived, moment.counts.skipped) == (2, 1, 2)
     assert moment.left is not None
 

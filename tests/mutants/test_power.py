@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from aclnn_cts.checks.plan import Profile, plan_parts
+from aclnn_cts.cli import faults
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.mutants import power
 from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.fault_catalogue import read_catalogue
 from aclnn_cts.mutants.power import FAULT_VARIABLE, Task, attempt, switched_on
@@ -60,8 +60,8 @@ def test_a_fault_is_found(specs: Specs, identifier: str, check: str, kind: str) 
 @needs_compiler
 def test_two_faults_switched_on_together_are_two_findings(specs: Specs) -> None:
     result = tried("softmax.sign,softmax.invalid-as-inner", specs, to_end=True)
-    faults = sorted(text.split(" | ")[2] for text in result.findings)
-    assert faults == ["status", "value"]
+    kinds = sorted(text.split(" | ")[2] for text in result.findings)
+    assert kinds == ["status", "value"]
 
 
 @needs_compiler
@@ -148,7 +148,7 @@ def came_to(**found: bool) -> Any:
 
 
 def test_the_command_when_all_is_well(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(power, "attempts", came_to())
+    monkeypatch.setattr(faults, "attempts", came_to())
     assert main(["faults", "--op", "softmax_backward", "--seeds", "2"]) == 0
     text = capsys.readouterr().out
     assert "softmax.sign" in text
@@ -159,7 +159,7 @@ def test_the_command_when_all_is_well(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_a_survivor_comes_first_and_is_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(power, "attempts", came_to(sign=False))
+    monkeypatch.setattr(faults, "attempts", came_to(sign=False))
     out = tmp_path / "matrix.json"
     assert main(["faults", "--op", "softmax_backward", "-o", str(out)]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -176,18 +176,18 @@ def test_a_survivor_comes_first_and_is_an_exit_code(
 
 
 def test_a_share_may_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(power, "attempts", came_to(sign=False))
+    monkeypatch.setattr(faults, "attempts", came_to(sign=False))
     assert main(["faults", "--op", "softmax_backward", "--min-kill-rate", "0.9"]) == 0
     assert main(["faults", "--op", "softmax_backward", "--min-kill-rate", "0.99"]) == 1
 
 
 def test_an_equivalent_fault_may_survive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(power, "attempts", came_to(**{"scale-ignored": False}))
+    monkeypatch.setattr(faults, "attempts", came_to(**{"scale-ignored": False}))
     assert main(["faults", "--fault", "upsample.scale-ignored", "--json"]) == 0
 
 
 def test_an_accused_decoy_is_an_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(power, "attempts", came_to(fma=True))
+    monkeypatch.setattr(faults, "attempts", came_to(fma=True))
     assert main(["faults", "--op", "conv_tbc_backward", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["decoys"][0]["id"] == "decoy.conv.fma"
@@ -195,7 +195,7 @@ def test_an_accused_decoy_is_an_exit_code(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_a_sample_is_of_every_class(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(power, "attempts", came_to())
+    monkeypatch.setattr(faults, "attempts", came_to())
     assert main(["faults", "--sample", "2", "--seed", "5", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     classes = [row["class"] for row in document["faults"]]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def small(faulty: Acceptance) -> Acceptance:
     """A report of everything, with few rows of a kind: a browser that looks at each takes its time."""
     clauses = [row for row in faulty.clauses if row.in_scope]
-    kinds = {(row.verdict, row.reason, row.encoding, row.certainty, bool(row.specific)): row for row in clauses}
+    kinds = {(row.verdict, row.reason, row.encoding, row.clause.certainty, bool(row.specific)): row for row in clauses}
     chosen = {id(row) for row in (*kinds.values(), *clauses[::6])}
     power = faulty.credibility.power
     assert power is not None
@@ -109,7 +109,7 @@ def test_the_filters_show_what_they_say(opened: Any, small: Acceptance) -> None:
     field = opened.find_element("css selector", "[data-filter=clauses] input[name=text]")
     field.send_keys("params.out")
     opened.execute_async_script("setTimeout(arguments[0], 50)")
-    expected = [row for row in contradicted if row.at.startswith("params.out")]
+    expected = [row for row in contradicted if row.clause.at.startswith("params.out")]
     assert 0 < len(expected) <= len(shown(opened, rows)) < len(contradicted)
     opened.find_element("css selector", "[data-filter=clauses] button[type=reset]").click()
     opened.execute_async_script("setTimeout(arguments[0], 50)")

@@ -120,7 +120,7 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
     # Its figures are of the case whose record is kept, and say so.
     assert card.figures_of == recorded.trial_id
     assert recorded.trial_id in text
-    assert card.programs
+    assert card.made.programs
     same = failed(of_size(40))
     card, text = card_and_text(acceptance([campaign(tmp_path / "same", same, same.trial)]))
     assert card.figures_of == ""
@@ -164,7 +164,7 @@ def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
     recorded = failed(of_size(9))
     report = acceptance([campaign(tmp_path / "run", recorded, recorded.trial, **known)])
     card, text = card_and_text(report)
-    [entry] = card.campaigns
+    [(_, entry)] = card.campaigns
     assert (entry.failures, entry.confirmed) == (40, known.get("confirmed", ""))
     assert english in text
     assert chinese in text
@@ -205,10 +205,10 @@ def test_a_broken_law_has_a_program_of_all_its_calls_and_of_their_relation(tmp_p
     item = msgspec.structs.replace(item, trial=Trial("law/linear", item.trial.case, {"way": 0, "key": 5}))
     item = msgspec.structs.replace(item, trial_id=item.trial.id)
     card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
-    assert (len(card.programs), card.program_call[0], card.no_program) == (2, 0, "")
-    assert card.program_call[1] > 1
-    assert f"The programs make all {card.program_call[1]} calls of the trial" in text
-    assert all("f(1 g1 + 1 g2)" in program.text for program in card.programs)
+    assert (len(card.made.programs), card.made.call[0], card.made.missing) == (2, 0, "")
+    assert card.made.call[1] > 1
+    assert f"The programs make all {card.made.call[1]} calls of the trial" in text
+    assert all("f(1 g1 + 1 g2)" in program.text for program in card.made.programs)
     assert card.replay in text
 
 
@@ -217,16 +217,16 @@ def test_a_call_of_a_law_that_is_at_fault_by_itself_has_a_program(tmp_path: Path
     item = msgspec.structs.replace(item, trial=Trial("law/layout", softmax_case(3, strided=True)))
     item = msgspec.structs.replace(item, trial_id=item.trial.id)
     card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
-    assert card.program_call == (2, 2)
-    assert {program.language for program in card.programs} == {"cpp", "python"}
+    assert card.made.call == (2, 2)
+    assert {program.language for program in card.made.programs} == {"cpp", "python"}
     assert "the programs make call 2, which is at fault by itself" in text
     # The second call of this law has the same contents without strides, and so has the program.
     spec = load_specs()[SOFTMAX]
     second = check("law/layout", where="test").calls(item.trial, spec)[1]
     assert second.arguments != item.trial.case.arguments
     base = acceptance([synthetic_run(tmp_path / "base", [renamed(item, attempts=((STRAY, GOOD),))])]).findings[0]
-    assert base.program_call == (1, 2)
-    assert base.programs != card.programs
+    assert base.made.call == (1, 2)
+    assert base.made.programs != card.made.programs
 
 
 def test_a_call_mode_of_calling_has_a_program_that_calls_so(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_call_mode_of_calling_has_a_program_that_calls_so(tmp_path: Path) -> N
     item = msgspec.structs.replace(item, trial=Trial("life-cycle/two-streams", item.trial.case, {"other": other}))
     item = msgspec.structs.replace(item, trial_id=item.trial.id)
     card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
-    assert (len(card.programs), card.program_call, card.no_program) == (2, (0, 2), "")
+    assert (len(card.made.programs), card.made.call, card.made.missing) == (2, (0, 2), "")
     assert "aclrtCreateStream(&amp;stream_1)" in text
 
 
@@ -243,14 +243,14 @@ def test_a_program_says_that_it_does_not_measure_a_tolerance(tmp_path: Path) -> 
     card, text = card_and_text(
         acceptance([synthetic_run(tmp_path / "run", [failed(of_size(4), kind=Fault.TOLERANCE)])])
     )
-    assert card.programs
+    assert card.made.programs
     assert "The programs judge by the derived bound" in text
 
 
 def test_a_case_too_large_for_a_program_says_so_and_how_to_make_it_smaller(tmp_path: Path) -> None:
     run = synthetic_run(tmp_path / "run", [failed(of_size(30_000))])
     card, text = card_and_text(acceptance([run]))
-    assert (card.programs, card.no_program, card.program_elements) == ((), NoProgram.ELEMENTS, (270_000, 65_536))
+    assert (card.made.programs, card.made.missing, card.made.elements) == ((), NoProgram.ELEMENTS, (270_000, 65_536))
     shown = " ".join(text.replace("\u202f", "").split())
     assert "the case has 270000 elements, of which a program holds 65536 at most" in shown
     assert "用例有 270000 个元素，程序最多容纳 65536 个" in shown
@@ -259,7 +259,7 @@ def test_a_case_too_large_for_a_program_says_so_and_how_to_make_it_smaller(tmp_p
     # One that was shrunk and is still too large cannot be shrunk again.
     recorded, small = failed(of_size(30_000)), Trial("values", of_size(20_000))
     card, text = card_and_text(acceptance([campaign(tmp_path / "small", recorded, small)]))
-    assert (card.no_program, card.program_elements[0]) == (NoProgram.ELEMENTS, 180_000)
+    assert (card.made.missing, card.made.elements[0]) == (NoProgram.ELEMENTS, 180_000)
     advice = text[text.index("no-program") :].partition("</p>")[0]
     assert "even shrunk" in advice
     assert "aclnn-cts shrink" not in advice
@@ -270,8 +270,8 @@ def test_calls_that_are_too_large_together_name_shrink_and_one_call(tmp_path: Pa
     item = msgspec.structs.replace(item, trial=Trial("law/linear", item.trial.case, {"way": 0, "key": 5}))
     item = msgspec.structs.replace(item, trial_id=item.trial.id)
     card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [item])]))
-    assert (card.programs, card.no_program) == ((), NoProgram.CALLS)
-    assert card.program_elements[0] > 2 * 45_000
+    assert (card.made.programs, card.made.missing) == ((), NoProgram.CALLS)
+    assert card.made.elements[0] > 2 * 45_000
     advice = text[text.index("no-program") :].partition("</p>")[0]
     assert "aclnn-cts repro FILE --call N" in advice
     assert card.shrink in advice

@@ -463,14 +463,14 @@ def test_a_run_on_an_implementation_that_refuses_exactly_these_calls(operator: s
     condition, contradicted, neighbours, dtype = RUNS[operator]
     run = small_run(tmp_path / "run", operator, adapter=f"wrong_adapters:Refusing,when={condition}")
     report = acceptance([run])
-    rows = {row.at: row for row in report.clauses if row.operator == SPECS.find(operator, where="").operator}
+    rows = {row.clause.at: row for row in report.clauses if row.operator == SPECS.find(operator, where="").operator}
     assert {
-        at for at, row in rows.items() if row.condition and row.verdict == ClauseVerdict.CONTRADICTED
+        at for at, row in rows.items() if row.clause.when_text and row.verdict == ClauseVerdict.CONTRADICTED
     } == contradicted
     assert {rows[at].verdict for at in neighbours} == {ClauseVerdict.MET}
-    assert not [at for at, row in rows.items() if row.constraints and row.verdict == ClauseVerdict.CONTRADICTED]
+    assert not [at for at, row in rows.items() if row.clause.constraints and row.verdict == ClauseVerdict.CONTRADICTED]
     cards = [card for card in report.findings if (card.kind, card.check) == (Fault.REJECTED, "values")]
     # Valid twins of broken calls that are rejected for one cause are one card, whatever their dtypes.
-    of_valid_calls = [card for card in cards if any(member.check != "status" for member in card.members)]
+    of_valid_calls = [card for card in cards if any(item.member.check != "status" for item in card.members)]
     assert of_valid_calls
     assert all(card.dtype.endswith(dtype) for card in of_valid_calls)

@@ -50,17 +50,17 @@ def test_ten_mebibytes_hold_it(page: Path, sixty: Acceptance) -> None:
 def test_operators_are_in_families_that_have_a_name_in_both_languages(sixty: Acceptance) -> None:
     found = families(start_rows(sixty))
     assert {name for name, _ in found} >= {"activation", "convolution", "normalisation", "pooling"}
-    assert all(family_of(row.ends.operator) == name for name, rows in found for row in rows)
+    assert all(family_of(row.part.operator) == name for name, rows in found for row in rows)
     assert sum(len(rows) for _, rows in found) == OPERATORS
     assert set(words("terms")["family"]) == {*FAMILIES, "other"}
 
 
 def test_a_row_of_the_start_page_counts_failures_of_its_run_alone(faulty_run: Path, five_run: Path) -> None:
     rows = start_rows(acceptance([faulty_run, five_run]))
-    wrong, right = (row for row in rows if row.ends.operator == "aclnnSoftmaxBackward")
+    wrong, right = (row for row in rows if row.part.operator == "aclnnSoftmaxBackward")
     assert (wrong.run.name, right.run.name) == (faulty_run.name, five_run.name)
-    assert wrong.ends.failed > 0 < wrong.findings
-    assert (right.ends.failed, right.findings) == (0, 0)
+    assert wrong.part.ends.unwaived > 0 < wrong.findings
+    assert (right.part.ends.unwaived, right.findings) == (0, 0)
 
 
 def test_no_two_cards_have_the_same_anchor(sixty: Acceptance) -> None:
@@ -106,7 +106,7 @@ class TestInABrowser:
     ) -> None:
         clause = next(row for row in sixty.clauses if row.operator == sixty.operators[7].operator)
         card = sixty.findings[-1]
-        for anchor in (f"clause-{clause.operator}-{clause.at}", card.id, *anchors(sixty)[card.id]):
+        for anchor in (f"clause-{clause.operator}-{clause.clause.at}", card.id, *anchors(sixty)[card.id]):
             driver.get("about:blank")
             driver.get(f"{page.resolve().as_uri()}#{anchor}")
             self.wait(driver)
@@ -138,7 +138,7 @@ class TestInABrowser:
         opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", field)
         field.send_keys("params.out")
         self.wait(opened, 3000)
-        expected = [row for row in sixty.clauses if "params.out" in row.at]
+        expected = [row for row in sixty.clauses if "params.out" in row.clause.at]
         found = opened.find_elements("css selector", "#traceability tr[data-item]:not([hidden])")
         assert len(found) >= len(expected) > OPERATORS
 

@@ -31,11 +31,11 @@ def test_the_catalogue_spells_a_verdict_as_the_terminal_does(verdict: RunVerdict
     assert phrase(f"run_verdict.{verdict.value}", "en") == verdict.words
 
 
-def test_all_formats_say_the_same(faulty: Acceptance) -> None:
+def test_all_formats_say_the_same(faulty: Acceptance, faulty_run: Path) -> None:
     verdict, number = faulty.verdict.words, len(faulty.findings)
 
     def rows() -> object:
-        return trial_rows([Path(faulty.runs[0].path)], findings=faulty.findings)
+        return trial_rows([faulty_run], findings=faulty.findings)
 
     sarif = json.loads(sarif_bytes(faulty, None, "en"))["runs"][0]
     assert (sarif["properties"]["verdict"], len(sarif["results"])) == (verdict, number)

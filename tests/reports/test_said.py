@@ -104,14 +104,18 @@ def test_the_call_at_fault_is_told_of_several(tmp_path: Path) -> None:
     assert chinese_message(card_of(tmp_path, item)) == "调用期间进程因信号 6 终止。共 2 次调用，第 2 次出错。"
 
 
+def with_worst(card: FindingCard, **changes: object) -> FindingCard:
+    [worst] = card.record.verdict.deviations
+    deviations = (msgspec.structs.replace(worst, **changes),)
+    verdict = msgspec.structs.replace(card.record.verdict, deviations=deviations)
+    return replace(card, record=msgspec.structs.replace(card.record, verdict=verdict))
+
+
 def test_special_values_and_exact_ones_have_words_of_their_own(tmp_path: Path) -> None:
     card = card_of(tmp_path, failed(Fault.SPECIAL))
-    [worst] = card.worst
-    nan = replace(card, worst=(msgspec.structs.replace(worst, got="nan", share=math.inf),))
+    nan = with_worst(card, got="nan", share=math.inf)
     assert chinese_message(nan).startswith("out[0, 1] 为 nan，期望 1.25；")
-    assert "必须精确" in chinese_message(
-        replace(card, kind=Fault.VALUE, worst=(msgspec.structs.replace(worst, bound=0.0),))
-    )
+    assert "必须精确" in chinese_message(replace(with_worst(card, bound=0.0), kind=Fault.VALUE))
 
 
 def test_a_tolerance_s_figures_are_told(tmp_path: Path) -> None:
@@ -137,7 +141,9 @@ def test_a_tolerance_s_figures_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_sentence_whatever_is_recorded(kind: str, faulty: Acceptance) -> None:
-    bare = replace(faulty.findings[0], kind=kind, worst=(), tolerances=(), fault=FaultFacts())
+    card = faulty.findings[0]
+    verdict = msgspec.structs.replace(card.record.verdict, kind=kind, deviations=(), tolerances={})
+    bare = replace(card, kind=kind, record=msgspec.structs.replace(card.record, verdict=verdict), fault=FaultFacts())
     for card in (bare, replace(bare, fault=FaultFacts(call=1, calls=1))):
         assert CHINESE.search(chinese_message(card))
         assert "{" not in chinese_message(card)

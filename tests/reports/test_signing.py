@@ -37,7 +37,6 @@ WAIVER = WaiverRow(
     owner="A. Person",
     expiry="2027-01-31",
     link=None,
-    where=None,
     expired=False,
 )
 
@@ -84,7 +83,7 @@ def test_it_names_number_date_editions_hashes_and_fields(faulty: Acceptance, lan
     text = text_of(faulty, language)
     assert re.fullmatch(r"CTS-\d{8}-[0-9A-F]{8}", report_number(faulty))
     assert report_number(faulty) in text
-    assert faulty.runs[0].started[:10] in text
+    assert faulty.runs[0].manifest.started[:10] in text
     for part in faulty.operators:
         assert part.document_sha256[:16] in text
     for name in ("supplier", "customer", "contract", "delivery", "tester", "reviewer", "for_supplier", "for_customer"):

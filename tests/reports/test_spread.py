@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pytest
 
 from aclnn_cts.bundle.record_json import record_from_json, record_schema, record_to_json
@@ -85,7 +86,9 @@ def test_the_chart_counts_every_element_and_leaves_out_few_values(faulty: Accept
 
 def test_several_runs_have_a_history(faulty: Acceptance) -> None:
     assert history(faulty) == []
-    earlier = replace(faulty.runs[0], name="earlier", started="2001-01-01T00:00:00+00:00")
+    run = faulty.runs[0]
+    manifest = msgspec.structs.replace(run.manifest, started="2001-01-01T00:00:00+00:00")
+    earlier = replace(run, name="earlier", manifest=manifest)
     bars = history(replace(faulty, runs=(*faulty.runs, earlier)))
     assert [run.name for run, _ in bars] == ["earlier", faulty.runs[0].name]
     for run, parts in bars:

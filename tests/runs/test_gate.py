@@ -194,4 +194,4 @@ def test_a_failure_is_run_again_alone_unless_it_is_waived(
     finally:
         gate.close()
     assert result.counts.failed > 0
-    assert bool(result.waived) == waived == (not result.findings) == (not again)
+    assert bool(result.summary.waivers) == waived == (not result.findings) == (not again)

@@ -78,6 +78,6 @@ def test_findings_of_a_class_without_phases_have_programs_that_call_a_function(r
     )
     assert run.code == 1
     [card] = acceptance([run.path]).findings
-    [program] = card.programs
+    [program] = card.made.programs
     assert program.language == "numpy"
     assert "python3 repro.py module:function" in program.text

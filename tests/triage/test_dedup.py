@@ -95,18 +95,19 @@ def test_what_one_fault_breaks_is_one_card_that_lists_all_of_it(tmp_path: Path) 
         "values": 2
     }
     assert card.by_check(joined=True) == {LIFE: 2, LAW: 1, "law/scaling": 1}
-    assert sum(item.number for item in card.members) == 10
+    assert sum(item.member.number for item in card.members) == 10
     for item in card.members:
         assert (tmp_path / item.run / "failures" / item.file).is_file()
     # The case is one that is the finding by itself, and of its gravest kind.
-    assert (card.case_check in LIFE, card.case_kind, card.chosen_of) == (False, Fault.VALUE, 4)
+    shown = card.record
+    assert (shown.trial.check in LIFE, shown.verdict.kind, card.chosen_of) == (False, Fault.VALUE, 4)
     rows = {row.check: row.findings for row in report.checks}
     assert {name: rows[name] for name in {item.trial.check for item in ONE_FAULT}} == dict.fromkeys(
         {item.trial.check for item in ONE_FAULT}, ("F1",)
     )
     contradicted = [row for row in report.clauses if row.verdict == ClauseVerdict.CONTRADICTED]
-    assert {(row.operator, row.at) for row in contradicted} == set(card.clauses)
-    assert all(row.findings == {"F1": row.failed} for row in contradicted)
+    assert {(row.operator, row.clause.at) for row in contradicted} == set(card.clauses)
+    assert all(row.findings == {"F1": row.said.failed} for row in contradicted)
 
 
 def test_every_form_names_the_card_of_a_failure(tmp_path: Path) -> None:

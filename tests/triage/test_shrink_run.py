@@ -74,8 +74,8 @@ def test_findings_are_made_smaller_and_the_report_shows_them(run: Path, capsys: 
     # Its figures are its own, its file holds it, and its programs make it.
     assert card.figures_of == ""
     assert card.file_is_case
-    assert [worst.elements for worst in card.worst] == [1]
-    assert {program.language for program in card.programs} == {"cpp", "python"}
+    assert [worst.elements for worst in card.record.verdict.deviations] == [1]
+    assert {program.language for program in card.made.programs} == {"cpp", "python"}
     [file] = RunDirectory(run).failures()
     trial = trial_from_json(json.loads(file.read_text()), where="")
     assert isinstance(trial, Trial)
@@ -101,7 +101,7 @@ def test_what_was_shrunk_is_left_and_done_anew_when_asked(run: Path, capsys: pyt
     assert main(["shrink", str(run), "--adapter", WRONG, "--reshrink"]) == 1
     [card] = acceptance([run]).findings
     assert card.shrunk_whole
-    assert [worst.elements for worst in card.worst] == [1]
+    assert [worst.elements for worst in card.record.verdict.deviations] == [1]
 
 
 @pytest.mark.slow

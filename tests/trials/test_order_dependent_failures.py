@@ -54,7 +54,7 @@ def test_a_stale_result(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     [card] = acceptance([run.path]).findings
     assert (card.after, card.file_is_case, card.figures_of) == (1, True, "")
-    assert {program.language for program in card.programs} == {"cpp", "python"}
+    assert {program.language for program in card.made.programs} == {"cpp", "python"}
 
     bundle = tmp_path / "bundle.zip"
     assert main(["bundle", str(run.path), "-o", str(bundle)]) == 0

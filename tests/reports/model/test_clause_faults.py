@@ -57,20 +57,20 @@ def test_a_wrong_value_that_the_plain_call_has_too_says_nothing_of_how_it_is_mad
     call_mode = make_record(2, operator=RMS, check=STREAMS, result=Result.FAILED, kind=kind, output="dgammaOut")
     for records in ([plain, call_mode], [call_mode, plain]):
         rows = judged(RMS, *records)
-        streams = [row for row in rows.values() if row.interface == "stream.1"]
+        streams = [row for row in rows.values() if row.clause.interface == "stream.1"]
         assert streams
         for row in streams:
             assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.PLAIN_CALL)
-            assert (row.failed, row.findings, row.skipped) == (0, {}, {PLAIN_CALL: 1})
+            assert (row.said.failed, row.findings, row.said.skipped) == (0, {}, {PLAIN_CALL: 1})
         formula = rows["function.4"]
-        assert (formula.verdict, formula.failed) == (ClauseVerdict.CONTRADICTED, 2)
-        assert rows["function.3"].failed == 0
+        assert (formula.verdict, formula.said.failed) == (ClauseVerdict.CONTRADICTED, 2)
+        assert rows["function.3"].said.failed == 0
     two = renamed(call_mode, trial=renamed(call_mode.trial, parameters={"other": {}}))
     rows = judged(RMS, plain, two)
-    assert {row.reason for row in rows.values() if row.interface == "stream.1"} == {UntestedReason.PLAIN_CALL}
-    assert rows["function.4"].failed == 1
+    assert {row.reason for row in rows.values() if row.clause.interface == "stream.1"} == {UntestedReason.PLAIN_CALL}
+    assert rows["function.4"].said.failed == 1
     rows = judged(RMS, plain, call_mode, make_record(3, operator=RMS, check=STREAMS))
-    assert {row.verdict for row in rows.values() if row.interface == "stream.1"} == {ClauseVerdict.MET}
+    assert {row.verdict for row in rows.values() if row.clause.interface == "stream.1"} == {ClauseVerdict.MET}
 
 
 @pytest.mark.parametrize(
@@ -86,16 +86,16 @@ def test_a_wrong_value_that_the_plain_call_has_too_says_nothing_of_how_it_is_mad
 def test_a_wrong_value_that_the_plain_call_lacks_contradicts_how_it_is_made(plain: Record) -> None:
     call_mode = make_record(2, operator=RMS, check=STREAMS, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut")
     rows = judged(RMS, plain, call_mode)
-    streams = [row for row in rows.values() if row.interface == "stream.1"]
+    streams = [row for row in rows.values() if row.clause.interface == "stream.1"]
     assert {row.verdict for row in streams} == {ClauseVerdict.CONTRADICTED}
-    assert rows["function.4"].failed == (plain.verdict.kind == Fault.UNWRITTEN)
+    assert rows["function.4"].said.failed == (plain.verdict.kind == Fault.UNWRITTEN)
 
 
 def test_a_crash_in_a_call_mode_of_calling_contradicts_it_whatever_the_values_are() -> None:
     plain = make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dgammaOut")
     crash = make_record(2, operator=RMS, check=STREAMS, result=Result.FAILED, kind=Fault.CRASH)
     rows = judged(RMS, plain, crash)
-    assert {row.verdict for row in rows.values() if row.interface == "stream.1"} == {ClauseVerdict.CONTRADICTED}
+    assert {row.verdict for row in rows.values() if row.clause.interface == "stream.1"} == {ClauseVerdict.CONTRADICTED}
 
 
 MACHINERY = "phases.4"
@@ -103,25 +103,31 @@ MACHINERY = "phases.4"
 
 def test_a_wrong_value_leaves_a_clause_kept_that_is_about_other_faults() -> None:
     bad = [make_record(n, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut") for n in range(3)]
-    rows = [row for row in judged(RMS, *bad).values() if row.interface == MACHINERY]
+    rows = [row for row in judged(RMS, *bad).values() if row.clause.interface == MACHINERY]
     assert rows
     for row in rows:
-        assert (row.verdict, row.passed, row.failed, row.otherwise, row.findings) == (ClauseVerdict.MET, 0, 0, 3, {})
+        assert (row.verdict, row.said.passed, row.said.failed, row.said.otherwise, row.findings) == (
+            ClauseVerdict.MET,
+            0,
+            0,
+            3,
+            {},
+        )
     crash = make_record(9, operator=RMS, result=Result.FAILED, kind=Fault.CRASH)
-    rows = [row for row in judged(RMS, *bad, crash).values() if row.interface == MACHINERY]
-    assert {(row.verdict, row.failed, row.otherwise) for row in rows} == {(ClauseVerdict.CONTRADICTED, 1, 3)}
+    rows = [row for row in judged(RMS, *bad, crash).values() if row.clause.interface == MACHINERY]
+    assert {(row.verdict, row.said.failed, row.said.otherwise) for row in rows} == {(ClauseVerdict.CONTRADICTED, 1, 3)}
     # A fault that is looked for earlier hides whether the clause is kept.
     refused = make_record(9, operator=RMS, result=Result.FAILED, kind=Fault.REJECTED)
-    rows = [row for row in judged(RMS, refused).values() if row.interface == MACHINERY]
+    rows = [row for row in judged(RMS, refused).values() if row.clause.interface == MACHINERY]
     assert {(row.verdict, row.reason) for row in rows} == {(ClauseVerdict.UNTESTED, UntestedReason.SKIPPED)}
-    assert {tuple(row.skipped.items()) for row in rows} == {((OTHER_FAULT, 1),)}
+    assert {tuple(row.said.skipped.items()) for row in rows} == {((OTHER_FAULT, 1),)}
 
 
 def test_a_clause_on_other_faults_is_kept_by_wrong_values_in_a_call_mode_too() -> None:
     plain = make_record(1, operator=RMS, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
     call_mode = make_record(2, operator=RMS, check=ONCE, result=Result.FAILED, kind=Fault.VALUE, output="dxOut")
     rows = judged(RMS, plain, call_mode)
-    assert {row.otherwise for row in rows.values() if row.interface == MACHINERY} == {2}
+    assert {row.said.otherwise for row in rows.values() if row.clause.interface == MACHINERY} == {2}
 
 
 def of_dtype(dtype: str, number: int, *, wrong: int) -> list[Record]:
@@ -152,9 +158,9 @@ def test_wrong_values_contradict_a_condition_that_they_come_with(
     row = clause(report, "params.gradOutput.11")
     assert row.verdict == verdict
     if verdict == ClauseVerdict.CONTRADICTED:
-        assert (row.failed, row.skipped) == (brain, {})
+        assert (row.said.failed, row.said.skipped) == (brain, {})
     else:
-        assert (row.failed, row.skipped) == (0, {OTHER_CALLS: brain})
+        assert (row.said.failed, row.said.skipped) == (0, {OTHER_CALLS: brain})
     if verdict == ClauseVerdict.UNTESTED and brain == 6:
         assert row.reason == UntestedReason.OTHER_CALLS
     assert clause(report, "function.1").verdict == ClauseVerdict.CONTRADICTED
@@ -163,7 +169,7 @@ def test_wrong_values_contradict_a_condition_that_they_come_with(
 def test_what_all_calls_have_in_common_is_not_at_fault(tmp_path: Path) -> None:
     report = report_of(tmp_path, *of_dtype("FLOAT", 3, wrong=1))
     row = clause(report, "params.gradOutput.10")
-    assert (row.verdict, row.passed, row.skipped) == (ClauseVerdict.MET, 2, {OTHER_CALLS: 1})
+    assert (row.verdict, row.said.passed, row.said.skipped) == (ClauseVerdict.MET, 2, {OTHER_CALLS: 1})
 
 
 @given(st.integers(0, 50), st.integers(1, 50), st.integers(0, 50), st.integers(0, 50))
@@ -186,11 +192,16 @@ def test_a_valid_twin_that_is_refused_as_plain_calls_are_says_nothing_of_the_con
     plain = record(softmax_case(5), result=Result.FAILED, kind=Fault.REJECTED, status=NULLPTR)
     report = report_of(tmp_path / "a", plain, twin_refused(), broken(1), broken(2))
     row = clause(report, at)
-    assert (row.verdict, row.passed, row.failed, row.skipped) == (ClauseVerdict.MET, 2, 0, {PLAIN_CALL: 1})
+    assert (row.verdict, row.said.passed, row.said.failed, row.said.skipped) == (
+        ClauseVerdict.MET,
+        2,
+        0,
+        {PLAIN_CALL: 1},
+    )
     # The table of statuses and the tests of CI show it all the same.
     [shown] = [row for row in report.constraints if row.id == "gradOutput.null"]
     assert (shown.ends.failed, shown.findings) == (1, ("F1",))
-    assert clause(report_of(tmp_path / "b", record(softmax_case(5)), twin_refused()), at).failed == 1
+    assert clause(report_of(tmp_path / "b", record(softmax_case(5)), twin_refused()), at).said.failed == 1
 
 
 def test_a_refusal_on_a_limit_that_other_calls_get_too_says_nothing_of_the_limit(tmp_path: Path) -> None:
@@ -200,7 +211,7 @@ def test_a_refusal_on_a_limit_that_other_calls_get_too_says_nothing_of_the_limit
     on_limit = record(softmax_case(origin=origin), check="boundary", **refused)  # type: ignore[arg-type]  # any of its fields
     others = [record(softmax_case(number), **refused) for number in range(1, 4)]  # type: ignore[arg-type]  # as above
     row = clause(report_of(tmp_path / "a", on_limit, *others), at)
-    assert (row.verdict, row.failed, row.skipped) == (ClauseVerdict.UNTESTED, 0, {OTHER_CALLS: 1})
+    assert (row.verdict, row.said.failed, row.said.skipped) == (ClauseVerdict.UNTESTED, 0, {OTHER_CALLS: 1})
     fine = [record(softmax_case(number)) for number in range(1, 4)]
     assert clause(report_of(tmp_path / "b", on_limit, *fine, others[0]), at).verdict == ClauseVerdict.CONTRADICTED
 
@@ -209,14 +220,16 @@ def test_a_refusal_on_a_limit_that_other_calls_get_too_says_nothing_of_the_limit
 def test_any_fault_that_the_plain_call_has_too_says_nothing_of_the_call_mode(kind: str) -> None:
     plain = make_record(1, operator=RMS, result=Result.FAILED, kind=kind)
     call_mode = make_record(2, operator=RMS, check=STREAMS, result=Result.FAILED, kind=kind)
-    streams = [row for row in judged(RMS, plain, call_mode).values() if row.interface == "stream.1"]
+    streams = [row for row in judged(RMS, plain, call_mode).values() if row.clause.interface == "stream.1"]
     assert {row.reason for row in streams} == {UntestedReason.PLAIN_CALL}
-    streams = [row for row in judged(RMS, call_mode).values() if row.interface == "stream.1"]
+    streams = [row for row in judged(RMS, call_mode).values() if row.clause.interface == "stream.1"]
     assert {row.verdict for row in streams} == {ClauseVerdict.CONTRADICTED}
 
 
 def test_wrong_values_contradict_what_a_reader_would_call_broken(faulty: Acceptance) -> None:
-    contradicted = {(row.operator, row.at) for row in faulty.clauses if row.verdict == ClauseVerdict.CONTRADICTED}
+    contradicted = {
+        (row.operator, row.clause.at) for row in faulty.clauses if row.verdict == ClauseVerdict.CONTRADICTED
+    }
     shown = {at for operator, at in contradicted if operator}
     assert {"function.1", "function.2", "function.3", "params.out.2"} <= shown
     assert shown - {"function.1", "function.2", "function.3", "params.out.2", "example.1"} == set()
@@ -229,11 +242,11 @@ def test_a_crash_of_the_broken_call_is_a_matter_of_its_constraint_whatever_plain
     item = broken(result=Result.FAILED, kind=Fault.CRASH)
     at = at_of("gradOutput.null")
     row = clause(report_of(tmp_path / "a", plain, renamed(item, attempts=((fine, died),))), at)
-    assert (row.verdict, row.failed) == (ClauseVerdict.CONTRADICTED, 1)
+    assert (row.verdict, row.said.failed) == (ClauseVerdict.CONTRADICTED, 1)
     row = clause(report_of(tmp_path / "b", plain, renamed(item, attempts=((died,),))), at)
-    assert row.failed == 1
+    assert row.said.failed == 1
     row = clause(report_of(tmp_path / "c", plain, renamed(item, attempts=((died, fine),))), at)
-    assert (row.failed, row.skipped) == (0, {PLAIN_CALL: 1})
+    assert (row.said.failed, row.said.skipped) == (0, {PLAIN_CALL: 1})
 
 
 def test_a_write_beside_one_output_says_nothing_of_another_nor_of_the_workspace() -> None:
@@ -252,6 +265,6 @@ def test_a_broken_call_that_writes_astray_as_plain_calls_do_is_no_matter_of_its_
     stray: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.GUARD, "output": "out"}
     plain = record(softmax_case(5), **stray)
     row = clause(report_of(tmp_path / "a", plain, broken(**stray), broken(1)), at)
-    assert (row.verdict, row.failed, row.skipped) == (ClauseVerdict.MET, 0, {PLAIN_CALL: 1})
+    assert (row.verdict, row.said.failed, row.said.skipped) == (ClauseVerdict.MET, 0, {PLAIN_CALL: 1})
     row = clause(report_of(tmp_path / "b", record(softmax_case(5)), broken(**stray), broken(1)), at)
-    assert (row.verdict, row.failed) == (ClauseVerdict.CONTRADICTED, 1)
+    assert (row.verdict, row.said.failed) == (ClauseVerdict.CONTRADICTED, 1)

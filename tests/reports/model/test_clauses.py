@@ -30,7 +30,7 @@ STREAMS, ONCE = "life-cycle/two-streams", "life-cycle/exact-workspace"
 
 
 def clause(report: Acceptance, at: str) -> ClauseRow:
-    [row] = [row for row in report.clauses if row.at == at and row.operator == "aclnnSoftmaxBackward"]
+    [row] = [row for row in report.clauses if row.clause.at == at and row.operator == "aclnnSoftmaxBackward"]
     return row
 
 
@@ -61,7 +61,7 @@ def judged(operator: str, *records: Record) -> dict[str, ClauseRow]:
         products=frozenset(spec.products),
     )
     rows = ClauseRows(verdicts=verdicts, findings=dict.fromkeys(members.known.values(), "F1"))
-    return {row.at: row for row in rows.rows()}
+    return {row.clause.at: row for row in rows.rows()}
 
 
 def at_of(constraint: str) -> str:
@@ -74,10 +74,10 @@ def test_every_clause_of_every_document_and_of_the_interface_stands_once(five: A
     expected |= {("", item.at) for item in specs.interface_clauses}
     report = five
     assert len(report.clauses) == len(expected) > 600
-    assert {(row.operator, row.at) for row in report.clauses} == expected
+    assert {(row.operator, row.clause.at) for row in report.clauses} == expected
     for row in report.clauses:
-        assert row.en
-        assert row.zh
+        assert row.clause.en
+        assert row.clause.zh
         assert row.in_scope
         assert (row.verdict == ClauseVerdict.UNTESTED) == bool(row.reason), row
 
@@ -94,7 +94,7 @@ def test_documents_that_were_not_run_are_listed_out_of_scope(tmp_path: Path) -> 
 def test_a_constraint_is_met_where_both_sides_were_tried_and_passed(tmp_path: Path) -> None:
     report = report_of(tmp_path, record(softmax_case()), broken())
     row = clause(report, at_of("gradOutput.null"))
-    assert (row.verdict, row.held, row.broken, row.passed) == (ClauseVerdict.MET, 1, 1, 1)
+    assert (row.verdict, row.held, row.broken, row.said.passed) == (ClauseVerdict.MET, 1, 1, 1)
     assert row.evidence == (broken().trial_id,)
 
 
@@ -107,17 +107,17 @@ def test_a_constraint_whose_trials_were_skipped_is_untested_with_the_reasons(tmp
     skipped = broken(result=Result.SKIPPED, kind=Skip.NOT_JUDGED)
     row = clause(report_of(tmp_path, record(softmax_case()), skipped), at_of("gradOutput.null"))
     assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.SKIPPED)
-    assert row.skipped == {Skip.NOT_JUDGED: 1}
+    assert row.said.skipped == {Skip.NOT_JUDGED: 1}
 
 
 def test_a_wrong_status_contradicts_the_clauses_of_its_constraint(tmp_path: Path) -> None:
     failed = broken(result=Result.FAILED, kind=Fault.STATUS, status=0)
     report = report_of(tmp_path, record(softmax_case()), broken(1), failed)
     row = clause(report, at_of("gradOutput.null"))
-    assert (row.verdict, row.passed, row.failed) == (ClauseVerdict.CONTRADICTED, 1, 1)
+    assert (row.verdict, row.said.passed, row.said.failed) == (ClauseVerdict.CONTRADICTED, 1, 1)
     assert row.findings == {"F1": 1}
     assert row.evidence[0] == failed.trial_id
-    assert not row.all_waived
+    assert row.said.waived < row.said.failed
     assert clause(report, at_of("output.null")).verdict == ClauseVerdict.UNTESTED
 
 
@@ -125,7 +125,7 @@ def test_a_waived_failure_contradicts_all_the_same(tmp_path: Path) -> None:
     failed = broken(result=Result.FAILED, kind=Fault.STATUS, status=0, waiver="known")
     row = clause(report_of(tmp_path, record(softmax_case()), failed), at_of("gradOutput.null"))
     assert row.verdict == ClauseVerdict.CONTRADICTED
-    assert row.all_waived
+    assert row.said.waived == row.said.failed > 0
 
 
 def test_what_the_document_leaves_open_is_open_unless_a_call_does_harm(tmp_path: Path) -> None:
@@ -144,12 +144,12 @@ def test_a_condition_chooses_the_trials_that_speak(tmp_path: Path) -> None:
     report = report_of(tmp_path, good, failed)
     half, brain, single = (clause(report, f"params.gradOutput.{number}") for number in (9, 11, 10))
     other = clause(report, "params.gradOutput.14")
-    assert [row.condition for row in (half, brain, single, other)] == [
+    assert [row.clause.when_text for row in (half, brain, single, other)] == [
         f"dtype(gradOutput) == {dtype}" for dtype in ("FLOAT16", "BF16", "FLOAT", "FLOAT16")
     ]
-    assert (brain.products, other.products) == (("atlas-a2",), ("atlas-training",))
+    assert (brain.clause.products, other.clause.products) == (("atlas-a2",), ("atlas-training",))
     assert (half.verdict, half.held) == (ClauseVerdict.MET, 1)
-    assert (brain.verdict, brain.failed) == (ClauseVerdict.CONTRADICTED, 1)
+    assert (brain.verdict, brain.said.failed) == (ClauseVerdict.CONTRADICTED, 1)
     assert (single.verdict, single.reason) == (ClauseVerdict.UNTESTED, UntestedReason.CONDITION)
     assert (other.verdict, other.reason) == (ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
     assert brain.specific == ("F1",)
@@ -162,8 +162,8 @@ def test_a_failure_speaks_against_the_clause_where_most_trials_fail_with_it(tmp_
     failed = record(softmax_case(9, strided=True), result=Result.FAILED, kind=Fault.UNWRITTEN, output="out", share=3.0)
     report = report_of(tmp_path, *passed, failed)
     specific = [row for row in report.clauses if row.specific]
-    assert {row.condition for row in specific} == {"not contiguous(out)"}
-    assert report.findings[0].clauses[0] == (specific[0].operator, specific[0].at)
+    assert {row.clause.when_text for row in specific} == {"not contiguous(out)"}
+    assert report.findings[0].clauses[0] == (specific[0].operator, specific[0].clause.at)
 
 
 def test_a_wrong_value_on_a_limit_is_not_held_against_the_limit(tmp_path: Path) -> None:
@@ -182,17 +182,17 @@ def test_a_wrong_value_on_a_limit_is_not_held_against_the_limit(tmp_path: Path) 
 
 
 def test_what_no_test_can_show_is_untested_with_the_spec_s_reason(tmp_path: Path) -> None:
-    rows = [row for row in report_of(tmp_path, record(softmax_case())).clauses if row.untestable is not None]
+    rows = [row for row in report_of(tmp_path, record(softmax_case())).clauses if row.clause.untestable is not None]
     assert rows
     assert {row.reason for row in rows if row.in_scope} == {UntestedReason.UNREACHABLE}
-    assert all(row.untestable and all(row.untestable) for row in rows)
+    assert all(row.clause.untestable and all(row.clause.untestable) for row in rows)
 
 
 def test_a_first_phase_alone_says_nothing_of_values(tmp_path: Path) -> None:
     passed = record(softmax_case(), facts={"status": "ACLNN_SUCCESS", "phases": 1})
     row = clause(report_of(tmp_path, passed), "function.1")
     assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.SKIPPED)
-    assert row.skipped == {FIRST_PHASE: 1}
+    assert row.said.skipped == {FIRST_PHASE: 1}
 
 
 @pytest.mark.parametrize(
@@ -211,10 +211,10 @@ def test_a_clause_is_met_where_as_many_trials_passed_as_were_set_aside(passed: i
         for n in range(aside)
     ]
     good = [make_record(n, operator=RMS, check=STREAMS) for n in range(10, 10 + passed)]
-    streams = [row for row in judged(RMS, plain, *wrong, *good).values() if row.interface == "stream.1"]
+    streams = [row for row in judged(RMS, plain, *wrong, *good).values() if row.clause.interface == "stream.1"]
     assert streams
     for row in streams:
-        assert (row.verdict, row.passed, row.aside, row.failed) == (verdict, passed, aside, 0)
+        assert (row.verdict, row.said.passed, row.said.aside, row.said.failed) == (verdict, passed, aside, 0)
         assert row.reason == ("" if verdict == ClauseVerdict.MET else UntestedReason.PLAIN_CALL)
         assert row.held == passed + aside
 
@@ -222,7 +222,7 @@ def test_a_clause_is_met_where_as_many_trials_passed_as_were_set_aside(passed: i
 def test_what_the_document_leaves_open_is_not_set_aside(tmp_path: Path) -> None:
     trials = [record(softmax_case(n), result=Result.SKIPPED, kind=Skip.OPEN) for n in range(5)]
     row = clause(report_of(tmp_path, record(softmax_case(9)), *trials), "function.1")
-    assert (row.verdict, row.passed, row.aside, row.skipped) == (ClauseVerdict.MET, 1, 0, {Skip.OPEN: 5})
+    assert (row.verdict, row.said.passed, row.said.aside, row.said.skipped) == (ClauseVerdict.MET, 1, 0, {Skip.OPEN: 5})
 
 
 def test_most_trials_without_a_verdict_leave_a_clause_untested(tmp_path: Path) -> None:
@@ -230,7 +230,12 @@ def test_most_trials_without_a_verdict_leave_a_clause_untested(tmp_path: Path) -
     error = record(softmax_case(3), result=Result.ERROR)
     report = report_of(tmp_path, record(softmax_case(8)), record(softmax_case(9)), *skipped, error)
     row = clause(report, "function.1")
-    assert (row.verdict, row.reason, row.passed, row.aside) == (ClauseVerdict.UNTESTED, UntestedReason.MOSTLY, 2, 4)
+    assert (row.verdict, row.reason, row.said.passed, row.said.aside) == (
+        ClauseVerdict.UNTESTED,
+        UntestedReason.MOSTLY,
+        2,
+        4,
+    )
     page = render_html(report, sections=("traceability",))
     line = page[page.index('id="clause-aclnnSoftmaxBackward-function.1"') :].partition("</tr>")[0]
     for text in (
@@ -249,7 +254,12 @@ def test_most_trials_without_a_verdict_leave_a_clause_untested(tmp_path: Path) -
 def test_a_constraint_of_which_most_trials_were_set_aside_is_untested(tmp_path: Path) -> None:
     skipped = [broken(n, result=Result.SKIPPED, kind=Skip.NOT_JUDGED) for n in range(1, 3)]
     row = clause(report_of(tmp_path, record(softmax_case()), broken(), *skipped), at_of("gradOutput.null"))
-    assert (row.verdict, row.reason, row.passed, row.aside) == (ClauseVerdict.UNTESTED, UntestedReason.MOSTLY, 1, 2)
+    assert (row.verdict, row.reason, row.said.passed, row.said.aside) == (
+        ClauseVerdict.UNTESTED,
+        UntestedReason.MOSTLY,
+        1,
+        2,
+    )
 
 
 def test_a_failure_contradicts_whatever_was_set_aside(tmp_path: Path) -> None:
@@ -276,17 +286,17 @@ OF_ANOTHER_PRODUCT = {
 
 
 def test_a_clause_of_another_product_is_not_met(five: Acceptance) -> None:
-    rows = {(row.operator, row.at): row for row in five.clauses}
+    rows = {(row.operator, row.clause.at): row for row in five.clauses}
     for operator, addresses in OF_ANOTHER_PRODUCT.items():
         for at in addresses:
             row = rows[operator, at]
             assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.PRODUCT), at
-            assert row.products
-            assert "atlas-a2" not in row.products
+            assert row.clause.products
+            assert "atlas-a2" not in row.clause.products
     assert all(
         (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
         for row in five.clauses
-        if row.products and "atlas-a2" not in row.products and not row.untestable
+        if row.clause.products and "atlas-a2" not in row.clause.products and not row.clause.untestable
     )
 
 
@@ -320,11 +330,15 @@ def test_trials_of_a_product_count_for_its_clauses_alone() -> None:
         product="atlas-training",
     )
     rows = judged(operator, wrong)
-    training = [at for at, row in rows.items() if row.products == ("atlas-training",) and identifier in row.constraints]
+    training = [
+        at
+        for at, row in rows.items()
+        if row.clause.products == ("atlas-training",) and identifier in row.clause.constraints
+    ]
     assert training
     assert {rows[at].verdict for at in training} == {ClauseVerdict.CONTRADICTED}
     rows = judged(operator, renamed(wrong, trial=renamed(wrong.trial, case=on_a2(wrong.trial.case))))
-    assert {rows[at].failed for at in training} == {0}
+    assert {rows[at].said.failed for at in training} == {0}
 
 
 def on_a2(case: Case) -> Case:
