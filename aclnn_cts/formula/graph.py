@@ -273,24 +273,9 @@ class Graph(Backend[Node]):
 
         return Node(self, plan.shape, element)
 
-    def _one(self, array: Node, shape: Iterable[int], source: Callable[[Index], Index]) -> Node:
-        return Node(self, shape, _copied, lambda index: (array, source(index)))
-
-    def reshape(self, array: Node, shape: tuple[int, ...]) -> Node:
-        return self._one(array, shape, lambda index: _of_cell(_cell(index, shape), array.shape))
-
-    def transpose(self, array: Node, axes: tuple[int, ...]) -> Node:
-        places = [axes.index(place) for place in range(len(axes))]
-        return self._one(
-            array, (array.shape[axis] for axis in axes), lambda index: tuple(index[place] for place in places)
-        )
-
-    def broadcast_to(self, array: Node, shape: tuple[int, ...]) -> Node:
-        return self._one(array, shape, lambda index: _low(array, index))
-
-    def part(self, array: Node, index: tuple[int | slice, ...]) -> Node:
-        cells = np.asarray(np.arange(array.size).reshape(array.shape)[index])
-        return self._one(array, cells.shape, lambda place: _of_cell(int(cells[place]), array.shape))
+    def moved(self, array: Node, move: Callable[[NDArray[Any]], NDArray[Any]]) -> Node:
+        cells = move(np.arange(array.size).reshape(array.shape))
+        return Node(self, cells.shape, _copied, lambda index: (array, _of_cell(int(cells[index]), array.shape)))
 
     def joined(self, arrays: Sequence[Node], axis: int) -> Node:
         ends = np.cumsum([array.shape[axis] for array in arrays])
@@ -355,18 +340,6 @@ class Graph(Backend[Node]):
 
     def either(self, first: Node, second: Node) -> Node:
         return first
-
-    def narrowed(self, array: Node, dtype: str, *, normal: bool = True) -> Node:
-        return array
-
-    def store(self, array: Node) -> Node:
-        return array
-
-    def as_written(self, array: Node) -> Node:
-        return array
-
-    def undecided(self, array: Node, *, where: NDArray[np.bool_] | bool) -> Node:
-        return array
 
 
 def _known_condition(f: Graph, holds: NDArray[Any]) -> Node:
