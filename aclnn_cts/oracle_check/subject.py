@@ -11,20 +11,30 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import Arithmetic, Expected, Float64, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
+from aclnn_cts.execution.executor import Performed
 from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation
 from aclnn_cts.formula.repeated import RepeatedEmulator, UnchangedError
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, known_operands
+from aclnn_cts.speclang.model import Spec
 
 _TIE = 1.0 + 2.0**-40
 """Takes a tie to the larger magnitude and moves nothing else."""
+
+
+def with_data(spec: Spec, case: Case) -> Performed:
+    """A call with its data, that nobody makes."""
+    return Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, list(spec.given_inputs(case))))
 
 
 @dataclass(frozen=True, slots=True)
