@@ -78,8 +78,12 @@ def split() -> Law:
     )
 
 
+def _has_indices(case: Case, least: int = 1) -> bool:
+    return any(name == "indices" and tensor.numel >= least for name, tensor in case.tensors())
+
+
 def _several(case: Case) -> bool:
-    return case.nbytes > 0 and any(name == "indices" and tensor.numel > 1 for name, tensor in case.tensors())
+    return case.nbytes > 0 and _has_indices(case, 2)
 
 
 def index_order() -> Law:
@@ -144,7 +148,7 @@ def padding() -> Law:
         id="padding",
         en="the padding row is zero even where its gradients are nan, and no other row sees them",
         zh="即使填充行的梯度为 nan，填充行结果仍为零，其它行不受影响",
-        applies=_used,
+        applies=_has_indices,
         draw=lambda choose: {"at": choose(0, 2**16), "special": choose(0, 2)},
         calls=calls,
         check=check,
@@ -185,7 +189,7 @@ def unused() -> Law:
         id="unused",
         en="rows that no index names are zero",
         zh="没有索引指向的行为零",
-        applies=_used,
+        applies=_has_indices,
         draw=lambda choose: {"at": choose(0, 2**16)},
         calls=calls,
         check=check,
@@ -227,17 +231,11 @@ def relabel() -> Law:
         id="relabel",
         en="rows of the table under other numbers get the same gradients",
         zh="给表的各行重新编号，各行梯度不变",
-        applies=lambda case: (
-            _several_rows(case) and any(name == "indices" and t.numel > 0 for name, t in case.tensors())
-        ),
+        applies=lambda case: _several_rows(case) and _has_indices(case),
         draw=key,
         calls=calls,
         check=check,
     )
-
-
-def _used(case: Case) -> bool:
-    return any(name == "indices" and tensor.numel > 0 for name, tensor in case.tensors())
 
 
 def _several_rows(case: Case) -> bool:

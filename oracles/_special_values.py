@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64
+from aclnn_cts.formula.special import alike
 
 FLOAT16_LARGEST = 65504.0
 FLOAT16_NORMAL = 2.0**-14
@@ -90,21 +91,9 @@ def settle(
         if any((finite_part(np.abs(part)) > largest).any() for part in flushed):
             ways.append(tuple(np.where(np.abs(part) > largest, np.copysign(np.inf, part), part) for part in flushed))
         value: Float64 = forms[0](*operands)
-        special = _special_part(value)
         settled = np.ones(value.shape, np.bool_)
         for form in forms:
             for way in ways:
                 if form is not forms[0] or way is not operands:
-                    settled &= _alike(special, _special_part(form(*way)))
+                    settled &= alike(value, form(*way))
     return value, ~settled
-
-
-def _special_part(array: NDArray[Any]) -> NDArray[Any]:
-    """Inf and nan of a result, with 0 for all that is finite."""
-    return np.where(np.isfinite(array), 0.0, array)
-
-
-def _alike(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether two special parts are both 0, both nan, or the same infinity."""
-    alike: NDArray[np.bool_] = (left == right) | (np.isnan(left) & np.isnan(right))
-    return alike

@@ -64,7 +64,6 @@ from aclnn_cts.oracles._rms_norm_forms import (
     weight_first,
     weight_last,
 )
-from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part, loads_may_underflow, settle
 
 Mask = NDArray[np.bool_]
@@ -128,20 +127,6 @@ def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
     mass = sum_of_products(dy2[row].tolist(), weight.tolist(), x2[row].tolist())
     own = Fraction(float(dy2[row, column])) * Fraction(float(weight[column]))
     return scale * own - scale**3 * Fraction(float(x2[row, column])) * mass / width
-
-
-def benchmark(call: OracleInput) -> dict[str, Float32]:
-    """Both gradients in FLOAT, by the formulas as they stand above."""
-    tensors = call.tensors
-    gamma, rstd = single(tensors["gamma"]).reshape(-1), single(tensors["rstd"]).reshape(-1, 1)
-    matrix = (rstd.size, gamma.size)
-    dy, x = single(tensors["dy"]).reshape(matrix), single(tensors["x"]).reshape(matrix)
-    with np.errstate(all="ignore"):
-        xhat, g = x * rstd, dy * gamma
-        mean = forward_sum(g * xhat, axis=1) / np.float32(max(gamma.size, 1))
-        dx = (g - xhat * mean) * rstd
-        dgamma = forward_sum(dy * xhat, axis=0)
-    return {"dxOut": dx.reshape(tensors["x"].shape), "dgammaOut": dgamma.reshape(tensors["gamma"].shape)}
 
 
 class _Sizes(NamedTuple):

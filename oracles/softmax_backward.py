@@ -45,7 +45,6 @@ from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws
-from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import FLOAT_NORMAL, Form, finite_part, loads_may_underflow, settle
 
 _ONE = np.array(1.0).view(np.int64)[()]
@@ -184,18 +183,6 @@ def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
     pairs = enumerate(zip(y[line].tolist(), g[line].tolist(), strict=True))
     own = Fraction(float(y[index]))
     return sum((Fraction(a) * Fraction(b) * ((place == chosen) - own) for place, (a, b) in pairs), Fraction(0))
-
-
-def benchmark(call: OracleInput) -> dict[str, Float32]:
-    """The gradient in FLOAT, by the document's formula y g - y s."""
-    y, g = single(call.tensors["output"]), single(call.tensors["gradOutput"])
-    shape = y.shape
-    if not shape:
-        y, g = y.reshape(1), g.reshape(1)
-    with np.errstate(all="ignore"):
-        product = y * g
-        result = product - y * forward_sum(product, axis=call.integer("dim"))
-    return {"out": result.reshape(shape)}
 
 
 def _expanded(dim: int) -> Form:

@@ -140,7 +140,8 @@ def axes_of(axis: Axes | None, rank: int) -> tuple[int, ...]:
 class Backend(ABC, Generic[A]):
     """The primitives. A backend is made for one evaluation of one formula.
 
-    Arithmetic broadcasts as NumPy does. `cells` are places in the row-major order of an array.
+    Arithmetic broadcasts as NumPy does. `cells` are places in the row-major order of an array. What only says how an
+    implementation may compute changes no value, unless a backend has it otherwise.
     """
 
     __slots__ = ()
@@ -182,20 +183,24 @@ class Backend(ABC, Generic[A]):
         """A sum of products of two arrays in any order, `ij,jk->ik`: no repeated letter in an operand."""
 
     @abstractmethod
+    def moved(self, array: A, move: Callable[[NDArray[Any]], NDArray[Any]]) -> A:
+        """Elements of an array in other places; `move` finds them in any array of its shape."""
+
     def reshape(self, array: A, shape: tuple[int, ...]) -> A:
         """The same elements in another shape."""
+        return self.moved(array, lambda values: values.reshape(shape))
 
-    @abstractmethod
     def transpose(self, array: A, axes: tuple[int, ...]) -> A:
         """The dimensions in another order."""
+        return self.moved(array, lambda values: values.transpose(axes))
 
-    @abstractmethod
     def broadcast_to(self, array: A, shape: tuple[int, ...]) -> A:
         """The elements repeated."""
+        return self.moved(array, lambda values: np.broadcast_to(values, shape))
 
-    @abstractmethod
     def part(self, array: A, index: tuple[int | slice, ...]) -> A:
         """Part of an array by numbers and slices."""
+        return self.moved(array, lambda values: np.asarray(values[index]))
 
     @abstractmethod
     def joined(self, arrays: Sequence[A], axis: int) -> A:
@@ -235,20 +240,20 @@ class Backend(ABC, Generic[A]):
     def either(self, first: A, second: A) -> A:
         """One of two quantities of one shape between which the document does not decide."""
 
-    @abstractmethod
     def narrowed(self, array: A, dtype: str, *, normal: bool = True) -> A:
         """An intermediate that may be rounded to the format of a dtype, or not: the document does not say.
 
         `normal`: whether so may numbers of its normal range, which else are what a result passes through.
         """
+        return array
 
-    @abstractmethod
     def store(self, array: A) -> A:
         """An intermediate that is rounded to the format of the output."""
+        return array
 
-    @abstractmethod
     def as_written(self, array: A) -> A:
         """A quantity that every implementation computes as such: no reordering reaches through it."""
+        return array
 
     def difference(self, left: A, right: A) -> A:
         """A difference that every implementation computes at once: of inputs it errs by one rounding of itself."""
@@ -261,9 +266,9 @@ class Backend(ABC, Generic[A]):
         """
         return array
 
-    @abstractmethod
     def undecided(self, array: A, *, where: NDArray[np.bool_] | bool) -> A:
         """The array, with elements about which the document decides nothing."""
+        return array
 
     def concat(self, arrays: Sequence[A], axis: int = 0) -> A:
         """Arrays one after the other along an axis; at least one."""

@@ -219,6 +219,12 @@ def _power_below(sizes: Any, of: float) -> Real:  # noqa: ANN401 - a number or a
     return np.where(np.isfinite(sizes) & (sizes > 0.0), powers, np.maximum(sizes, 0.0))
 
 
+def _lattice(combine: Callable[[Iterable[float]], float], *arrays: Tracked) -> float | None:
+    """The power of two that divides all elements of a result of arrays; none where one of them has none."""
+    known = [array.lattice for array in arrays if array.lattice is not None]
+    return combine(known) if len(known) == len(arrays) else None
+
+
 def _power_of_two(value: float) -> bool:
     return value != 0.0 and math.frexp(abs(value))[0] == 0.5
 
@@ -349,9 +355,6 @@ class Bounds(Backend[Tracked]):
         return self._add(left, right, left.v - right.v)
 
     def _add(self, left: Tracked, right: Tracked, v: Any) -> Tracked:  # noqa: ANN401 - as `Tracked.v`
-        lattice = None
-        if left.lattice is not None and right.lattice is not None:
-            lattice = min(left.lattice, right.lattice)
         result = Tracked(
             self,
             v,
@@ -360,7 +363,7 @@ class Bounds(Backend[Tracked]):
             still=False,
             n=left.n + right.n,
             hi=left.hi + right.hi,
-            lattice=lattice,
+            lattice=_lattice(min, left, right),
         )
         result.reach = self.ranges.sum_of_two(left.reach, right.reach, result.size_with_error)
         if left.certain and right.certain and self._exact(result):
@@ -397,9 +400,6 @@ class Bounds(Backend[Tracked]):
             left, right = right, left
         if right.number and _power_of_two(right.number):
             return self._scaled(left, right.number)
-        lattice = None
-        if left.lattice is not None and right.lattice is not None:
-            lattice = left.lattice * right.lattice
         plain = left.plain and right.plain
         result = Tracked(
             self,
@@ -409,7 +409,7 @@ class Bounds(Backend[Tracked]):
             still=left.still and right.still,
             n=left.n + right.n,
             hi=left.hi * right.hi,
-            lattice=lattice,
+            lattice=_lattice(math.prod, left, right),
             reach=self.ranges.product(
                 left.reach, right.reach, lambda: (left.size_with_error(), right.size_with_error())
             ),
@@ -575,14 +575,11 @@ class Bounds(Backend[Tracked]):
             return _ADD(_full(values, array.shape), axis=axes, keepdims=keepdims)
 
         length = array.length * count if isinstance(array.length, float) else reduced(array.length)
-        terms = array.terms
-        if not isinstance(terms, float):
-            terms = float(np.maximum.reduce(terms, axis=None, initial=0.0))
         result = Tracked(
             self,
             _ADD(array.v, axis=axes, keepdims=keepdims),
             make=lambda: reduced(array.m),
-            terms=terms,
+            terms=self._highest(array.terms),
             length=max(length, 1.0) if isinstance(length, float) else length,
             still=array.still,
             e=None if array.e is None else reduced(array.e),
@@ -631,15 +628,12 @@ class Bounds(Backend[Tracked]):
 
         counts = np.bincount(flat, minlength=size).reshape(shape).astype(np.float64)
         most = float(np.maximum.reduce(counts, axis=None, initial=0.0))
-        terms = array.terms
-        if not isinstance(terms, float):
-            terms = float(np.maximum.reduce(terms, axis=None, initial=0.0))
         length = counts * array.length if isinstance(array.length, float) else added(array.length)
         result = Tracked(
             self,
             added(array.v),
             make=lambda: added(array.m),
-            terms=terms,
+            terms=self._highest(array.terms),
             length=length,
             still=array.still,
             e=None if array.e is None else added(array.e),
@@ -662,9 +656,6 @@ class Bounds(Backend[Tracked]):
         return Tracked.later(self, plan.shape, lambda: self._einsum(plan, left, right))
 
     def _einsum(self, plan: Contraction, left: Tracked, right: Tracked) -> Tracked:
-        lattice = None
-        if left.lattice is not None and right.lattice is not None:
-            lattice = left.lattice * right.lattice
         count = float(plan.terms)
         length: Amount = count
         if not (isinstance(left.length, float) and isinstance(right.length, float)):
@@ -678,7 +669,7 @@ class Bounds(Backend[Tracked]):
             still=left.still and right.still,
             n=(left.n + right.n) * count,
             hi=left.hi * right.hi * count,
-            lattice=lattice,
+            lattice=_lattice(math.prod, left, right),
         )
         if right.e is not None:
             grown = self._carrying(left, right, count + 1.0)
@@ -733,7 +724,7 @@ class Bounds(Backend[Tracked]):
 
     # Structure
 
-    def _moved(self, array: Tracked, move: Callable[[Any], Any]) -> Tracked:
+    def moved(self, array: Tracked, move: Callable[[Any], Any]) -> Tracked:
         shape = array.shape
 
         def moved(values: Any) -> Any:  # noqa: ANN401 - arrays, numbers or None
@@ -760,32 +751,19 @@ class Bounds(Backend[Tracked]):
         result.single = array.single
         return result
 
-    def reshape(self, array: Tracked, shape: tuple[int, ...]) -> Tracked:
-        return self._moved(array, lambda values: values.reshape(shape))
-
-    def transpose(self, array: Tracked, axes: tuple[int, ...]) -> Tracked:
-        return self._moved(array, lambda values: values.transpose(axes))
-
-    def broadcast_to(self, array: Tracked, shape: tuple[int, ...]) -> Tracked:
-        return self._moved(array, lambda values: np.broadcast_to(values, shape))
-
-    def part(self, array: Tracked, index: tuple[int | slice, ...]) -> Tracked:
-        return self._moved(array, lambda values: np.asarray(values[index]))
-
     def joined(self, arrays: Sequence[Tracked], axis: int) -> Tracked:
         def joined(parts: Iterable[Any]) -> Real:  # of arrays or numbers
             return np.concatenate(
                 [_full(part, array.shape) for part, array in zip(parts, arrays, strict=True)], axis=axis
             )
 
-        lattices = [array.lattice for array in arrays]
         result = Tracked(
             self,
             joined(array.v for array in arrays),
             make=None if all(array.plain for array in arrays) else lambda: joined(array.m for array in arrays),
             n=max(array.n for array in arrays),
             hi=max(array.hi for array in arrays),
-            lattice=None if None in lattices else min(lattices),  # type: ignore[type-var]  # none of them is None
+            lattice=_lattice(min, *arrays),
             reach=self.ranges.joined([array.reach for array in arrays], joined),
         )
         counts = [(array.terms, array.length, array.still) for array in arrays]
@@ -808,7 +786,7 @@ class Bounds(Backend[Tracked]):
     def _take(self, array: Tracked, cells: Cells, fill: float) -> Tracked:
         inside = cells >= 0
         if inside.all():
-            return self._moved(array, lambda values: values.reshape(-1)[cells])
+            return self.moved(array, lambda values: values.reshape(-1)[cells])
         if not array.size:
             return self.lift(np.full(cells.shape, fill))
         # Place 0 is what is outside.
@@ -820,16 +798,14 @@ class Bounds(Backend[Tracked]):
             found: Real = padded[at]
             return found
 
-        result = self._moved(array, taken)
+        result = self.moved(array, taken)
         if fill:
             result.v = np.where(inside, result.v, fill)
             result._m = np.where(inside, result.m, abs(fill))  # noqa: SLF001 - of this class
             result._make = lambda: result._m  # noqa: SLF001 - of this class
             result.hi = max(result.hi, abs(fill))
             number = self._number(fill)
-            result.lattice = (
-                None if result.lattice is None or number.lattice is None else min(result.lattice, number.lattice)
-            )
+            result.lattice = _lattice(min, result, number)
             result.reach = self.ranges.either(result.reach, number.reach)
             if not number.still:
                 result.e = np.where(inside, 0.0 if result.e is None else result.e, abs(fill) * self.u)
@@ -859,16 +835,13 @@ class Bounds(Backend[Tracked]):
         if not isinstance(condition, Condition):
             condition = Condition(self, np.asarray(condition), None, None)
         chosen = condition.v
-        lattice = None
-        if first.lattice is not None and second.lattice is not None:
-            lattice = min(first.lattice, second.lattice)
         result = Tracked(
             self,
             np.where(chosen, first.v, second.v),
             make=None if first.plain and second.plain else lambda: np.where(chosen, first.m, second.m),
             n=max(first.n, second.n),
             hi=max(first.hi, second.hi),
-            lattice=lattice,
+            lattice=_lattice(min, first, second),
             reach=self.ranges.either(first.reach, second.reach),
         )
         if not (first.still and second.still):
@@ -935,14 +908,13 @@ class Bounds(Backend[Tracked]):
         middle = np.where(alike, first.v, least + (most - least) / 2.0)
         half = np.where(alike, np.maximum(*errors), (most - least) / 2.0 + np.abs(middle) * _SLACK)
         half = np.where(np.isnan(most - least), np.inf, half)
-        lattices = (first.lattice, second.lattice)
         return Tracked(
             self,
             middle,
             e=half if half.any() else None,
             n=max(first.n, second.n),
             hi=max(first.hi, second.hi),
-            lattice=None if None in lattices or half.any() else min(lattices),  # type: ignore[type-var]  # as in joined
+            lattice=None if half.any() else _lattice(min, first, second),
             reach=self.ranges.either(first.reach, second.reach),
         )
 
@@ -971,7 +943,7 @@ class Bounds(Backend[Tracked]):
     def store(self, array: Tracked) -> Tracked:
         self.stores = True
         form = self.arithmetic.output
-        result = self._moved(array, lambda values: values)
+        result = self.moved(array, lambda values: values)
         if covers(form, self.arithmetic.accumulation):
             return result
         lattice = array.lattice
@@ -994,7 +966,7 @@ class Bounds(Backend[Tracked]):
         if array.plain and isinstance(array.length, float):
             if array.length == 1.0:
                 return array
-            result = self._moved(array, lambda values: values)
+            result = self.moved(array, lambda values: values)
             result.terms, result.length = array.k, 1.0
             return result
         error = array.error()
@@ -1015,14 +987,14 @@ class Bounds(Backend[Tracked]):
 
     def evaluated(self, array: Tracked) -> Tracked:
         written = self.as_written(array)
-        result = self._moved(written, lambda values: values)
+        result = self.moved(written, lambda values: values)
         result.single = result.plain and result.still and result.e is not None
         return result
 
     def undecided(self, array: Tracked, *, where: NDArray[np.bool_] | bool) -> Tracked:
         if where is False or not np.any(where):
             return array
-        result = self._moved(array, lambda values: values)
+        result = self.moved(array, lambda values: values)
         shape = array.shape
         result.e = np.where(np.broadcast_to(where, shape), np.inf, 0.0 if array.e is None else array.e)
         return result

@@ -8,8 +8,6 @@ multiplications is not: it errs by the size of the other component too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from aclnn_cts.formula.array import Array, Operand
@@ -35,9 +33,6 @@ class Complex(Array):
             return other
         return Complex(self.f.lift(other), self.f.lift(0.0))
 
-    def _each(self, change: Callable[[Array], Array]) -> Complex:
-        return Complex(change(self.re), change(self.im))
-
     def __add__(self, other: Operand) -> Complex:
         right = self._with(other)
         return Complex(self.re + right.re, self.im + right.im)
@@ -60,7 +55,7 @@ class Complex(Array):
         return self._with(other) * self
 
     def __neg__(self) -> Complex:
-        return self._each(lambda part: -part)
+        return Complex(-self.re, -self.im)
 
     def conj(self) -> Complex:
         return Complex(self.re, -self.im)

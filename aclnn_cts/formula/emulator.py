@@ -387,25 +387,13 @@ class Emulator(Backend[Emulated]):
 
     # Structure
 
-    def _moved(self, array: Emulated, move: Any) -> Emulated:  # noqa: ANN401 - a function of arrays of any dtype
+    def moved(self, array: Emulated, move: Callable[[Real], Real]) -> Emulated:
         return Emulated(
             self,
             np.asarray(move(array.v)),
             there=None if array.there is None else np.asarray(move(array.there)),
             product=None if array.product is None else np.asarray(move(array.product)),
         )
-
-    def reshape(self, array: Emulated, shape: tuple[int, ...]) -> Emulated:
-        return self._moved(array, lambda values: values.reshape(shape))
-
-    def transpose(self, array: Emulated, axes: tuple[int, ...]) -> Emulated:
-        return self._moved(array, lambda values: values.transpose(axes))
-
-    def broadcast_to(self, array: Emulated, shape: tuple[int, ...]) -> Emulated:
-        return self._moved(array, lambda values: np.broadcast_to(values, shape))
-
-    def part(self, array: Emulated, index: tuple[int | slice, ...]) -> Emulated:
-        return self._moved(array, lambda values: values[index])
 
     def joined(self, arrays: Sequence[Emulated], axis: int) -> Emulated:
         there = None
@@ -504,12 +492,6 @@ class Emulator(Backend[Emulated]):
         if self.variant.flushes:
             values = np.where(np.abs(values) < form.smallest_normal, 0.0, values)
         return self._done("store", np.asarray(values, array.v.dtype))
-
-    def as_written(self, array: Emulated) -> Emulated:
-        return array
-
-    def undecided(self, array: Emulated, *, where: NDArray[np.bool_] | bool) -> Emulated:
-        return array
 
 
 class _Condition(Array):

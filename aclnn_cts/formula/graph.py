@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import contract, subscripts_of
-from aclnn_cts.formula.definition import Form, Operator
+from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.functions import FUNCTIONS
 
 Index: TypeAlias = "tuple[int, ...]"
@@ -273,24 +273,9 @@ class Graph(Backend[Node]):
 
         return Node(self, plan.shape, element)
 
-    def _one(self, array: Node, shape: Iterable[int], source: Callable[[Index], Index]) -> Node:
-        return Node(self, shape, _copied, lambda index: (array, source(index)))
-
-    def reshape(self, array: Node, shape: tuple[int, ...]) -> Node:
-        return self._one(array, shape, lambda index: _of_cell(_cell(index, shape), array.shape))
-
-    def transpose(self, array: Node, axes: tuple[int, ...]) -> Node:
-        places = [axes.index(place) for place in range(len(axes))]
-        return self._one(
-            array, (array.shape[axis] for axis in axes), lambda index: tuple(index[place] for place in places)
-        )
-
-    def broadcast_to(self, array: Node, shape: tuple[int, ...]) -> Node:
-        return self._one(array, shape, lambda index: _low(array, index))
-
-    def part(self, array: Node, index: tuple[int | slice, ...]) -> Node:
-        cells = np.asarray(np.arange(array.size).reshape(array.shape)[index])
-        return self._one(array, cells.shape, lambda place: _of_cell(int(cells[place]), array.shape))
+    def moved(self, array: Node, move: Callable[[NDArray[Any]], NDArray[Any]]) -> Node:
+        cells = move(np.arange(array.size).reshape(array.shape))
+        return Node(self, cells.shape, _copied, lambda index: (array, _of_cell(int(cells[index]), array.shape)))
 
     def joined(self, arrays: Sequence[Node], axis: int) -> Node:
         ends = np.cumsum([array.shape[axis] for array in arrays])
@@ -327,8 +312,7 @@ class Graph(Backend[Node]):
         return Node(self, shape, element)
 
     def where(self, condition: Node | NDArray[np.bool_], left: Operand, right: Operand) -> Node:
-        first, second = self.lift(left), self.lift(right)
-        chosen = condition if isinstance(condition, Node) else _known_condition(self, np.asarray(condition))
+        chosen, first, second = self.lift(condition), self.lift(left), self.lift(right)
 
         def element(elements: Elements, index: Index) -> Number:
             [holds] = elements.known([(chosen, _low(chosen, index))])
@@ -356,33 +340,13 @@ class Graph(Backend[Node]):
     def either(self, first: Node, second: Node) -> Node:
         return first
 
-    def narrowed(self, array: Node, dtype: str, *, normal: bool = True) -> Node:
-        return array
-
-    def store(self, array: Node) -> Node:
-        return array
-
-    def as_written(self, array: Node) -> Node:
-        return array
-
-    def undecided(self, array: Node, *, where: NDArray[np.bool_] | bool) -> Node:
-        return array
-
-
-def _known_condition(f: Graph, holds: NDArray[Any]) -> Node:
-    return Node(f, holds.shape, lambda elements, index: bool(holds[index]))
-
 
 def exact_element(operator: Operator, call: OracleInput, output: str, index: Index) -> Fraction | None:
     """One element of an output in 50 digits, by the last of the forms; None where it takes more than `MOST_NODES`.
 
     Inputs must be finite. ZeroDivisionError where the formula divides by 0, KeyError where it has no such output.
     """
-    return _element(operator, operator.forms[-1], call, output, index)
-
-
-def _element(operator: Operator, form: Form, call: OracleInput, output: str, index: Index) -> Fraction | None:
-    node = operator.evaluate(form, Graph(), call)[output]
+    node = operator.evaluate(operator.forms[-1], Graph(), call)[output]
     if not isinstance(node, Node):
         raise TypeError(f"{output} is no node of a graph")
     elements = Elements()
@@ -392,10 +356,5 @@ def _element(operator: Operator, form: Form, call: OracleInput, output: str, ind
         return None
     if not math.isfinite(float(value)) and not elements.context.isfinite(value):
         raise ZeroDivisionError(f"{output}{list(index)} is {value}")
-    return as_fraction(value)
-
-
-def as_fraction(value: Number) -> Fraction:
-    """A finite number of an mpmath context."""
     numerator, denominator = to_rational(value._mpf_)
     return Fraction(int(numerator), int(denominator))

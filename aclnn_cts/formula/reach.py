@@ -15,12 +15,12 @@ Products are taken in any order. A sum, a function's result or a stored intermed
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 Range: TypeAlias = Any
-"""A number or a `Reach`, as the class at hand has it."""
+"""A number or a `Reach`, as the class has it."""
 Size: TypeAlias = Any
 """Magnitudes: a number or an array."""
 Move: TypeAlias = "Callable[[Any], Any]"
@@ -36,87 +36,62 @@ class Reach(NamedTuple):
     weight: Size
 
 
-class Ranges(Protocol):
-    """How operations change what is known of an array's range; `size` bounds its elements' magnitudes."""
+class Ranges:
+    """How operations change what is known of an array's range; `size` bounds its elements' magnitudes.
+
+    Here that is one number for all elements, at least as large as each of the four.
+    """
 
     def leaf(self, size: Size, *, hi: float, loads: bool) -> Range:
         """An input, whose load may underflow."""
+        return hi
 
     def sum_of_two(self, left: Range, right: Range, size: Callable[[], Any]) -> Range:
         """A sum or difference."""
+        return left + right
 
     def product(self, left: Range, right: Range, sizes: Callable[[], tuple[Any, Any]]) -> Range:
         """A product of what has such magnitudes."""
+        return max(left, 1.0) * max(right, 1.0)
 
     def scaled(self, array: Range, factor: float) -> Range:
         """A product with a power of two."""
+        return max(array, 1.0) * max(factor, 1.0)
 
     def quotient(self, left: Range, divisor: Size, *, least: float) -> Range:
         """A quotient by what has such magnitudes, `least` the smallest of them."""
+        return max(left, 1.0) * (max(1.0 / least, 1.0) if least else float("inf"))
 
     def total(self, array: Range, reduced: Move, size: Callable[[], Any], *, count: float) -> Range:
         """A sum of `count` elements; `reduced` takes the largest of them."""
+        return array * max(count, 1.0)
 
     def opaque(self, size: Callable[[], Any], *, hi: float) -> Range:
         """What is computed as such."""
+        return hi
 
     def either(self, left: Range, right: Range) -> Range:
         """One of two."""
+        return max(left, right)
 
     def joined(self, arrays: Sequence[Range], joined: Callable[[Sequence[Any]], Any]) -> Range:
         """The elements of several arrays; `joined` takes an array or a number of each."""
+        return max(arrays)
 
     def moved(self, array: Range, move: Move) -> Range:
         """The elements in other places."""
+        return array
 
     def weight(self, array: Range) -> Size:
         """What an underflow was multiplied by."""
+        return max(array, 1.0)
 
     def highest(self, array: Range) -> Size:
         """The largest intermediate."""
-
-
-class _Whole:
-    """One number for all elements, at least as large as each of the four."""
-
-    def leaf(self, size: Size, *, hi: float, loads: bool) -> float:
-        return hi
-
-    def sum_of_two(self, left: float, right: float, size: Callable[[], Any]) -> float:
-        return left + right
-
-    def product(self, left: float, right: float, sizes: Callable[[], tuple[Any, Any]]) -> float:
-        return max(left, 1.0) * max(right, 1.0)
-
-    def scaled(self, array: float, factor: float) -> float:
-        return max(array, 1.0) * max(factor, 1.0)
-
-    def quotient(self, left: float, divisor: Size, *, least: float) -> float:
-        return max(left, 1.0) * (max(1.0 / least, 1.0) if least else float("inf"))
-
-    def total(self, array: float, reduced: Move, size: Callable[[], Any], *, count: float) -> float:
-        return array * max(count, 1.0)
-
-    def opaque(self, size: Callable[[], Any], *, hi: float) -> float:
-        return hi
-
-    def either(self, left: float, right: float) -> float:
-        return max(left, right)
-
-    def joined(self, arrays: Sequence[float], joined: Callable[[Sequence[Any]], Any]) -> float:
-        return max(arrays)
-
-    def moved(self, array: float, move: Move) -> float:
-        return array
-
-    def weight(self, array: float) -> float:
-        return max(array, 1.0)
-
-    def highest(self, array: float) -> float:
         return array
 
 
-class _Elements:
+class _Elements(Ranges):
     """A `Reach` an array."""
 
     def leaf(self, size: Size, *, hi: float, loads: bool) -> Reach:
@@ -179,5 +154,5 @@ class _Elements:
         return array.highest
 
 
-WHOLE: Ranges = _Whole()
-ELEMENTS: Ranges = _Elements()
+WHOLE = Ranges()
+ELEMENTS = _Elements()

@@ -103,27 +103,14 @@ class RepeatedEmulator(Emulator):
         return value if isinstance(value, Array) else self._lifted(value)
 
     _lifted = _step(Emulator.lift)
-    leaf = _step(Emulator.leaf)
-    add = _step(Emulator.add)
-    sub = _step(Emulator.sub)
-    mul = _step(Emulator.mul)
-    div = _step(Emulator.div)
-    sum = _step(Emulator.sum)
-    max = _step(Emulator.max)
-    einsum = _step(Emulator.einsum)
-    reshape = _step(Emulator.reshape)
-    transpose = _step(Emulator.transpose)
-    broadcast_to = _step(Emulator.broadcast_to)
-    part = _step(Emulator.part)
-    joined = _step(Emulator.joined)
-    take = _step(Emulator.take)
-    scatter_add = _step(Emulator.scatter_add)
-    gt = _step(Emulator.gt)
-    where = _step(Emulator.where)
-    function = _step(Emulator.function)
-    binade = _step(Emulator.binade)
-    narrowed = _step(Emulator.narrowed)
-    store = _step(Emulator.store)
+
+
+_PRIMITIVES = (
+    *("leaf", "add", "sub", "mul", "div", "sum", "max", "einsum", "moved", "joined", "take", "scatter_add"),
+    *("gt", "where", "function", "binade", "narrowed", "store"),
+)
+for _name in _PRIMITIVES:
+    setattr(RepeatedEmulator, _name, _step(getattr(Emulator, _name)))
 
 
 def _same_bits(left: Real, right: Real) -> bool:

@@ -79,11 +79,11 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
                     unsettled = np.array(touched & (np.isfinite(value) if decided else True))
                     found[name] = Settled(value, unsettled, touched)
                 else:
-                    first.open[...] |= first.touched & ~_alike(first.value, value)
+                    first.open[...] |= first.touched & ~alike(first.value, value)
     return found
 
 
-def _alike(left: Float64, right: Float64) -> NDArray[np.bool_]:
+def alike(left: Float64, right: Float64) -> NDArray[np.bool_]:
     """Whether results are both finite, both nan, or the same infinity."""
     special = np.where(np.isfinite(left), 0.0, left), np.where(np.isfinite(right), 0.0, right)
     alike: NDArray[np.bool_] = (special[0] == special[1]) | (np.isnan(left) & np.isnan(right))

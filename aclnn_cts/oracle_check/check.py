@@ -15,22 +15,19 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import Oracle, OracleInput
-from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences
 from aclnn_cts.formula.graph import TooManyNodesError
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.oracle_check.emulations import Silence, check_emulations
 from aclnn_cts.oracle_check.laws import LawCounts, check_laws
 from aclnn_cts.oracle_check.mutants import Kills, check_mutants
-from aclnn_cts.oracle_check.subject import Subject
+from aclnn_cts.oracle_check.subject import Subject, with_data
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.model import Spec
 
@@ -77,22 +74,20 @@ class OracleReport:
     @property
     def faults(self) -> tuple[str, ...]:
         """What is wrong, in words; nothing where the oracle is right."""
-        found = []
-        if self.emulations.alarms:
-            found.append(f"{self.emulations.alarms} of {self.emulations.calls} correct calls are found at fault")
-        if not self.emulations.calls:
-            found.append("no call was emulated")
-        if not self.emulations.tight:
-            found.append(f"the bound is not tight: the median error is {self.emulations.median:.1e} of it")
-        if self.mutants.share < LEAST_SHARE:
-            found.append(f"{len(self.mutants.missed)} mutants are not found")
-        if self.derivative.differ:
-            found.append(f"{self.derivative.differ} elements of the derivative differ from the formula")
-        if not self.derivative.elements and not self.derivative.reason:
-            found.append("neither a derivative was compared nor does the oracle say why there is none")
-        if self.laws.broken:
-            found.append(f"{self.laws.broken} trials break a law")
-        return tuple(found)
+        emulations, derivative = self.emulations, self.derivative
+        stated = (
+            (emulations.alarms, f"{emulations.alarms} of {emulations.calls} correct calls are found at fault"),
+            (not emulations.calls, "no call was emulated"),
+            (not emulations.tight, f"the bound is not tight: the median error is {emulations.median:.1e} of it"),
+            (self.mutants.share < LEAST_SHARE, f"{len(self.mutants.missed)} mutants are not found"),
+            (derivative.differ, f"{derivative.differ} elements of the derivative differ from the formula"),
+            (
+                not derivative.elements and not derivative.reason,
+                "neither a derivative was compared nor does the oracle say why there is none",
+            ),
+            (self.laws.broken, f"{self.laws.broken} trials break a law"),
+        )
+        return tuple(text for is_wrong, text in stated if is_wrong)
 
 
 def check_oracle(
@@ -155,14 +150,9 @@ class _Source:
                     yield case
             first += _BLOCK
 
-    def performed(self, case: Case) -> Performed:
-        """A call with its data, that nobody makes."""
-        given = list(self.spec.given_inputs(case))
-        return Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, given))
-
     def subject(self, case: Case, question: OracleInput | None = None) -> Subject:
         """The call as the judge would ask about it."""
-        performed = self.performed(case)
+        performed = with_data(self.spec, case)
         return Subject.of(
             self.operator, self._oracle, question or self.judge.question(performed), self.judge.models(performed)
         )
@@ -182,7 +172,7 @@ class _Source:
         for number, case in enumerate(self.cases("mutants", *_BUDGETS)):
             if not count:
                 return
-            question = self.judge.question(self.performed(case))
+            question = self.judge.question(with_data(self.spec, case))
             if number % 3 == 2:
                 question = _scaled(question, case, self.operator, number)
             subject = self.subject(case, question)
@@ -226,7 +216,7 @@ def _check_derivative(source: _Source) -> DerivativeCounts:
     for number, case in enumerate(source.cases("derivative", _DERIVATIVE_BUDGET)):
         if done >= _DERIVATIVE_CALLS or number >= 20 * _DERIVATIVE_CALLS:
             return counts
-        question = source.judge.question(source.performed(case))
+        question = source.judge.question(with_data(source.spec, case))
         if not all(np.isfinite(array).all() for array in question.tensors.values() if array.dtype == np.float64):
             continue
         if any(isinstance(value, Tensor) and value.numel > 4 * _DERIVATIVE_BUDGET for value in case.arguments.values()):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from aclnn_cts.checks.laws import LAW_KIND, PREFIX, RegisteredLaw, law_calls, laws_of
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import composed
-from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import stored
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result
@@ -18,9 +18,8 @@ from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import ORDERS, TooManyTermsError, Variant
-from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.oracle_check.subject import Subject
+from aclnn_cts.oracle_check.subject import Subject, with_data
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 
@@ -55,15 +54,13 @@ def check_laws(spec: Spec, judge: Judge, operator: Operator, *, seed: int) -> La
             counts.trials += 1
             if verdict.result == Result.FAILED:
                 counts.broken += 1
-                if len(counts.examples) < _EXAMPLES:
-                    counts.examples.append(f"{identifier}: {verdict.message}")
+                counts.examples = [*counts.examples, f"{identifier}: {verdict.message}"][:_EXAMPLES]
     return counts
 
 
 def _emulated(spec: Spec, judge: Judge, operator: Operator, case: Case, variant: Variant) -> Performed:
     """A call as a correct implementation makes it."""
-    given = list(spec.given_inputs(case))
-    performed = Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, given))
+    performed = with_data(spec, case)
     models = judge.models(performed)
     subject = Subject.of(operator, judge.oracle, judge.question(performed), models)
     outputs = subject.emulated(variant).outputs
@@ -72,4 +69,4 @@ def _emulated(spec: Spec, judge: Judge, operator: Operator, case: Case, variant:
         name: composed(stored(np.asarray(values), models[name].output.name), dtypes[name])
         for name, values in outputs.items()
     }
-    return Performed(case=case, outcome=Outcome(), arrays=performed.arrays, got=got)
+    return msgspec.structs.replace(performed, got=got)

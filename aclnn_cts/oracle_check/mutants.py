@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.formula.emulator import FASTEST, ORDERS, Emulated, Emulator, TooManyTermsError, Variant
+from aclnn_cts.formula.array import Array
+from aclnn_cts.formula.emulator import FASTEST, ORDERS, TooManyTermsError, Variant
 from aclnn_cts.formula.mutants import Mutant, mutants_of
+from aclnn_cts.formula.repeated import RepeatedEmulator, UnchangedError
 from aclnn_cts.formula.special import DOUBLE
-from aclnn_cts.oracle_check.subject import Evaluated, Subject
+from aclnn_cts.judgement.bound import Bound
+from aclnn_cts.oracle_check.subject import Subject, emulated
 
 Outputs: TypeAlias = "Mapping[str, Float64]"
 Identity: TypeAlias = "tuple[tuple[str, ...], Mutant]"
@@ -57,15 +60,21 @@ class _Hunt:
     """Which mutants were found on the calls so far."""
 
     def __init__(self) -> None:
-        self._subjects: list[Subject] = []
-        self._alive: dict[Identity, list[int]] = {}
+        self._calls: list[tuple[Subject, list[Identity]]] = []
+        """Each with the mutants that changed it, and were not found in it."""
+        self._alive: dict[Identity, bool] = {}
+        """What nothing has found, and whether it has changed a call."""
         self._dead: set[Identity] = set()
+        self._other: set[Identity] = set()
+        """Of those that are alive: what computes other mathematics."""
+        self._compared = 0
+        """Calls up to which that is known."""
 
     def extend(self, subjects: Iterable[Subject]) -> None:
         """Put the mutants that nothing has found to more calls."""
-        for subject in subjects:
-            self._subjects.append(subject)
-            number = len(self._subjects) - 1
+        for number, subject in enumerate(subjects, len(self._calls)):
+            changed: list[Identity] = []
+            self._calls.append((subject, changed))
             variant = Variant(order=ORDERS[number % len(ORDERS)], key=number)
             try:
                 plain = subject.emulated(variant, repeats=True)
@@ -74,27 +83,31 @@ class _Hunt:
             names = tuple(operation.name for operation in plain.operations)
             for mutant in mutants_of(list(plain.operations)):
                 identity = (names, mutant)
-                if identity not in self._dead:
-                    self._put(subject, number, variant, identity, plain)
-
-    def _put(self, subject: Subject, number: int, variant: Variant, identity: Identity, plain: Evaluated) -> None:
-        changed = self._alive.setdefault(identity, [])
-        outputs = subject.repeated(variant, plain, identity[1])
-        if _same(outputs, plain.outputs):
-            return
-        if subject.faulty([outputs])[0]:
-            self._dead.add(identity)
-            del self._alive[identity]
-        else:
-            changed.append(number)
+                if identity in self._dead:
+                    continue
+                self._alive.setdefault(identity, False)
+                outputs = subject.repeated(variant, plain, mutant)
+                if _same(outputs, plain.outputs):
+                    continue
+                if subject.faulty([outputs])[0]:
+                    self._dead.add(identity)
+                    del self._alive[identity]
+                else:
+                    changed.append(identity)
+                    self._alive[identity] = True
 
     def kills(self) -> Kills:
         """What came of all mutants."""
+        for number, (subject, changed) in enumerate(self._calls[self._compared :], self._compared):
+            left = [identity for identity in changed if identity in self._alive and identity not in self._other]
+            self._other.update(_others(subject, left, number))
+        self._compared = len(self._calls)
         kills = Kills(mutants=len(self._alive) + len(self._dead), found=len(self._dead))
-        for (names, mutant), calls in self._alive.items():
-            if not calls:
+        for identity, has_changed in self._alive.items():
+            names, mutant = identity
+            if not has_changed:
                 kills.unchanged += 1
-            elif all(_equivalent(self._subjects[number], mutant, number) for number in calls):
+            elif identity not in self._other:
                 kills.equivalent += 1
             else:
                 kills.missed.append(
@@ -107,27 +120,27 @@ def _same(left: Outputs, right: Outputs) -> bool:
     return all(np.array_equal(left[name], right[name], equal_nan=True) for name in left)
 
 
-def _equivalent(subject: Subject, mutant: Mutant, key: int) -> bool:
-    """Whether a mutant computes the same mathematics: in DOUBLE it gives what that gives without it.
+def _others(subject: Subject, identities: Sequence[Identity], key: int) -> Iterator[Identity]:
+    """The mutants that compute other mathematics: in DOUBLE they give something else than that gives without them.
 
     That is the exact value but where the document leaves two readings, of which `key` chooses one.
     """
+    if not identities:
+        return
     with np.errstate(all="ignore"):
-        plain, results = (
-            subject.operator.evaluate(
-                subject.operator.judging,
-                Emulator(DOUBLE, Variant(order=FASTEST, key=key), mutant=one),
-                subject.question,
-            )
-            for one in (None, mutant)
-        )
-        for name, limits in subject.bounds.items():
-            exact, result, expected = plain[name], results[name], subject.expected[name]
-            if not isinstance(exact, Emulated) or not isinstance(result, Emulated):
-                return False
-            away = np.abs(result.v - exact.v) > _SAME * np.asarray(limits.error)
-            if expected.open is not None:
-                away &= ~expected.open
-            if away.any():
-                return False
-    return True
+        run, plain = subject.begun(RepeatedEmulator(DOUBLE, Variant(order=FASTEST, key=key)))
+        bounds = subject.bounds
+        for identity in identities:
+            try:
+                results = run.again(subject.operator, subject.question, identity[1])
+            except UnchangedError:
+                continue
+            if any(_away(subject, name, results[name], plain[name], bounds[name]) for name in bounds):
+                yield identity
+
+
+def _away(subject: Subject, name: str, result: Array, plain: Array, limits: Bound) -> bool:
+    """Whether an output has an element that is not open, and away from what it is without a mutant."""
+    away = np.abs(emulated(name, result).v - emulated(name, plain).v) > _SAME * np.asarray(limits.error)
+    unknown = subject.expected[name].open
+    return bool((away if unknown is None else away & ~unknown).any())

@@ -11,20 +11,30 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import Arithmetic, Expected, Float64, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
+from aclnn_cts.execution.executor import Performed
 from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation
 from aclnn_cts.formula.repeated import RepeatedEmulator, UnchangedError
+from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, known_operands
+from aclnn_cts.speclang.model import Spec
 
 _TIE = 1.0 + 2.0**-40
 """Takes a tie to the larger magnitude and moves nothing else."""
+
+
+def with_data(spec: Spec, case: Case) -> Performed:
+    """A call with its data, that nobody makes."""
+    return Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, list(spec.given_inputs(case))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +129,22 @@ class Subject:
                 )
                 made = RepeatedEmulator if repeats else Emulator
                 f = made(model.arithmetic, own, operand=_operand(model, int(random.integers(3))))
-                arguments = self.operator.bound(f, self.question, form.parameters)
                 if isinstance(f, RepeatedEmulator):
-                    runs.append(Run(f, arguments if f.keeps_arguments() else None))
-                results = self.operator.results(form, f, self.question, arguments)
+                    run, results = self.begun(f)
+                    runs.append(run)
+                else:
+                    results = self.operator.evaluate(form, f, self.question)
                 operations = operations or tuple(f.operations)
-                before.update((name, _emulated(name, results[name]).v.astype(np.float64)) for name in names)
+                before.update((name, emulated(name, results[name]).v.astype(np.float64)) for name in names)
             stored = self._stored(before, variant)
         return Evaluated({name: before[name] for name in self.models}, stored, operations, tuple(runs))
+
+    def begun(self, f: RepeatedEmulator) -> tuple[Run, dict[str, Array]]:
+        """A first evaluation without a mutant, and its results."""
+        form = self.operator.judging
+        arguments = self.operator.bound(f, self.question, form.parameters)
+        run = Run(f, arguments if f.keeps_arguments() else None)
+        return run, self.operator.results(form, f, self.question, arguments)
 
     def repeated(self, variant: Variant, plain: Evaluated, mutant: Mutant) -> dict[str, Float64]:
         """The outputs that a mutant of a repeatable evaluation changes; some of them perhaps by nothing."""
@@ -137,7 +155,7 @@ class Subject:
                     results = run.again(self.operator, self.question, mutant)
                 except UnchangedError:
                     continue
-                changed = ((name, _emulated(name, results[name])) for name in names)
+                changed = ((name, emulated(name, results[name])) for name in names)
                 before.update(
                     (name, result.v.astype(np.float64)) for name, result in changed if not run.f.has_all([result])
                 )
@@ -177,7 +195,8 @@ class Subject:
         return [tuple(name for name in outputs if next(found).kind) for outputs in results]
 
 
-def _emulated(name: str, result: Array) -> Emulated:
+def emulated(name: str, result: Array) -> Emulated:
+    """A result of an emulation. TypeError for any other."""
     if not isinstance(result, Emulated):
         raise TypeError(f"{name} is no result of an emulation")
     return result
