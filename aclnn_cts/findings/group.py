@@ -42,6 +42,8 @@ _BY_CHANCE: Mapping[str, float] = {
 
 _COMMON = 0.45
 """Share of the failures of any mistake that has an uncommon layout at the most, but for chance."""
+_ENOUGH = 8
+"""Failures of one layout that are no chance."""
 _OTHERWISE = 0.05
 """Share of the failures without a layout from which on it does not set them all off."""
 
@@ -168,7 +170,7 @@ def _sorts(item: Fingerprint) -> tuple[_Sort, ...]:
 def _hidden(sort: _Sort) -> Beside:
     if sort.looks == _FORM:
         return Beside(sort.output, Looks.NONE, Fault.UNWRITTEN)
-    if sort.fault == _CONTENTS_FAULT:
+    if sort.fault.startswith(_CONTENTS_FAULT):
         return Beside(sort.output, Looks(sort.looks) or Looks.WRONG)
     return Beside(sort.output, Looks.NONE, sort.fault, sort.answer)
 
@@ -256,6 +258,28 @@ def _of_looks(numbers: _Numbers) -> _Into:
         of_output[sort.output][sort.looks] += numbers[sort]
     into = {output: _looks_into(dict(looks)) for output, looks in of_output.items()}
     return {sort: sort._replace(looks=into[sort.output].get(sort.looks, sort.looks)) for sort in values}
+
+
+def _looks_of_one_layout(numbers: _Numbers) -> _Into:
+    """Looks that calls of one layout alone have, beside others in any layout, are of a mistake in addressing."""
+    of_output: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for sort in _values(numbers):
+        of_output[sort.output][sort.looks].update(dict.fromkeys((*sort.layouts, _ANY), numbers[sort]))
+    apart: dict[tuple[str, str], str] = {}
+    for output, by_looks in of_output.items():
+        all_looks = sum(by_looks.values(), Counter[str]())
+        for looks, counts in by_looks.items():
+            number, others = counts[_ANY], all_looks[_ANY] - counts[_ANY]
+            for word in sorted(all_looks):
+                elsewhere = all_looks[word] - counts[word]
+                of_one = number >= _ENOUGH and counts[word] > _COMMON * number + 1.5 * math.sqrt(number)
+                if of_one and others >= _ENOUGH and elsewhere <= _COMMON * others:
+                    apart[output, looks] = f"{_CONTENTS_FAULT}, {word}"
+    return {
+        sort: sort._replace(fault=apart[sort.output, sort.looks], looks="", layouts=())
+        for sort in _values(numbers)
+        if (sort.output, sort.looks) in apart
+    }
 
 
 def _of_layouts(numbers: _Numbers) -> _Into:
@@ -367,6 +391,7 @@ _STEPS: tuple[Callable[[_Numbers], _Into], ...] = (
     _broad,
     _beside_broad,
     _of_related_calls,
+    _looks_of_one_layout,
     _of_looks,
     _of_layouts,
     _of_outputs,
