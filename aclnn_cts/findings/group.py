@@ -11,7 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import combinations
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
@@ -102,6 +102,7 @@ class _Numbers(dict[_Sort, int]):
 _Shown: TypeAlias = Mapping[Fingerprint, tuple[_Sort, ...]]
 """What the calls of each fingerprint show, that of their verdict first."""
 _Into: TypeAlias = dict[_Sort, _Sort]
+_Key = TypeVar("_Key")
 
 _ANY = "*"
 _CONTENTS_FAULT = "contents"
@@ -260,39 +261,41 @@ def _of_looks(numbers: _Numbers) -> _Into:
     return {sort: sort._replace(looks=into[sort.output].get(sort.looks, sort.looks)) for sort in values}
 
 
+def _by_layout(numbers: _Numbers, key: Callable[[_Sort], _Key], sorts: Iterable[_Sort]) -> dict[_Key, Counter[str]]:
+    """Failures by layout, and all of them under `_ANY`, of sorts that have a key in common."""
+    found: dict[_Key, Counter[str]] = defaultdict(Counter)
+    for sort in sorts:
+        found[key(sort)].update(dict.fromkeys((*sort.layouts, _ANY), numbers[sort]))
+    return found
+
+
 def _looks_of_one_layout(numbers: _Numbers) -> _Into:
     """Looks that calls of one layout alone have, beside others in any layout, are of a mistake in addressing."""
-    of_output: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for sort in _values(numbers):
-        of_output[sort.output][sort.looks].update(dict.fromkeys((*sort.layouts, _ANY), numbers[sort]))
-    apart: dict[tuple[str, str], str] = {}
-    for output, by_looks in of_output.items():
-        all_looks = sum(by_looks.values(), Counter[str]())
-        for looks, counts in by_looks.items():
-            number, others = counts[_ANY], all_looks[_ANY] - counts[_ANY]
-            for word in sorted(all_looks):
-                elsewhere = all_looks[word] - counts[word]
-                of_one = number >= _ENOUGH and counts[word] > _COMMON * number + 1.5 * math.sqrt(number)
-                if of_one and others >= _ENOUGH and elsewhere <= _COMMON * others:
-                    apart[output, looks] = f"{_CONTENTS_FAULT}, {word}"
-    return {
-        sort: sort._replace(fault=apart[sort.output, sort.looks], looks="", layouts=())
-        for sort in _values(numbers)
-        if (sort.output, sort.looks) in apart
-    }
+    values = _values(numbers)
+    of_output = _by_layout(numbers, lambda sort: sort.output, values)
+    of_looks = _by_layout(numbers, lambda sort: (sort.output, sort.looks), values)
+    into: _Into = {}
+    for sort in values:
+        own = of_looks[sort.output, sort.looks]
+        others = of_output[sort.output] - own
+        if min(own[_ANY], others[_ANY]) < _ENOUGH:
+            continue
+        often = _COMMON * own[_ANY] + 1.5 * math.sqrt(own[_ANY])
+        for word in sorted(set(own) - {_ANY}):
+            if own[word] > often and others[word] <= _COMMON * others[_ANY]:
+                into[sort] = sort._replace(fault=f"{_CONTENTS_FAULT}, {word}", looks="", layouts=())
+    return into
 
 
 def _of_layouts(numbers: _Numbers) -> _Into:
     """A mistake in how memory is addressed fails calls of one layout alone; any other fails few of them."""
     contents = [sort for sort in numbers if sort.fault == _CONTENTS_FAULT and sort.plain]
-    alike: dict[_Sort, Counter[str]] = defaultdict(Counter)
-    for sort in contents:
-        alike[sort._replace(layouts=())].update(dict.fromkeys((*sort.layouts, _ANY), numbers[sort]))
+    alike = _by_layout(numbers, _in_any_layout, contents)
     alone = {sort: {word for word in counts if counts[word] == counts[_ANY]} - {_ANY} for sort, counts in alike.items()}
     most = max(alike, key=lambda sort: (alike[sort][_ANY], sort), default=None)
     into: _Into = {}
     for sort in contents:
-        whole = sort._replace(layouts=())
+        whole = _in_any_layout(sort)
         if most is not None and alone[whole] & alone[most]:
             # Of one output, or of several: what is wrong in one layout alone is written or read there.
             into[sort] = most
@@ -300,6 +303,10 @@ def _of_layouts(numbers: _Numbers) -> _Into:
         word = "" if whole.looks == _FORM else _layout_apart(alike[whole])
         into[sort] = whole._replace(layouts=(word,) if word in sort.layouts else ())
     return into
+
+
+def _in_any_layout(sort: _Sort) -> _Sort:
+    return sort._replace(layouts=())
 
 
 def _layout_apart(counts: Counter[str]) -> str:
