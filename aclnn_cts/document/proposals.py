@@ -6,7 +6,7 @@ What takes judgement is left to the `claims` of the spec: a wrong proposal costs
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from aclnn_cts.document.agreement import differences, ranks_in
 from aclnn_cts.document.claims import Claim
@@ -21,12 +21,15 @@ from aclnn_cts.document.facts import (
     ranks_of,
     role_of,
     same_as,
+    values_in,
 )
 from aclnn_cts.document.model import Column, Document, ErrorRow, Row, Section, Statement
 from aclnn_cts.document.read import CALL_POINTERS
 from aclnn_cts.speclang.build_claims import NotTestable
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.kinds_dtype import SameDtype, SameFormat
+from aclnn_cts.speclang.kinds_number import Range
+from aclnn_cts.speclang.kinds_promotion import Promotes
 from aclnn_cts.speclang.kinds_size import Broadcast, Length, ShapeIs
 from aclnn_cts.speclang.model import Clause, Parameter, Spec
 
@@ -35,6 +38,13 @@ _ONE_SENTENCE = re.compile(r"[^。：:\n]*[：:]?[^。：:\n]+。?\Z")
 _DETERMINISTIC = re.compile(r"(?:.{0,60}[：:])?(?:aclnn\w+)?默认(?:为|支持)?(非)?确定性(?:实现|计算)")
 _CONDITIONAL = re.compile("当|如果|若|空指针|Device侧|Host侧")
 """In a description: it says what holds in some calls, or more than what the parameter is."""
+_NAMED = r"[A-Za-z0-9_、,，和与 ]{1,120}"
+_BROADCASTS = re.compile(rf"(?:入参)?shape(?:需要|需)?[与和]{_NAMED}(?:的shape)?满足(?:broadcast|广播)关系。?\Z")
+_PROMOTES = re.compile(
+    rf"(?:数据类型|dtype)(?:需要|需|要)?[与和]{_NAMED}(?:的(?:数据类型|dtype))?(?:需要|需)?满足(?:数据类型)?推导规则(?:（[^（）]*）)?。?\Z"
+)
+_BROADCAST = re.compile(rf"shape(?:为|与){_NAMED}(?:的|进行)?broadcast(?:结果|后的shape一致)。?\Z")
+_CHOICES = re.compile(r"支持(?:\|?\d[(（][^()（）|]{1,20}[)）]){2,9}。?\Z")
 _ITEMS = {"aclIntArray": "int64", "aclFloatArray": "float", "aclBoolArray": "bool", "char": "string"}
 """How cells call what a C pointer points to."""
 
@@ -241,6 +251,14 @@ class _Proposer:
     def _usage(self, statement: Statement, name: str, row: Row) -> Iterator[Clause]:
         if re.match(r"可选参数。?\Z", statement.text) is not None:
             yield from self._optional(name)
+        if _BROADCASTS.match(statement.text) is not None:
+            yield from self._among(statement, name, Broadcast)
+        elif _PROMOTES.match(statement.text) is not None:
+            yield from self._among(statement, name, Promotes)
+        elif _BROADCAST.match(statement.text) is not None:
+            yield from self._result(statement, name)
+        elif _CHOICES.match(statement.text) is not None:
+            yield from self._ranged(name, row)
         empty = empty_of(row)
         if empty is not None and empty[1] is statement:
             yield from self._about(name, ("not_empty",), rf"empty\({name}\)\Z")
@@ -249,6 +267,50 @@ class _Proposer:
         if all(found or not is_asked for found, is_asked in zip(shared, asked, strict=True)):
             for found in shared:
                 yield from found
+
+    def _among(self, statement: Statement, name: str, kind: type[Broadcast | Promotes]) -> Iterator[Clause]:
+        """The clauses by which the parameters that a statement names, and its own, broadcast or promote."""
+        others = named(statement.text.lower(), [item.lower() for item in self._names])
+        about = {name, *(item for item in self._names if item.lower() in others)}
+        rules = [
+            rule for rule in self._spec.constraints if isinstance(rule.rule, kind) and rule.strength != Strength.OPEN
+        ]
+        ids = {rule.id for rule in rules if getattr(rule.rule, "of", None) in about}
+        related = {name, *(item for rule in rules if rule.id in ids for item in self._operands(rule))}
+        if about <= related:
+            yield from self._by_rules(ids)
+
+    def _operands(self, constraint: Constraint) -> Iterator[str]:
+        """The parameters that a rule on broadcasting or promotion is about."""
+        rule = constraint.rule
+        if isinstance(rule, Broadcast):
+            yield from (rule.of, *named(rule.other, self._names))
+        elif isinstance(rule, Promotes):
+            yield from rule.operands
+
+    def _result(self, statement: Statement, name: str) -> Iterator[Clause]:
+        """The clause by which an output has the shape to which the parameters that a statement names broadcast."""
+        about = set(named(statement.text.lower(), [item.lower() for item in self._names])) - {name.lower()}
+        for rule in self._spec.constraints:
+            is_result = isinstance(rule.rule, ShapeIs) and rule.rule.of == name and _broadcasts(rule)
+            if is_result and {item.lower() for item in _named_by(rule)} == about:
+                yield from self._by_rules({rule.id})
+
+    def _ranged(self, name: str, row: Row) -> Iterator[Clause]:
+        """The clause on the range of a number whose choices a statement lists."""
+        for rule in self._spec.constraints:
+            if (
+                isinstance(rule.rule, Range)
+                and rule.rule.of == name
+                and (rule.rule.low, rule.rule.high) == values_in(row)
+            ):
+                yield from self._by_rules({rule.id})
+
+    def _by_rules(self, ids: Collection[str]) -> Iterator[Clause]:
+        """The clauses on parameters that some constraints alone encode."""
+        for clause in self._spec.clauses:
+            if clause.at.startswith("params.") and clause.constraints and set(clause.constraints) <= set(ids):
+                yield clause
 
     def _shared(self, statement: Statement, name: str, row: Row, column: Column) -> Iterator[Clause]:
         """The clauses by which a parameter has the dtype, format or shape of the one that a statement names."""
@@ -265,9 +327,7 @@ class _Proposer:
         rules = {
             rule for chain in (ours, theirs) for _, rule in chain[: [word for word, _ in chain].index(met)] if rule
         }
-        for clause in self._spec.clauses:
-            if clause.at.startswith("params.") and clause.constraints and set(clause.constraints) <= rules:
-                yield clause
+        yield from self._by_rules(rules)
 
     def _chain(self, name: str, column: Column) -> list[tuple[str, str]]:
         """A parameter and those that it follows, each with the constraint by which it follows the next."""
