@@ -35,7 +35,7 @@ from aclnn_cts.speclang.model import Clause, Parameter, Spec
 
 _INTRODUCES = re.compile(r"(?!.*(?:当|如果|若|必须|等于|大于|小于))[^。；;]{0,80}[：:]\Z")
 _ONE_SENTENCE = re.compile(r"[^。：:\n]*[：:]?[^。：:\n]+。?\Z")
-_DETERMINISTIC = re.compile(r"(?:.{0,60}[：:])?(?:aclnn\w+)?默认(?:为|支持)?(非)?确定性(?:实现|计算)")
+_DETERMINISTIC = re.compile(r"(?:.{0,200}[：:])?(?:aclnn\w+)?默认(?:为|支持)?(非)?确定性(?:实现|计算)")
 _CONDITIONAL = re.compile("当(?!前)|如果|若|空指针|Device侧|Host侧")
 """In a description: it says what holds in some calls, or more than what the parameter is."""
 _NAMED = r"[A-Za-z0-9_、,，和与 ]{1,120}"
