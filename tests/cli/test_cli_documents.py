@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aclnn_cts.speclang.load import load_specs
 from tests.cli.conftest import Called
 
 DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
@@ -131,7 +132,7 @@ def test_documents_of_a_folder_are_audited_together(call: Call) -> None:
     assert call(*words, "twist_backward").out.startswith("aclnnTwistBackward\n")
     missing = call(*words)
     assert missing.code == 2
-    assert "documents/aclnnAvgPool2dBackward.md" in missing.err
+    assert f"documents/{next(iter(load_specs()))}.md" in missing.err
 
 
 @pytest.mark.parametrize(
