@@ -6,13 +6,14 @@ DOCUMENTS ?=
 SEEDS ?= 5
 CALLS ?= 1000
 DECOY_SEEDS ?= 10
+OP ?= $(basename $(notdir $(wildcard specs/claims/*.yaml)))
 BIN := .venv/bin
 STAMP := .venv/installed
 # pytest rewrites what it imports, asserts and all: without bytecode each process does that again, for seven seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate \
-	bench-conditions bench-regimes bench-scale check-specs soak-oracles \
+	bench-conditions bench-regimes bench-scale check-specs soak-oracles claims operator \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick power-generated \
 	loopback bytecode clean
 
@@ -53,6 +54,20 @@ check-specs: $(STAMP)
 # The oracle checks with ten thousand calls each, which `ops` asks for; most of an hour on two cores.
 soak-oracles: $(STAMP)
 	@$(BIN)/aclnn-cts oracle check --workers $(JOBS) -o specs/checked.json $(ARGS)
+
+# The claims files, made of the specs and of the documents in the folder DOCUMENTS: of all operators, or of `OP=STEM`.
+claims: $(STAMP)
+	@set -e; for stem in $(OP); do \
+	document="$(DOCUMENTS)/$$(sed -n 's/^operator: *//p' "specs/$$stem.yaml").md"; \
+	$(BIN)/aclnn-cts spec audit "$$stem" --document "$$document" -o "specs/claims/$$stem.yaml"; done
+
+# All that is made of a new operator's spec and oracle: `make operator OP=STEM DOCUMENTS=FOLDER`.
+operator: $(STAMP)
+	@test "$(words $(OP))" = 1 || { echo 'operator: expected OP=STEM, the stem of its two files'; exit 2; }
+	$(BIN)/aclnn-cts spec lint specs/$(OP).yaml
+	$(MAKE) --no-print-directory claims OP=$(OP)
+	$(BIN)/aclnn-cts oracle check $(OP) -o specs/checked.json
+	$(BIN)/python -m docs.generate
 
 # A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
 soak: $(STAMP)

@@ -181,7 +181,7 @@ def _index(specs: Specs) -> Iterator[str]:
 def _lines(spec: Spec) -> str:
     """The lines of a spec above its clauses, and of its oracle."""
     text = (FOLDER.parent / "specs" / f"{spec.stem}.yaml").read_text(encoding="utf-8")
-    above, _, _ = text.partition("\nclauses:")
+    above = re.split(r"\n(?:clauses|claims):", text, maxsplit=1)[0]
     oracle = (FOLDER.parent / "oracles" / f"{spec.stem}.py").read_text(encoding="utf-8")
     return f"{above.count(chr(10)) + 1} + {oracle.count(chr(10))}"
 

@@ -64,7 +64,9 @@ def gradients(
     return {name: array if shape is None else array.reshape(*shape) for (name, shape), array in named}
 
 
-def normalised(f: F, groups: Groups, x: Array, weight: Array | None, bias: Array | None, statistic: Sizes) -> Outputs:
+def normalised(
+    f: F, groups: Groups, x: Array, weight: Array | None, bias: Array | None, statistic: Sizes
+) -> dict[str, Array]:
     """The forward pass: the normalised input `y`, and `mean` and `rstd` in the shape of a statistic."""
     grouped = x.reshape(*groups.shape)
     mean, rstd = statistics(f, grouped, groups.within, 1e-5)

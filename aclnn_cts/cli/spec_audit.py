@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ _TEXT = 300
 )
 @specs_option
 @edition_option
-@output_option(text="Write a claims file for this edition: what still holds, what is plain, and what is open.")
+@output_option(text="Write the claims file: what the spec claims, what is plain, and what is open.")
 @json_option
 def audit(
     *,
@@ -69,7 +70,8 @@ def audit(
 
     Every table cell, error row, list item and remark is a statement with an address. The claims file says which
     clauses encode it, or why no test can, and which edition of the spec these are clauses of (--edition: another).
-    Against another edition, new, changed and vanished statements are listed. Exits 1 where anything is listed.
+    -o makes it from the spec's `claims` and the document's facts. Against another edition, new, changed and vanished
+    statements are listed. Exits 1 where anything is listed.
     """
     from aclnn_cts.document.claims import claims_path
 
@@ -112,6 +114,7 @@ def _audit(
     from aclnn_cts.document.agreement import differences
     from aclnn_cts.document.audit import audit as audited
     from aclnn_cts.document.claims import edition_of, read_claims
+    from aclnn_cts.document.lock import outdated, unmatched
     from aclnn_cts.document.read import read_document
 
     edition = edition or (edition_of(path) if path is not None else "")
@@ -121,18 +124,22 @@ def _audit(
         raise UsageError(f"{document_path}: describes {document.operator}; expected a document of {spec.operator}")
     claims = read_claims(path, spec) if path is not None else None
     result = audited(document, claims)
-    found = differences(document, spec)
     if out is not None:
-        _write(out, document, spec, result, claims)
+        written = _write(out, document, spec, claims, result)
+        if claims is None or result.is_same_edition:
+            claims, path, result = written, out, audited(document, written)
+    found = differences(document, spec)
+    stale = tuple(outdated(document, spec, claims)) if claims is not None and result.is_same_edition else ()
+    astray = unmatched(document, spec) if result.is_same_edition else ()
     if str(out) == "-":
         pass  # the claims file is there
     elif as_json:
-        for item in _documents(result, found, document):
+        for item in _documents(result, found, document, stale, astray):
             emit({"operator": spec.operator, **item})
     else:
-        _show(console(), result, found, document)
+        _show(console(), result, found, document, stale, astray)
     note(_summary(result, path))
-    return FOUND if result.missing else 0
+    return FOUND if result.missing or stale or astray else 0
 
 
 def _summary(result: Audit, path: Path | None) -> str:
@@ -143,7 +150,14 @@ def _summary(result: Audit, path: Path | None) -> str:
     return f"{count(result.statements, 'statement')}: {counts}; {result.share:.1%} done ({edition})"
 
 
-def _show(out: Console, result: Audit, found: Sequence[Difference], document: Document) -> None:
+def _show(
+    out: Console,
+    result: Audit,
+    found: Sequence[Difference],
+    document: Document,
+    stale: Sequence[Claim],
+    astray: Sequence[str],
+) -> None:
     for entry in result.missing:
         wrap(out, f"{entry.state.value:<8} {_named(entry)}", style="bold")
         if entry.statement is not None:
@@ -151,6 +165,13 @@ def _show(out: Console, result: Audit, found: Sequence[Difference], document: Do
             wrap(out, printable(f"{first} ..." if more else first, _TEXT), indent=2)
         if entry.claim is not None and entry.claim.clauses:
             wrap(out, f"claimed by {joined(entry.claim.clauses)}", indent=2)
+    for claim in stale:
+        wrap(out, f"stale    {claim.reference}", style="bold")
+        what = joined(claim.clauses) if claim.reason is None else claim.reason.value
+        wrap(out, f"the spec claims {what or 'nothing'}; write the claims file again with -o", indent=2)
+    for address in astray:
+        wrap(out, f"unknown  {address}", style="bold")
+        wrap(out, "the spec claims it, and the document has no such statement", indent=2)
     for item in found:
         wrap(out, f"differs  {item.address}", style="bold")
         wrap(out, f"document: {item.document}", indent=2)
@@ -166,7 +187,13 @@ def _named(entry: Entry) -> str:
     return f"{entry.statement.reference}{f' ({joined(products)})' if products else ''}"
 
 
-def _documents(result: Audit, found: Sequence[Difference], document: Document) -> Iterator[dict[str, Any]]:
+def _documents(
+    result: Audit,
+    found: Sequence[Difference],
+    document: Document,
+    stale: Sequence[Claim],
+    astray: Sequence[str],
+) -> Iterator[dict[str, Any]]:
     for entry in result.entries:
         statement, claim = entry.statement, entry.claim
         yield {
@@ -179,34 +206,39 @@ def _documents(result: Audit, found: Sequence[Difference], document: Document) -
             "reason": claim.reason.value if claim is not None and claim.reason is not None else None,
             "moved_from": entry.moved_from,
         }
+    for claim in stale:
+        reason = claim.reason.value if claim.reason is not None else None
+        yield {"state": "stale", "address": claim.address, "clauses": list(claim.clauses), "reason": reason}
+    for address in astray:
+        yield {"state": "unknown", "address": address}
     for item in found:
         yield {"state": "differs", "address": item.address, "document": item.document, "spec": item.spec}
     for remark in document.remarks:
         yield {"state": "remark", "text": remark}
 
 
-def _write(out: Path, document: Document, spec: Spec, result: Audit, claims: Claims | None) -> None:
-    """Write what still holds under this edition's addresses, what is plain as claims, and all else as open."""
-    from aclnn_cts.document.agreement import proposals
-    from aclnn_cts.document.claims import FORMAT, Claim, claims_text
+def _write(out: Path, document: Document, spec: Spec, former: Claims | None, result: Audit) -> Claims:
+    """Write the claims file of this document, and return it."""
+    from aclnn_cts.document.claims import FORMAT, MADE, Claims, claims_text
+    from aclnn_cts.document.lock import locked
+    from aclnn_cts.speclang.schema import DocumentModel
     from aclnn_cts.store.output_file import begins
 
-    output = output_file(out, written_by_us=begins(rf"format: {FORMAT}\n".encode()), make_folder=True)
-    plain = proposals(document, spec)
-    kept: list[Claim] = []
-    proposed = 0
-    for entry in result.entries:
-        if entry.statement is None:
-            continue
-        if entry.claim is not None and not entry.is_missing:
-            kept.append(Claim(entry.statement.reference, entry.claim.clauses, entry.claim.reason))
-        elif entry.state.value != "changed" and entry.address in plain:
-            kept.append(plain[entry.address])
-            proposed += 1
-        else:
-            kept.append(Claim(entry.statement.reference))
-    language = claims.document.language if claims is not None else "zh"
+    output = output_file(
+        out, written_by_us=begins(rf"({re.escape(MADE)}\n)?format: {FORMAT}\n".encode()), make_folder=True
+    )
+    claims = locked(document, spec, former, result)
+    language = former.document.language if former is not None else "zh"
     about = {"title": document.operator, "language": language, "sha256": document.sha256}
     about |= {"edition": spec.edition} if spec.edition else {}
-    output.write(claims_text(spec.operator, about, kept).encode())
-    note(f"{output}: {count(proposed, 'claim')} proposed; read them, and move what is under `open`")
+    output.write(claims_text(spec.operator, about, claims).encode())
+    left = sum(claim.is_open for claim in claims)
+    said = sum(claim.address in spec.claims for claim in claims if not claim.is_open)
+    if former is not None and not result.is_same_edition:
+        moved = [f"{entry.moved_from} is {entry.address}" for entry in result.entries if entry.moved_from is not None]
+        note(f"{output}: carried from another edition; correct `claims` of {spec.path}, then write it again")
+        for text in moved:
+            note(f"moved: {text}")
+    else:
+        note(f"{output}: {said} by the spec, {len(claims) - left - said} plain, {left} open")
+    return Claims(spec.operator, DocumentModel.model_validate(about), claims, is_made=True)

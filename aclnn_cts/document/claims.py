@@ -1,6 +1,7 @@
 """A claims file: which clauses of a spec encode which statements of one edition of its document.
 
-`specs/claims/STEM.yaml` names statements by address and digest alone, so that no sentence of a document is kept.
+`specs/claims/STEM.yaml` names statements by address and digest alone, so that no sentence of a document is kept. It is
+made by `spec audit -o` (`document.lock`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,51 +16,17 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.build_claims import NotTestable
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import DocumentModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
 FORMAT = "aclnn-cts/claims/1"
+MADE = "# Made by `aclnn-cts spec audit -o` from the `claims` of the spec and the document's facts; do not edit."
+"""The first line of a file that nobody writes by hand."""
 
 Reference = Annotated[StrictStr, Field(pattern=r"^[a-z0-9]+(/[A-Za-z0-9_.\-]+)+#[0-9a-f]{8}$")]
-
-
-class NotTestable(str, Enum):
-    """Why no test can show what a statement says: the closed list."""
-
-    ADVICE = "advice"
-    """Advice to the reader; it says nothing of a call's result."""
-    C_TYPE = "c_type"
-    """The C type leaves no other choice."""
-    HOST_MEMORY = "host_memory"
-    """A kernel cannot reach host memory; tensors always lie on the device."""
-    UNREAD = "unread"
-    """This part of the document is not encoded yet."""
-    NOTHING_SUCH = "nothing_such"
-    """The operator has no such thing."""
-    HEADER = "header"
-    """A matter of headers and builds; calls go through the library's symbols."""
-    INTRODUCTION = "introduction"
-    """Introduces what follows and states nothing itself."""
-    NAMES = "names"
-    """Names that a compiled call does not hold."""
-    NOT_SAID = "not_said"
-    """What exactly is meant is not said."""
-    NOTHING_SHOWN = "nothing_shown"
-    """No figures to compare with."""
-    PERFORMANCE = "performance"
-    """Speed and memory are not measured."""
-    PROGRAM_MISTAKE = "program_mistake"
-    """A mistake of the example, not a statement about the operator."""
-    PROTOTYPE_ONLY = "prototype_only"
-    """A C call can follow the prototype alone."""
-    QUALIFIER = "qualifier"
-    """A qualifier that leaves no trace in the binary interface."""
-    REFERENCE = "reference"
-    """Refers to another document."""
-    UNLISTED_PRODUCT = "unlisted_product"
-    """A product that is not supported: nothing is promised there, not even an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +55,8 @@ class Claims:
     operator: str
     document: DocumentModel
     claims: tuple[Claim, ...]
+    is_made: bool = False
+    """Whether a command wrote it, so that it holds nothing that a person wrote."""
 
 
 class _Model(BaseModel):
@@ -134,7 +102,7 @@ def read_claims(path: Path, spec: Spec) -> Claims:
     _check_once(claims, problems, file)
     if problems.messages:
         raise UsageError("\n".join(problems.sorted()))
-    return Claims(model.operator, model.document, claims)
+    return Claims(model.operator, model.document, claims, is_made=file.text.startswith(MADE))
 
 
 def _claims(model: _Model) -> Iterator[Claim]:
@@ -154,7 +122,7 @@ def _check_once(claims: Sequence[Claim], problems: Problems, file: YamlFile) -> 
 
 def claims_text(operator: str, document: Mapping[str, str], claims: Sequence[Claim]) -> str:
     """A claims file. `document`: the keys of its document entry."""
-    lines = [f"format: {FORMAT}", f"operator: {operator}", "document:"]
+    lines = [MADE, f"format: {FORMAT}", f"operator: {operator}", "document:"]
     lines += [f"  {key}: {json.dumps(value)}" for key, value in document.items()]
     lines.append("claims:")
     lines += [f"  {claim.reference}: [{', '.join(claim.clauses)}]" for claim in claims if claim.clauses]

@@ -243,6 +243,7 @@ class Topic:
     RANK = "rank"
     SHAPE = "shape"
     RANGE = "range"
+    BROADCAST = "broadcast"
 
 
 _DTYPE = re.compile("数据类型|dtype")
@@ -251,10 +252,31 @@ _CONVERTIBLE = re.compile("可转换的数据类型")
 _UNPROMOTED = re.compile("不满足(?:数据类型)?推导规则")
 _INCONVERTIBLE = re.compile("不能转换|无法转换|不是.{1,40}可转换的")
 _UNLISTED = re.compile(r"不在(?:可)?支持|不是支持|不支持|不在指定|不满足要求")
+_UNBROADCAST = re.compile(r"(?:无法|不能|不可|不满足)[^，。]{0,8}broadcast", re.IGNORECASE)
+_UNCOMPUTED = re.compile(r"当?\w{1,60}\[\d\]为true(?:，|且)(?:传入的)?(\w{1,60}?)[是为]空指针", re.IGNORECASE)
 _UNEQUAL = re.compile(r"不一致|不同|不相同|不相等|不一样|不匹配")
 _OUTSIDE = re.compile(r"值?(?:不在|超出|超过).{0,12}范围")
 _NO_VALUE = re.compile("数据类型|dtype|格式|shape|维")
-_RANKS = re.compile(r"(?:维度|维数|shape|dim|rank|维).{0,12}(?:超过|大于|小于|不为|不等于|不是|不在).{0,12}\d")
+_RANKS = re.compile(r"(?:维度|维数|shape(?!\[)|dim|rank|维).{0,12}(?:超过|大于|小于|不为|不等于|不是|不在).{0,12}\d")
+
+
+_DTYPE_NOTE = re.compile(
+    r"(?:[^：:]{0,80}[：:])?(?:参数)?[A-Za-z0-9_、,，和 ]{0,300}的?数据类型"
+    r"(?:不|仅|只)?支持[A-Z][A-Z0-9_、,， ]{0,200}。?\Z"
+)
+_LENGTH = re.compile(r"[A-Za-z0-9_]{1,60}的(?:长度|size)(?:不为|不等于|不是)(\d)。?\Z")
+
+
+def is_dtype_note(text: str) -> bool:
+    """Whether a remark says which dtypes some parameters have, and nothing else."""
+    return _DTYPE_NOTE.match(text) is not None
+
+
+def length_in_error(text: str, names: Sequence[str]) -> tuple[str, int] | None:
+    """The array and its number of items, where a condition is that it has another one."""
+    about = named(text, names)
+    found = _LENGTH.match(text)
+    return (about[0], int(found[1])) if found is not None and len(about) == 1 else None
 
 
 def error_topics(row: ErrorRow, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -263,8 +285,10 @@ def error_topics(row: ErrorRow, names: Sequence[str]) -> tuple[tuple[str, ...], 
     about = named(text, names)
     if row.status == "ACLNN_ERR_PARAM_NULLPTR":
         plain = re.search(r"空指针|nullptr|null", text, re.IGNORECASE) is not None and "当" not in text
+        if (computed := _UNCOMPUTED.match(text)) is not None:
+            return (Topic.NULL,), named(computed[1], names)
         return ((Topic.NULL,) if plain else ()), about
-    if re.search(r"当|如果|若|非空时", text) is not None:
+    if re.search(r"当|如果|若|非空[时且]", text) is not None:
         return (), about
     unlisted = _UNLISTED.search(text) is not None
     unequal = not unlisted and len(about) > 1 and _UNEQUAL.search(text) is not None
@@ -278,6 +302,7 @@ def error_topics(row: ErrorRow, names: Sequence[str]) -> tuple[tuple[str, ...], 
         Topic.SAME_FORMAT: "格式" in text and unequal,
         Topic.RANK: has_ranks,
         Topic.RANGE: len(about) == 1 and _OUTSIDE.search(text) is not None and _NO_VALUE.search(text) is None,
-        Topic.SHAPE: not has_ranks and "shape" in text and unequal,
+        Topic.SHAPE: not has_ranks and "shape" in text and "轴" not in text and unequal,
+        Topic.BROADCAST: _UNBROADCAST.search(text) is not None,
     }
     return tuple(topic for topic, is_topic in found.items() if is_topic), about

@@ -14,6 +14,7 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_atk import build_atk
+from aclnn_cts.speclang.build_claims import build_claims
 from aclnn_cts.speclang.build_clauses import build_clause, check_clauses, clauses_by_constraint
 from aclnn_cts.speclang.build_constraints import build_constraint
 from aclnn_cts.speclang.build_context import ConstraintContext
@@ -144,6 +145,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         header=model.header,
         atk=build_atk(model.atk, problems, kinds) if model.atk is not None else None,
         open=tuple(place.at for place in model.open_),
+        claims=build_claims(model.claims, model.clauses, problems),
         compiled=compile_constraints(constraints, products),
         pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPresent)),
     )

@@ -18,6 +18,7 @@ from aclnn_cts.speclang.kinds_tensor import Present
 from aclnn_cts.speclang.shape import ShapeExpression
 
 if TYPE_CHECKING:
+    from aclnn_cts.speclang.build_claims import SpecClaim  # as below
     from aclnn_cts.speclang.schema import PrecisionModel  # pydantic, which readers of a run do without
 
 Evaluator: TypeAlias = Callable[[Mapping[str, Any], Target], Any]
@@ -275,6 +276,8 @@ class Spec:
     atk: Atk | None = None
     open: tuple[str, ...] = ()
     """Places of a draft that are not settled: nothing is run with such a spec."""
+    claims: Mapping[str, SpecClaim] = field(default_factory=dict, repr=False)
+    """What the spec says of statements of its document that are not plain, by address."""
     compiled: Mapping[str, tuple[tuple[int, int, Callable[..., bool | None], Constraint], ...]] = field(
         default_factory=dict, repr=False
     )

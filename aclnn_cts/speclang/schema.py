@@ -304,6 +304,7 @@ class _OperatorFile(_Strict):
     draws: list[DrawModel] = []
     modes: ModesModel | None = None
     open_: list[OpenModel] = Field(default=[], alias="open")
+    claims: dict[StrictStr, Any] = {}
     precision: Annotated[list[PrecisionModel], Field(min_length=1)] | None = None
     atk: AtkModel | None = None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aclnn_cts.speclang.load import load_specs
 from tests.cli.conftest import Called
 
 DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
@@ -47,6 +48,14 @@ def test_draft_to_standard_output_replaces_only_drafts(call: Call) -> None:
     assert call("spec", "draft", TWIST, "-o", "x.yaml").code == 2
 
 
+def claimed(entry: Callable[[str], str]) -> None:
+    """Append claims to the spec: an entry for each open statement of the claims file."""
+    _, _, opened = Path("mine/claims/twist_backward.yaml").read_text(encoding="utf-8").partition("open:\n")
+    addresses = [line.strip("- ").partition("#")[0] for line in opened.splitlines()]
+    with Path("mine/twist_backward.yaml").open("a", encoding="utf-8") as file:
+        file.write("claims:\n" + "".join(f"  {address}: {entry(address)}\n" for address in addresses))
+
+
 def test_audit_from_nothing_to_claims_to_a_newer_edition(call: Call) -> None:
     settled(call)
     words = ("spec", "audit", "twist_backward", "--specs", "mine", "--document")
@@ -54,13 +63,17 @@ def test_audit_from_nothing_to_claims_to_a_newer_edition(call: Call) -> None:
     assert first.code == 1
     assert {line["state"] for line in first.lines} == {"open"}
     claims = "mine/claims/twist_backward.yaml"
-    assert call(*words, TWIST, "-o", claims).code == 1
-    left = [line for line in call(*words, TWIST, "--json").lines if line["state"] == "open"]
+    written = call(*words, TWIST, "-o", claims, "--json")
+    assert written.code == 1
+    left = [line for line in written.lines if line["state"] == "open"]
     assert 0 < len(left) < len(first.lines) / 2
-    path = Path(claims)
-    text, _, opened = path.read_text(encoding="utf-8").partition("open:\n")
-    added = "".join(line.replace("- ", "", 1) + ": [function.1]\n" for line in opened.splitlines())
-    path.write_text(text.replace("claims:\n", f"claims:\n{added}"), encoding="utf-8")
+    claimed(lambda address: "introduction" if address.startswith("example") else "function.1")
+    assert call("spec", "lint", "mine/twist_backward.yaml").code == 0
+    stale = call(*words, TWIST, "--json")
+    assert stale.code == 1
+    assert sum(line["state"] == "stale" for line in stale.lines) == len(left)
+    assert "the spec claims function.1; write the claims file again with -o" in call(*words, TWIST).out
+    assert call(*words, TWIST, "-o", claims).code == 0
     assert call(*words, TWIST).code == 0
     Path("newer.md").write_text(
         Path(TWIST).read_text(encoding="utf-8").replace("圈数越多越慢。", "圈数越多越快。"), encoding="utf-8"
@@ -69,9 +82,23 @@ def test_audit_from_nothing_to_claims_to_a_newer_edition(call: Call) -> None:
     assert newer.code == 1
     assert newer.out.startswith("changed  limits/3#")
     assert "claimed by function.1" in newer.out
-    carried = call(*words, "newer.md", "-o", "next.yaml")
+    carried = call(*words, "newer.md", "-o", claims)
     assert carried.code == 1
-    assert "limits/3#" in Path("next.yaml").read_text(encoding="utf-8").partition("open:\n")[2]
+    assert "correct `claims` of mine/twist_backward.yaml, then write it again" in carried.err
+    assert "limits/3#" in Path(claims).read_text(encoding="utf-8").partition("open:\n")[2]
+    assert call(*words, "newer.md", "-o", claims).code == 0
+
+
+def test_audit_says_which_claims_name_no_statement(call: Call) -> None:
+    settled(call)
+    with Path("mine/twist_backward.yaml").open("a", encoding="utf-8") as file:
+        file.write("claims: {params/turn/usage: function.1}\n")
+    words = ("spec", "audit", "twist_backward", "--specs", "mine", "--document", TWIST)
+    assert call(*words, "-o", "mine/claims/twist_backward.yaml").code == 1
+    assert "unknown  params/turn/usage\n" in call(*words).out
+    assert {"state": "unknown", "address": "params/turn/usage", "operator": "aclnnTwistBackward"} in call(
+        *words, "--json"
+    ).lines
 
 
 def test_audit_says_where_facts_differ(call: Call) -> None:
@@ -105,7 +132,7 @@ def test_documents_of_a_folder_are_audited_together(call: Call) -> None:
     assert call(*words, "twist_backward").out.startswith("aclnnTwistBackward\n")
     missing = call(*words)
     assert missing.code == 2
-    assert "documents/aclnnAvgPool2dBackward.md" in missing.err
+    assert f"documents/{next(iter(load_specs()))}.md" in missing.err
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,13 @@ import pytest
 import yaml
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.document.agreement import differences, proposals
+from aclnn_cts.document.agreement import differences
 from aclnn_cts.document.audit import State, audit
-from aclnn_cts.document.claims import Claim, Claims, NotTestable, claims_text, read_claims
+from aclnn_cts.document.claims import Claim, Claims, claims_text, read_claims
 from aclnn_cts.document.model import Document
+from aclnn_cts.document.proposals import proposals
 from aclnn_cts.document.read import parse_document
+from aclnn_cts.speclang.build_claims import NotTestable
 from aclnn_cts.speclang.load import specs_from_texts
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import package_folder

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.document.audit import State, audit
-from aclnn_cts.document.claims import claims_path, edition_of, read_claims
+from aclnn_cts.document.claims import claims_path, claims_text, edition_of, read_claims
 from aclnn_cts.document.draft import draft_spec
+from aclnn_cts.document.lock import locked
 from aclnn_cts.document.read import read_document
 from aclnn_cts.generate.proof import lint_specs
 from aclnn_cts.speclang.load import load_specs, package_folder
@@ -54,6 +55,28 @@ def test_claims_of_the_package_fit_the_public_edition(stem: str) -> None:
     assert result.missing == ()
     assert result.share == 1.0
     assert result.count(State.UNTESTABLE) <= 0.25 * result.statements
+
+
+@public_documents
+@pytest.mark.parametrize("stem", CLAIMED)
+def test_claims_of_the_package_are_those_that_a_command_makes(stem: str) -> None:
+    spec, path = claimed_spec(stem), claims_path(package_folder(), stem)
+    document = read_document(PUBLIC / f"{spec.operator}.md")
+    about = {"title": spec.operator, "language": "zh", "sha256": document.sha256}
+    about |= {"edition": spec.edition} if spec.edition else {}
+    made = claims_text(spec.operator, about, locked(document, spec, None, audit(document, None)))
+    assert path.read_text(encoding="utf-8") == made, f"make claims OP={stem} DOCUMENTS=../shared/docs/public"
+
+
+@pytest.mark.parametrize("stem", CLAIMED)
+def test_claims_of_the_package_have_what_its_specs_claim(stem: str) -> None:
+    spec = claimed_spec(stem)
+    claims = {claim.address: claim for claim in read_claims(claims_path(package_folder(), stem), spec).claims}
+    for address, said in spec.claims.items():
+        if address in claims:
+            claim = claims[address]
+            assert claim.reason == said.reason
+            assert set(claim.clauses) >= set(said.clauses) if said.is_plain else claim.clauses == said.clauses
 
 
 @pytest.mark.parametrize("stem", CLAIMED)
