@@ -40,7 +40,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.group import Group, group
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.mutants.fault_catalogue import read_catalogue
-from aclnn_cts.mutants.power import Expanded, Task, switched_on
+from aclnn_cts.mutants.power import Task, expanded, switched_on
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.sandbox.spread import Worker, spread
@@ -161,17 +161,13 @@ def _bench(name: str, given: Worker) -> Iterator[Bench]:
         yield Bench(specs=given.specs, host=host, settings=settings, explained=lambda _record: True)
 
 
-_expanded = functools.cache(Expanded)
-"""The process's own."""
-
-
 def _of_run(what: str, task: tuple[str, str], given: Worker) -> Recorded:
     """What fails with a fault or a pair in the whole of its operator's plan."""
     name, operator = task
     plan = Task(id=name, operator=operator, seed=0, profile=PROFILES["quick"])
     parts = plan_parts([given.specs[operator]], product=DEFAULT_PRODUCT, chosen=plan.profile, laws=law_ids)
     with _bench(name, given) as bench:
-        trials = chain.from_iterable(_expanded().trials(plan, part, bench) for part in parts if not given.stopped())
+        trials = chain.from_iterable(expanded(plan, part, bench) for part in parts if not given.stopped())
         return _recorded(what, name, (record for judged in bench.run(trials) for record in judged.records))
 
 
@@ -183,7 +179,7 @@ def _in_campaign(what: str, task: tuple[str, str], given: Worker) -> Recorded:
         factors = {operator: Factors(bench.sampler(spec))}
         schedule = Schedule(operators=(spec,), factors=factors, product=DEFAULT_PRODUCT, seed=0, size=500)
         waivers = waivers_of_run((), settings=bench.settings, environment={}, specs=given.specs)
-        worker = CampaignWorker(specs=given.specs, bench=bench, waivers=waivers, notes=None, chunk_seconds=600.0)
+        worker = CampaignWorker(bench=bench, waivers=waivers, notes=None, chunk_seconds=600.0)
         results = [worker.judge(schedule.chunk(index, Snapshot(-1))) for index in range(CHUNKS)]
     return _recorded(what, name, (record for result in results for record in result.records))
 

@@ -33,7 +33,7 @@ def waivers_for(adapter: str | None = None) -> tuple[Waiver, ...]:
     if adapter is None:
         return torchs
     return tuple(
-        dataclasses.replace(item, scope=dataclasses.replace(item.scope, adapter=(adapter,), version=None))
+        dataclasses.replace(item, scope=dataclasses.replace(item.scope, adapter=[adapter], version=None))
         for item in torchs
     )
 
@@ -91,6 +91,7 @@ def test_an_entry_is_pinned_for_every_product_that_it_speaks_for() -> None:
     waivers = waivers_for()
     found = {product: {identifier for identifier, _ in pinned(waivers, product)} for product in PRODUCTS}
     for waiver in waivers:
+        assert waiver.scope.operator is not None
         (operator,) = waiver.scope.operator
         spoken_for = set(waiver.scope.product or specs[operator].products) & set(PRODUCTS)
         assert {product for product in PRODUCTS if waiver.id in found[product]} == spoken_for

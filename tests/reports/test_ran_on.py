@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from aclnn_cts.campaign.session import Ended
 from aclnn_cts.cli.campaign_screen import progress
 from aclnn_cts.cli.campaign_words import show_campaign_end
 from aclnn_cts.cli.main import main
@@ -175,10 +174,7 @@ def test_a_serial_number_is_a_word(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_campaign_s_end_says_so(stand_in: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ended = Ended(
-        summary=RunDirectory(stand_in).summary(),
-        status=a_status(operators=1, findings=0, slots=1),
-        why="the time is over",
-    )
-    show_campaign_end(console(), ended, stand_in, load_specs())
+    status = a_status(operators=1, findings=0, slots=1)
+    status = replace(status, summary=RunDirectory(stand_in).summary(), ending="the time is over")
+    show_campaign_end(console(), status, stand_in, load_specs())
     assert "Ran on: software device (loopback)" in capsys.readouterr().out
