@@ -22,11 +22,10 @@ from aclnn_cts.adapters.bindings import (
     parameters_of,
 )
 from aclnn_cts.adapters.protocol import Inexpressible
-from aclnn_cts.core.case import BoolArray, Case, FloatArray, Scalar, Tensor
+from aclnn_cts.core.case import BoolArray, Case, FloatArray, Scalar, Tensor, number
 from aclnn_cts.core.dtypes import PRIVATE_FORMATS
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
-from aclnn_cts.core.scalars import number
 
 _INT64_LIMIT = 2**63
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
+from jax import Array, lax, nn
 from jax import numpy as jnp
 
 from aclnn_cts.adapters.binding_evaluation import CompiledBinding, Evaluate, Scope, UnboundError
 from aclnn_cts.adapters.bindings import Binding, Call, Conversion, Form, Name
-from aclnn_cts.adapters.jax_functions import FUNCTIONS
 from aclnn_cts.adapters.protocol import Buffers, Inexpressible, Rejected
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import numpy_dtype
@@ -121,3 +122,197 @@ class _Jax:
 
     def cast(self, tensor: jax.Array, dtype: np.dtype[Any], **_: object) -> jax.Array:
         return tensor.astype(dtype)
+
+
+def conv_tbc(input: Array, weight: Array, bias: Array, pad: int) -> Array:  # noqa: A002 - the documented name
+    """A one-dimensional convolution over time, batch and channels."""
+    product = lax.conv_general_dilated(input, weight, (1,), [(pad, pad)], dimension_numbers=("WNC", "WIO", "WNC"))
+    return product + bias
+
+
+def embedding(table: Array, indices: Array, padding_index: int, scale_by_frequency: object) -> Array:
+    """Rows of a table; those of the padding index take no gradient, and the others its mean where that is asked for."""
+    if scale_by_frequency:
+        counts = jnp.zeros(table.shape[0], jnp.float32).at[indices].add(1)
+        table = (table / jnp.maximum(counts, 1)[:, None]).astype(table.dtype)
+    rows = jnp.take(table, indices, axis=0)
+    return jnp.where((indices == padding_index)[..., None], jnp.zeros((), table.dtype), rows)
+
+
+def nearest_exact(x: Array, size: tuple[int, ...], scale: float) -> Array:
+    """Resize the last axis; `scale` is output size over input size, and not given where it is not above 0."""
+    if scale <= 0:
+        return jax.image.resize(x, (*x.shape[:-1], *size), "nearest")
+    places = jnp.floor((jnp.arange(size[0], dtype=jnp.float32) + 0.5) / jnp.float32(scale)).astype(jnp.int32)
+    return jnp.take(x, jnp.minimum(places, x.shape[-1] - 1), axis=-1)
+
+
+def reflection_pad(x: Array, padding: tuple[int, ...]) -> Array:
+    """The last axis, longer by its mirror images at both ends."""
+    before, after = padding
+    return jnp.pad(x, [*((0, 0),) * (x.ndim - 1), (before, after)], mode="reflect")
+
+
+def softmax_tangent(x: Array, output: Array, dim: int) -> Array:
+    """The derivative of a softmax in the direction x, from the softmax itself, as JAX's own rule has it."""
+    return output * (x - jnp.sum(output * x, axis=dim, keepdims=True))
+
+
+def log_softmax_tangent(x: Array, output: Array, dim: int) -> Array:
+    """The derivative of a logarithm of a softmax in the direction x, from that logarithm."""
+    return x - jnp.sum(jnp.exp(output) * x, axis=dim, keepdims=True)
+
+
+def _saved_rstd_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (x, rstd), (direction, _) = primals, tangents
+    axes = tuple(axis for axis in range(x.ndim) if rstd.shape[axis] == 1 and x.shape[axis] != 1)
+    count = math.prod(x.shape[axis] for axis in axes)
+    return rstd, -(rstd**3) * jnp.sum(x * direction, axis=axes, keepdims=True) / max(count, 1)
+
+
+_saved_rstd: Any = jax.custom_jvp(lambda _x, rstd: rstd)
+_saved_rstd.defjvp(_saved_rstd_jvp)
+
+
+def rms_norm(x: Array, rstd: Array, gamma: Array) -> Array:
+    """The product of x, rstd and gamma, with the rstd that is given; its derivative is that of a function of x."""
+    rows = x.shape[: x.ndim - gamma.ndim]
+    wide = x.astype(jnp.promote_types(x.dtype, rstd.dtype))
+    return wide * _saved_rstd(wide, rstd.reshape((*rows, *(1,) * gamma.ndim))) * gamma
+
+
+def mse_loss(x: Array, target: Array, reduction: int, count: int) -> Array:
+    """The squared difference of each element, over their count where the mean is asked for (1)."""
+    # JAX's derivative of `square` doubles the difference, which may overflow where the gradient does not.
+    difference = x - target
+    loss = difference * difference
+    return loss / count if reduction == 1 else loss
+
+
+def nll_loss(
+    x: Array,
+    target: Array,
+    weight: Array,
+    reduction: int,
+    ignored: int,
+    total: Array,
+    shape: tuple[int, ...],
+) -> Array:
+    """The losses of labels, their sum (2), or that over the total weight that is given (1)."""
+    labels = target.reshape(-1).astype(jnp.int64)
+    kept = labels != ignored
+    places = jnp.where(kept, labels, 0)
+    weights = jnp.where(kept, weight[places], jnp.zeros((), weight.dtype))
+    losses = -weights * x.reshape(-1, weight.shape[0])[jnp.arange(labels.shape[0]), places]
+    loss = losses if reduction == 0 else jnp.sum(losses)
+    return (loss / total if reduction == 1 else loss).reshape(shape)
+
+
+def avg_pool2d(
+    x: Array,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    includes_padding: object,
+    divisor: int,
+    shape: tuple[int, ...],
+) -> Array:
+    """Averages over windows of the last two axes; `shape` is that of the result, which ceil_mode decides."""
+    sizes, steps, pads = ((*items, *items)[:2] for items in (kernel, stride or kernel, padding))
+    ends: list[tuple[int, int]] = []
+    counts = []
+    for axis, (size, step, pad) in enumerate(zip(sizes, steps, pads, strict=True), start=x.ndim - 2):
+        starts = np.arange(shape[axis]) * step - pad
+        last = np.minimum(starts + size, x.shape[axis] + pad)
+        counts.append(last - starts if includes_padding else np.minimum(last, x.shape[axis]) - np.maximum(starts, 0))
+        ends.append((pad, max(int(starts[-1]) + size - x.shape[axis], 0)))
+    lead = x.ndim - 2
+    total = lax.reduce_window(
+        x,
+        np.zeros((), x.dtype)[()],
+        lax.add,
+        (*(1,) * lead, *sizes),
+        (*(1,) * lead, *steps),
+        [*((0, 0),) * lead, *ends],
+    )
+    total = total[tuple(slice(size) for size in shape)]
+    return total / (divisor or jnp.asarray(counts[0][:, None] * counts[1][None, :], x.dtype))
+
+
+def max_pool2d(x: Array, indices: Array) -> Array:
+    """The elements of each plane at the places that were saved as those of the largest."""
+    planes, places = (array.reshape(*array.shape[:-2], -1) for array in (x, indices))
+    return jnp.take_along_axis(planes, places.astype(jnp.int64), axis=-1).reshape(indices.shape)
+
+
+_Three: TypeAlias = tuple[Array, Array, Array]
+
+
+def _normal(x: Array, mean: Array, rstd: Array) -> Array:
+    return (x - mean) * rstd
+
+
+def _normal_jvp(primals: _Three, tangents: _Three) -> tuple[Array, Array]:
+    (_, _, rstd), (direction, _, _) = primals, tangents
+    normal = _normal(*primals)
+    count = max(normal.shape[-1], 1)
+    # In terms of the normalised input: a cube of rstd may leave the range where the gradient does not.
+    along, common = (jnp.sum(item, axis=-1, keepdims=True) / count for item in (normal * direction, direction))
+    return normal, rstd * (direction - common - normal * along)
+
+
+_normalised: Any = jax.custom_jvp(_normal)
+_normalised.defjvp(_normal_jvp)
+
+
+def layer_norm(x: Array, mean: Array, rstd: Array, weight: Array, bias: Array) -> Array:
+    """A normalisation with the mean and rstd that are given; its derivative is that of functions of x."""
+    rows = x.reshape(-1, math.prod(weight.shape))
+    normal: Array = _normalised(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1))
+    return normal.reshape(x.shape) * weight + bias
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function, and the names of its arguments in order."""
+
+    compute: Callable[..., Any]
+    arguments: tuple[str, ...]
+
+
+FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {
+        "add": Function(jnp.add, ("x", "y")),
+        "broadcast_to": Function(jnp.broadcast_to, ("x", "shape")),
+        "conjugate": Function(jnp.conjugate, ("x",)),
+        "full": Function(jnp.full, ("shape", "value")),
+        "multiply": Function(jnp.multiply, ("x", "y")),
+        "reshape": Function(jnp.reshape, ("x", "shape")),
+        "split": Function(jnp.split, ("x", "parts", "axis")),
+        "square": Function(jnp.square, ("x",)),
+        "subtract": Function(jnp.subtract, ("x", "y")),
+        "nn.gelu": Function(nn.gelu, ("x", "approximate")),
+        "nn.glu": Function(nn.glu, ("x", "axis")),
+        "nn.hard_sigmoid": Function(nn.hard_sigmoid, ("x",)),
+        "nn.hard_silu": Function(nn.hard_silu, ("x",)),
+        "nn.leaky_relu": Function(nn.leaky_relu, ("x", "negative_slope")),
+        "nn.mish": Function(nn.mish, ("x",)),
+        "nn.sigmoid": Function(nn.sigmoid, ("x",)),
+        "nn.silu": Function(nn.silu, ("x",)),
+        "avg_pool2d": Function(
+            avg_pool2d, ("x", "kernel", "stride", "padding", "includes_padding", "divisor", "shape")
+        ),
+        "conv_tbc": Function(conv_tbc, ("input", "weight", "bias", "pad")),
+        "embedding": Function(embedding, ("table", "indices", "padding_index", "scale_by_frequency")),
+        "layer_norm": Function(layer_norm, ("x", "mean", "rstd", "weight", "bias")),
+        "log_softmax_tangent": Function(log_softmax_tangent, ("x", "output", "dim")),
+        "max_pool2d": Function(max_pool2d, ("x", "indices")),
+        "mse_loss": Function(mse_loss, ("x", "target", "reduction", "count")),
+        "nearest_exact": Function(nearest_exact, ("x", "size", "scale")),
+        "nll_loss": Function(nll_loss, ("x", "target", "weight", "reduction", "ignored", "total", "shape")),
+        "reflection_pad": Function(reflection_pad, ("x", "padding")),
+        "rms_norm": Function(rms_norm, ("x", "rstd", "gamma")),
+        "softmax_tangent": Function(softmax_tangent, ("x", "output", "dim")),
+    }
+)
+"""All of a function's arguments are given, by these names."""

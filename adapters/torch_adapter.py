@@ -15,14 +15,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.adapters.bindings import read_own_bindings, shipped
-from aclnn_cts.adapters.options import import_extra, read_bool, read_positive
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
+from aclnn_cts.adapters.registry import import_extra, read_bool, read_positive
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
-from aclnn_cts.core.case import Case
+from aclnn_cts.core.case import Case, Target
 from aclnn_cts.core.dtypes import FORMATS, PRIVATE_FORMATS
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class TorchSession:
     def __init__(self, adapter: TorchAdapter, specs: Mapping[str, Spec], *, torch: Any) -> None:  # noqa: ANN401 - a module
         from aclnn_cts.adapters import (  # noqa: PLC0415 - they import torch
             torch_bindings,
-            torch_rms_norm,
+            torch_functions,
             torch_settings,
             torch_tensors,
         )
@@ -91,7 +90,7 @@ class TorchSession:
         self._torch = torch
         self._faults, self._out_of_memory = torch_settings.FAULTS, torch_settings.OUT_OF_MEMORY
         self._synchronise: Callable[[], object] = torch_settings.synchroniser(self._device)
-        way, way_zh = torch_rms_norm.rms_norm_way(self._device)
+        way, way_zh = torch_functions.rms_norm_way(self._device)
         self.capabilities = Capabilities(
             description=f"torch kernels on {self._settings.device_name}",
             environment_zh={

@@ -23,17 +23,17 @@ from typing import Protocol, cast
 
 import msgspec
 
-from aclnn_cts.campaign.corpus.chunk import PLAN
+from aclnn_cts.campaign.corpus.schedule import PLAN
 from aclnn_cts.campaign.fleet.dispatch import Dispatcher
 from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, Job, decode_answer, encode
 from aclnn_cts.campaign.fleet.slots import Done, Event, Health, Slot
 from aclnn_cts.campaign.fleet.worker import CampaignWorker
-from aclnn_cts.campaign.options import CampaignOptions
+from aclnn_cts.campaign.head import Stop
+from aclnn_cts.campaign.resuming import CampaignOptions
 from aclnn_cts.campaign.session import fuzz
-from aclnn_cts.campaign.stopping import Stop
 from aclnn_cts.cli.output import console, show_table, table, wrap
+from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.speclang.load import Specs, load_specs

@@ -24,9 +24,8 @@ from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.execution.executor import Performed
-from aclnn_cts.execution.judges import Judges
-from aclnn_cts.execution.judging import Judge
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.execution.judging import Judge, Judges
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.load import load_specs
 from benchmarks.measure import Figure

@@ -12,15 +12,11 @@ from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.campaign.corpus.check_coverage import check_coverage
-from aclnn_cts.campaign.corpus.chunk import Chunk
-from aclnn_cts.campaign.corpus.corpus import Learned, Snapshot
-from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.schedule import Schedule, take_snapshot
+from aclnn_cts.campaign.corpus.check_coverage import Factors, check_coverage
+from aclnn_cts.campaign.corpus.schedule import Chunk, Learned, Schedule, Snapshot, take_snapshot
 from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.cli.output import show_table, table, wrap
-from aclnn_cts.core.case import Case
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Case, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings

@@ -27,14 +27,13 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.campaign.corpus.corpus import Snapshot
-from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.schedule import Schedule
+from aclnn_cts.campaign.corpus.check_coverage import Factors
+from aclnn_cts.campaign.corpus.schedule import Schedule, Snapshot
 from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import PROFILES, plan_parts
+from aclnn_cts.core.case import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.group import Group, group

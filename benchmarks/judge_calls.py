@@ -14,11 +14,11 @@ from aclnn_cts.core.rounding import round_to, spacing, toward_zero
 from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Limits
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.model import ComputeModel
-from aclnn_cts.judgement.tolerances.pair import make_pair
+from aclnn_cts.judgement.tolerances.protocol import make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from benchmarks.emulated_operators import FORMULAS, emulate
 from benchmarks.emulations import (

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.store.files import write_atomically
 from aclnn_cts.store.manifest import environment_facts, timestamp
+from aclnn_cts.store.output_file import write_atomically
 from aclnn_cts.store.provenance import checkout
 from benchmarks.measure import Figure
 

@@ -16,14 +16,14 @@ from pathlib import Path
 from aclnn_cts.adapters.bindings import Form, read_bindings
 from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.checks.registry import CHECKS
-from aclnn_cts.cli.completeness import Completeness, completeness_of
-from aclnn_cts.cli.facts import conforming, dtypes_of
+from aclnn_cts.cli.ops import Completeness, completeness_of
+from aclnn_cts.cli.spec_show import conforming, dtypes_of
+from aclnn_cts.core.case import argument_text
 from aclnn_cts.core.case_schema import case_schema
-from aclnn_cts.core.case_text import argument_text
 from aclnn_cts.document.catalogue import catalogue, family_of
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
-from aclnn_cts.findings.waivers.scope import admits_version, ignored_line, names_adapter
-from aclnn_cts.generate.regimes import SHARES, Regime
+from aclnn_cts.findings.waivers.matching import admits_version, ignored_line, names_adapter
+from aclnn_cts.generate.sizes import SHARES, Regime
 from aclnn_cts.mutants.generated_power import GeneratedMatrix, read_generated
 from aclnn_cts.mutants.kill_matrix import shipped_matrix
 from aclnn_cts.speclang.kinds import Constraint
@@ -113,7 +113,7 @@ _REGIMES = {
 
 
 def _regimes() -> Iterator[str]:
-    yield from head("aclnn_cts/generate/regimes.py")
+    yield from head("aclnn_cts/generate/sizes.py")
     yield "# Size regimes"
     yield ""
     yield "Kernels have one path for full tiles, one for tails, and one for what exceeds a core's memory. A regime is a"

@@ -55,7 +55,7 @@ _ROWS = {
         "trials repro campaign.corpus campaign.fleet"
     ),
     "reports.model": (
-        "core speclang generate judgement.figures judgement.finer judgement.model "
+        "core speclang generate judgement.figures judgement.compare judgement.model "
         "judgement.tolerances adapters.protocol adapters.results store execution checks findings "
         "findings.waivers repro triage clauses mutants"
     ),

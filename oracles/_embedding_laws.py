@@ -15,8 +15,7 @@ from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments, with_values
 from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.oracles._embedding_rows import row_numbers
-from aclnn_cts.oracles._law_axes import split_law, taken
-from aclnn_cts.oracles._law_relations import combined, key, same, shuffled
+from aclnn_cts.oracles._law_axes import combined, key, same, shuffled, split_law, taken
 
 
 def _flat(base: LawInput) -> tuple[NDArray[Any], Float64, int, int]:

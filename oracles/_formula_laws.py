@@ -11,7 +11,7 @@ from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.formula.bounds import Bounds
 from aclnn_cts.formula.definition import Derivative, Form, Operator, default_arithmetic
-from aclnn_cts.formula.inputs import Inputs
+from aclnn_cts.formula.reach import Inputs
 from aclnn_cts.oracles import _laws
 
 

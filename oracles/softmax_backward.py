@@ -37,11 +37,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.blocks import blocks
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments, with_values
-from aclnn_cts.core.rounding import BINARY_FORMATS
+from aclnn_cts.core.rounding import BINARY_FORMATS, blocks
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles import _laws

@@ -7,7 +7,7 @@ import functools
 import gzip
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,36 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from aclnn_cts.core.faults import Severity
+from aclnn_cts.core.outcome import status_name
 from aclnn_cts.core.printable import number_text, printable_document
-from aclnn_cts.core.statuses import status_name
-from aclnn_cts.reports.charts import LEAST, history, ratio_charts, shade, spread_rows, spread_total
-from aclnn_cts.reports.evidence import report_number
-from aclnn_cts.reports.matrix import check_matrix
-from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
+from aclnn_cts.reports.charts import (
+    LEAST,
+    anchors,
+    check_matrix,
+    families,
+    history,
+    ratio_charts,
+    shade,
+    spread_rows,
+    spread_total,
+    start_rows,
+    unremarkable,
+)
+from aclnn_cts.reports.model.acceptance import Acceptance, EvidenceFile, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 from aclnn_cts.reports.model.precision import PrecisionRow
-from aclnn_cts.reports.notes import because_text, note_markup, recorded, tolerance_markup, tolerance_source
-from aclnn_cts.reports.said import chinese_message
-from aclnn_cts.reports.sentences import outside, product_text, remarks, verdict_sentence
-from aclnn_cts.reports.start import anchors, families, start_rows, unremarkable
+from aclnn_cts.reports.sentences import (
+    because_text,
+    chinese_message,
+    note_markup,
+    outside,
+    product_text,
+    recorded,
+    remarks,
+    tolerance_markup,
+    tolerance_source,
+    verdict_sentence,
+)
 from aclnn_cts.reports.text import (
     LANGUAGES,
     VERDICTS,
@@ -276,3 +294,15 @@ def _laws(report: Acceptance) -> list[dict[str, Any]]:
 def _tolerances(rows: Sequence[PrecisionRow]) -> Mapping[str, str]:
     """Sources by tolerance, over all outputs."""
     return {name: found.source for row in rows for name, found in row.tolerances.items() if found.source}
+
+
+def evidence_digest(files: Iterable[EvidenceFile]) -> str:
+    """One SHA-256 over the files: of a line for each, sorted, as `sha256sum` prints them."""
+    lines = sorted(f"{file.sha256}  {file.run}/{file.path}\n" for file in files if file.sha256)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def report_number(report: Acceptance) -> str:
+    """A number that the evidence alone makes: `CTS-20261123-1A2B3C4D`, by the day that the runs began."""
+    day = max(run.manifest.started[:10] for run in report.runs).replace("-", "")
+    return f"CTS-{day}-{evidence_digest(report.evidence)[:8].upper()}"

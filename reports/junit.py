@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from aclnn_cts.core.printable import printable_document
-from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.sentences import product_text
-from aclnn_cts.reports.units import TestUnit, counts_line, finding_text, test_units
+import msgspec
+
+from aclnn_cts.core.faults import fault_name
+from aclnn_cts.core.printable import printable_document, printable_json
+from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
+from aclnn_cts.reports.model.acceptance_rows import FindingCard
+from aclnn_cts.reports.sentences import product_text, products_text, verdict_facts
+from aclnn_cts.reports.text import Language, phrase
+from aclnn_cts.store.counts import Counts
 
 # What XML 1.0 cannot hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -84,3 +98,323 @@ def _add(suite: Element, unit: TestUnit) -> None:
 
 def _clean(text: str) -> str:
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", printable_document(text))
+
+
+RUNS = "aclnn-cts"
+"""Stands where an operator's name stands, for the tests that the runs as a whole are."""
+
+_BY_CONSTRAINT = "status"
+"""The check that is told constraint by constraint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestUnit:
+    """One test: `failed` where a failure is not waived, `error` without a fault, `skipped` where nothing was judged."""
+
+    __test__ = False
+
+    operator: str
+    name: str
+    ends: Counts
+    findings: tuple[FindingCard, ...]
+    violations: tuple[str, ...] = ()
+    """Of a run as a whole: why it fails whatever its trials say."""
+    problems: tuple[str, ...] = ()
+    """Of a run as a whole: why it says nothing."""
+
+    @property
+    def state(self) -> str:
+        """`passed`, `failed`, `error` or `skipped`."""
+        if self.violations:
+            return "failed"
+        if self.problems:
+            return "error"
+        if self.ends.unwaived and self.operator != RUNS:
+            return "failed"
+        if self.ends.errors and self.operator != RUNS:
+            return "error"
+        return "passed" if self.ends.judged else "skipped"
+
+    @property
+    def unwaived(self) -> tuple[FindingCard, ...]:
+        """The findings that make it fail."""
+        return tuple(card for card in self.findings if card.waived < card.number)
+
+
+def test_units(report: Acceptance) -> Iterator[TestUnit]:
+    """Each run as a whole, then all tests operator by operator."""
+    for run in report.runs:
+        said = (*run.problems, *run.discrepancies)
+        if run.conclusion.verdict == RunVerdict.INCONCLUSIVE:
+            reasons = (f"{row.number} {row.text}; such as {row.example}" for row in run.conclusion.reasons)
+            said = (*(note.text for note in run.conclusion.causes), *reasons)
+        yield TestUnit(
+            operator=RUNS,
+            name=f"run {run.name}",
+            ends=run.ends,
+            findings=(),
+            violations=run.violations,
+            problems=said,
+        )
+    cards = {card.id: card for card in report.findings}
+    for row in report.checks:
+        if row.check != _BY_CONSTRAINT:
+            yield TestUnit(
+                operator=row.operator,
+                name=row.check,
+                ends=row.ends,
+                findings=tuple(cards[name] for name in row.findings),
+            )
+            continue
+        for entry in report.constraints:
+            if entry.operator == row.operator and entry.ends.cases:
+                yield TestUnit(
+                    operator=row.operator,
+                    name=f"{row.check}/{entry.id}",
+                    ends=entry.ends,
+                    findings=tuple(cards[name] for name in entry.findings),
+                )
+
+
+# Else pytest takes it for a test where a test imports it.
+test_units.__test__ = False  # type: ignore[attr-defined]  # mypy knows functions without attributes alone
+
+
+def counts_line(ends: Counts) -> str:
+    """The counts on one line, with every reason to skip."""
+    text = (
+        f"trials={ends.cases} passed={ends.passed} failed={ends.failed} waived={ends.waived} errors={ends.errors}"
+        f" skipped={ends.skipped} out_of_scope={ends.out_of_scope}"
+    )
+    reasons = ", ".join(f"{name}: {number}" for name, number in (*ends.reasons.items(), *ends.outside.items()))
+    return f"{text} ({reasons})" if reasons else text
+
+
+def _often(card: FindingCard) -> Iterator[str]:
+    for run, finding in card.campaigns:
+        failures, executions = finding.alone
+        alone = f" ({failures} of {executions} alone)" if executions else ""
+        said = finding.confirmed or "not run again by itself"
+        yield f"{finding.failures} failures in the campaign {run}: {said}{alone}"
+    if len(card.campaigns) < len(card.runs):
+        yield f"{card.number} of {card.of} judged trials"
+    yield f"met in {_counted(card.by_check(joined=False))}"
+    if joined := card.by_check(joined=True):
+        yield f"looks the same in {_counted(joined)}; their calls were not made again one by one"
+    if card.waived:
+        yield f"{card.waived} of {card.number} recorded failures are waived"
+
+
+def _counted(checks: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({number})" for name, number in checks.items())
+
+
+def finding_text(card: FindingCard) -> str:
+    """A finding for a log: what, how often, the smallest case, and how to see it again."""
+    lines = [
+        f"{card.id} {card.severity}: {fault_name(card.kind)}" + (f" of {card.output}" if card.output else ""),
+        phrase(f"fault.{card.kind}", "en"),
+        card.message,
+        *([f"what failures share: {card.shared.en}"] if card.shared is not None else ()),
+        *_often(card),
+        *(f"  {name}: {value}" for name, value in card.case),
+        *(
+            f"worst {element.place}: got {element.got}, expected {element.expected}, bound {element.bound:.4g}"
+            for element in card.record.verdict.deviations
+        ),
+        f"replay: {card.replay}",
+    ]
+    return "\n".join(lines)
+
+
+_STATES = {"passed": "passed", "failed": "failed", "error": "other", "skipped": "skipped"}
+
+
+def ctrf_bytes(report: Acceptance, rows: object, language: str) -> bytes:
+    """The document; the same runs give the same bytes."""
+    tests = [_test(unit) for unit in test_units(report)]
+    begun = min(_milliseconds(run.manifest.started) for run in report.runs)
+    ended = max(_milliseconds(run.manifest.started) + round(1000 * (run.seconds or 0.0)) for run in report.runs)
+    identity = "/".join(f"{run.name}:{run.manifest.started}:{run.manifest.adapter}" for run in report.runs)
+    document = {
+        "reportFormat": "CTRF",
+        "specVersion": "0.0.0",
+        "reportId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"aclnn-cts/{identity}")),
+        "generatedBy": "aclnn-cts",
+        "results": {
+            "tool": {"name": "aclnn-cts", "version": report.runs[0].manifest.harness},
+            "summary": {
+                "tests": len(tests),
+                **{state: sum(test["status"] == state for test in tests) for state in ("passed", "failed", "skipped")},
+                "pending": 0,
+                "other": sum(test["status"] == "other" for test in tests),
+                "suites": len(report.operators) + 1,
+                "start": begun,
+                "stop": ended,
+                "extra": {
+                    **dict(verdict_facts(report, "en")),
+                    "suffices": report.suffices,
+                    "trials": report.ends.cases,
+                    "failed": report.ends.failed,
+                    "waived": report.ends.waived,
+                    "skipped": report.ends.skipped,
+                    "outOfScope": report.ends.out_of_scope,
+                    "observations": [
+                        {
+                            "operator": operator,
+                            "what": row.kind,
+                            "constraint": row.constraint,
+                            "trials": row.number,
+                            "trial": row.trial,
+                        }
+                        for operator, row in report.observations
+                    ],
+                },
+            },
+            "tests": tests,
+            "environment": {
+                "appName": ", ".join(dict.fromkeys(run.manifest.adapter for run in report.runs)),
+                "testEnvironment": products_text(report, "en"),
+                "extra": {
+                    "runs": [run.name for run in report.runs],
+                    "ranOn": [run.ran_on for run in report.runs],
+                    "softwareDevice": [run.software for run in report.runs],
+                },
+            },
+        },
+    }
+    return printable_json(json.dumps(document, ensure_ascii=False, indent=1)).encode() + b"\n"
+
+
+def _test(unit: TestUnit) -> dict[str, Any]:
+    test: dict[str, Any] = {
+        "name": f"{unit.operator} {unit.name}",
+        "status": _STATES[unit.state],
+        "duration": 0,
+        "suite": [unit.operator],
+        "rawStatus": unit.state,
+        "extra": {"counts": counts_line(unit.ends), "waived": unit.ends.waived},
+    }
+    cards = unit.unwaived if unit.state == "failed" else ()
+    if cards:
+        test["message"] = cards[0].message
+        test["trace"] = "\n\n".join(map(finding_text, cards))
+        test["extra"]["conditions"] = {
+            card.id: msgspec.to_builtins(card.shared) for card in cards if card.shared is not None
+        }
+    elif unit.state != "passed":
+        test["message"] = "; ".join((*unit.violations, *unit.problems)) or counts_line(unit.ends)
+    return test
+
+
+def _milliseconds(started: str) -> int:
+    return round(1000 * datetime.fromisoformat(started).timestamp())
+
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {"critical": "error", "major": "error", "minor": "warning"}
+
+
+def sarif_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
+    """The log; a waived finding is a suppressed result. The same runs give the same bytes."""
+    kinds = list(dict.fromkeys(card.kind for card in report.findings))
+    reasons = {row.id: row.reason or row.id for row in report.waivers}
+    document = {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "aclnn-cts",
+                        "version": report.runs[0].manifest.harness,
+                        "rules": [_rule(kind, language) for kind in kinds],
+                    }
+                },
+                "invocations": [
+                    {
+                        "executionSuccessful": run.finished and not run.interrupted,
+                        "commandLine": " ".join(("aclnn-cts", run.manifest.command, *run.manifest.arguments)),
+                        "startTimeUtc": run.manifest.started.replace("+00:00", "Z"),
+                    }
+                    for run in report.runs
+                ],
+                "properties": dict(verdict_facts(report, language)),
+                "results": [_result(card, kinds.index(card.kind), reasons, language) for card in report.findings],
+            }
+        ],
+    }
+    return printable_json(json.dumps(document, ensure_ascii=False, indent=1)).encode() + b"\n"
+
+
+def _rule(kind: str, language: Language) -> dict[str, Any]:
+    return {
+        "id": kind.replace(" ", "-"),
+        "name": "".join(word.capitalize() for word in kind.split()),
+        "shortDescription": {"text": phrase(f"kind.{kind}", language)},
+        "fullDescription": {"text": phrase(f"fault.{kind}", language)},
+    }
+
+
+def _result(card: FindingCard, rule: int, reasons: dict[str, str], language: Language) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": card.kind.replace(" ", "-"),
+        "ruleIndex": rule,
+        "level": _LEVELS[card.severity],
+        "message": {"text": finding_text(card)},
+        "locations": [
+            {
+                "physicalLocation": {"artifactLocation": {"uri": card.file, "uriBaseId": "RUNS"}},
+                "logicalLocations": [
+                    {"fullyQualifiedName": ".".join(filter(None, (card.operator, card.output))), "kind": "function"}
+                ],
+            }
+        ],
+        "partialFingerprints": {"trial/v1": card.trial_id},
+        "occurrenceCount": max(card.number, 1),
+        "properties": {
+            "finding": card.id,
+            "severity": card.severity,
+            "clauses": [f"{operator or 'interface'} {at}" for operator, at in card.clauses],
+            **({"condition": card.shared.en} if card.shared is not None else {}),
+        },
+    }
+    if card.waived == card.number:
+        result["suppressions"] = [
+            {"kind": "external", "status": "accepted", "justification": f"{name}: {reasons.get(name, name)}"}
+            for name in card.waivers
+        ]
+    return result
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], language: str) -> bytes:
+    """The whole table."""
+    names = [field.name for field in fields(TrialRow)]
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\r\n")
+    writer.writerow(names)
+    for row in rows():
+        writer.writerow([harmless(getattr(row, name)) for name in names])
+    return target.getvalue().encode("utf-8-sig")
+
+
+def harmless(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula (OWASP, CSV injection): text gets an apostrophe before it.
+
+    Hidden characters are spelled out; many readers and Python 3.10's writer of CSV refuse a NUL.
+    """
+    if not isinstance(value, str):
+        return value
+    text = printable_document(value)
+    return f"'{text}" if text.startswith(_FORMULA) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

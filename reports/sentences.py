@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from markupsafe import Markup
 
-from aclnn_cts.core.verdict import OutOfScope, RunVerdict
+from aclnn_cts.core.faults import Family, Fault
+from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.printable import number_text
+from aclnn_cts.core.verdict import Deviation, OutOfScope, RunVerdict, ToleranceResult, ToleranceVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
-from aclnn_cts.reports.notes import note_markup, note_text, run_notes
-from aclnn_cts.reports.text import LANGUAGES, Language, count_text, phrase, spans
+from aclnn_cts.reports.model.acceptance_rows import FindingCard
+from aclnn_cts.reports.text import LANGUAGES, Language, count_text, phrase, said, share_text, spans, words
+from aclnn_cts.triage.comparison import Because, Cause, CauseCount
 
 _CAUSES = 3
 """Causes of a verdict that its sentence names."""
@@ -159,3 +166,196 @@ def remarks(report: Acceptance) -> list[Markup]:
     notes = dict.fromkeys(note_markup(note, within="cover.problem") for run in report.runs for note in run_notes(run))
     settings = zip(*(_remarks(report, language) for language in LANGUAGES), strict=True)
     return [*(spans(*texts) for texts in settings), *notes]
+
+
+_MORE_IN_TEXT = frozenset({"", NoteCode.HARNESS, NoteCode.NOT_RUN})
+"""Codes of notes whose recorded text says more than the code and the values do."""
+
+
+def run_notes(run: RunFacts) -> tuple[Note, ...]:
+    """What a run says of itself: violations, problems and totals that do not add up."""
+    return tuple(run_note(run, text) for text in (*run.violations, *run.problems, *run.discrepancies))
+
+
+def run_note(run: RunFacts, text: str) -> Note:
+    """The note of a text; one without a code where the run is of an earlier version of the harness."""
+    return run.notes.get(text, Note(text))
+
+
+def note_text(note: Note, language: Language) -> str:
+    """The note as plain text."""
+    if language == "en":
+        return note.text
+    told = _chinese(note)
+    return f"{told}（{note.text}）" if note.code in _MORE_IN_TEXT else told
+
+
+def note_markup(note: Note, *, within: str = "") -> Markup:
+    """The note in both languages; the recorded text stands behind the Chinese one where that says less.
+
+    `within` is the address of a phrase that holds it as `{text}`.
+    """
+    texts = (note.text, _chinese(note))
+    if within:
+        texts = (phrase(within, "en", text=texts[0]), phrase(within, "zh", text=texts[1]))
+    told = spans(*texts)
+    return told + recorded(note.text) if note.code in _MORE_IN_TEXT else told
+
+
+def recorded(text: str) -> Markup:
+    """An English text of a record, for the Chinese page alone."""
+    return Markup(
+        '<details class="l recorded" lang="zh"><summary>{}</summary><span lang="en">{}</span></details>'
+    ).format(phrase("findings.recorded", "zh"), text)
+
+
+def _chinese(note: Note) -> str:
+    values: dict[str, object] = dict(note.values)
+    if note.code == NoteCode.TOTAL:
+        values["kind"] = values["kind"] or "—"
+    elif note.code == NoteCode.NOTHING_JUDGED:
+        values["operator"] = values["operator"] or said("all operators")
+    elif note.code == NoteCode.DISPUTE:
+        values["second"] = values["second"] or words("said")["beyond float64"]
+    return said(note.code or "unsaid", **values)
+
+
+def because_text(cause: CauseCount) -> str:
+    """What the records show of a change; empty where they do not say it in codes (an earlier version's comparison)."""
+    if not cause.seen:
+        return ""
+    seen = said(cause.seen)
+    if cause.differs:
+        names = "、".join(cause.differs)
+        return said("further" if cause.further else "differs", seen=seen, names=names, number=cause.further)
+    if cause.seen in Because.UNSTEADY:
+        return seen
+    return said("nothing differs" if cause.cause == Cause.CHANCE else "nothing explains", seen=seen)
+
+
+def tolerance_text(result: ToleranceResult) -> str:
+    """What a tolerance measured, or why no figure decided; empty where the record has neither in codes."""
+    if result.why:
+        return str(words("tolerances")["why"].get(result.why, ""))
+    return "、".join(
+        said(
+            "figure",
+            name=_figure_name(item.name),
+            value=number_text(item.value),
+            relation=item.relation,
+            limit=number_text(item.limit),
+        )
+        for item in result.figures
+    )
+
+
+def tolerance_markup(result: ToleranceResult) -> Markup:
+    """What a tolerance says in both languages; the recorded text where that is all there is."""
+    told = tolerance_text(result)
+    return spans(result.message, told or said("unsaid")) + ("" if told else recorded(result.message))
+
+
+def tolerance_source(name: str, source: str) -> str:
+    """Where a tolerance is from; the title of a work stands as it is."""
+    return str(words("tolerances")["sources"].get(name, source))
+
+
+@functools.cache
+def _figure_name(name: str) -> str:
+    """The name of a tolerance's figure in Chinese; an unknown one as it is."""
+    known = words("tolerances")["figures"]
+    if name in known:
+        return str(known[name])
+    for pattern, chinese in known.items():
+        if "{n}" in pattern:
+            found = re.fullmatch(re.escape(pattern).replace(re.escape("{n}"), r"(\S+)"), name)
+            if found is not None:
+                return str(chinese.format(n=found[1]))
+    return name
+
+
+_VALUES = Fault.of(Family.VALUES, Family.LAW) | {Fault.LIMIT_VALUE}
+_ENDS = frozenset({Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT})
+
+
+def chinese_message(card: FindingCard) -> str:
+    """The smallest case's failure in a sentence or two; the meaning of its kind where no figures are recorded."""
+    text = _sentence(card)
+    facts = card.fault
+    if facts.call and facts.calls > 1 and card.record.verdict.kind not in (Fault.STATUS, Fault.LEAK):
+        text += said("call", calls=facts.calls, call=facts.call)
+    return text
+
+
+def _sentence(card: FindingCard) -> str:
+    kind, facts = card.record.verdict.kind, card.fault
+    outcome, state = facts.outcome, facts.state
+    worst = _worst(card)
+    if kind in _VALUES:
+        if worst is None:
+            return _meaning(card)
+        text = _element(worst, of_law=card.record.trial.check.startswith("law/"))
+        if kind == Fault.MODEL:
+            text += said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
+        return said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
+    if kind == Fault.TOLERANCE:
+        failed = dict.fromkeys(
+            item.tolerance
+            for outputs in card.record.verdict.tolerances.values()
+            for item in outputs.values()
+            if item.verdict == ToleranceVerdict.FAIL
+        )
+        return said("tolerance", output=card.output, tolerances="、".join(failed)) if failed else _meaning(card)
+    if kind in (Fault.STATUS, Fault.REJECTED):
+        return _status(card)
+    if kind == Fault.CRASH:
+        return said(outcome.ended if outcome.ended in _ENDS else "crash", signal=outcome.signal)
+    figures: Mapping[str, tuple[str, dict[str, object]]] = {
+        Fault.HANG: ("hang", {"seconds": number_text(outcome.seconds)}),
+        Fault.UNWRITTEN: ("unwritten", {"number": state.unwritten}),
+        Fault.SHAPE: ("shape", {"form": facts.form}),
+        Fault.DTYPE: ("dtype", {"form": facts.form}),
+        Fault.GUARD: ("guard", {"before": state.guard_before, "after": state.guard_after, "gap": state.gap}),
+        Fault.INPUT: ("input", {"number": state.changed}),
+        Fault.LEAK: ("leak", {"number": facts.grown}),
+    }
+    known = figures.get(kind)
+    if known is None or not facts.call or (kind in (Fault.SHAPE, Fault.DTYPE) and not facts.form):
+        return _meaning(card)
+    return said(known[0], output=card.output, **known[1])
+
+
+def _element(worst: Deviation, *, of_law: bool) -> str:
+    special = isinstance(worst.got, str) or isinstance(worst.expected, str)
+    name = "law" if of_law else "special" if special else "value" if worst.bound else "exact"
+    return said(
+        name,
+        place=worst.place,
+        got=number_text(worst.got, 9),
+        expected=number_text(worst.expected, 9),
+        bound=number_text(worst.bound),
+        share=share_text(worst.share),
+        beyond=worst.beyond,
+        elements=worst.elements,
+    )
+
+
+def _status(card: FindingCard) -> str:
+    facts = card.fault
+    if not facts.call:
+        return _meaning(card)
+    names = {"constraint": card.constraint, "returned": facts.returned, "promised": " / ".join(facts.promised)}
+    if card.record.verdict.kind == Fault.REJECTED:
+        return said("rejected" if facts.returned else "raised", **names)
+    if not facts.returned:
+        return said("status_raised", **names)
+    return said("phase_two" if facts.returned in facts.promised else "status", **names)
+
+
+def _worst(card: FindingCard) -> Deviation | None:
+    named = [element for element in card.record.verdict.deviations if element.output == card.output]
+    return next(iter(named or [element for element in card.record.verdict.deviations if element.beyond]), None)
+
+
+def _meaning(card: FindingCard) -> str:
+    return phrase(f"fault.{card.record.verdict.kind}", "zh") + "。"

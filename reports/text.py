@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 import yaml
 from markupsafe import Markup, escape
 
-from aclnn_cts.core.clause_verdict import ClauseVerdict
-from aclnn_cts.core.fault_words import fault_words
+from aclnn_cts.core.faults import fault_words
 from aclnn_cts.core.printable import number_text
+from aclnn_cts.core.verdict import ClauseVerdict
 
 
 def count_text(value: int) -> str:

@@ -11,7 +11,7 @@ import xlsxwriter
 
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
-from aclnn_cts.reports.model.acceptance_findings import FindingCard
+from aclnn_cts.reports.model.acceptance_rows import FindingCard
 from aclnn_cts.reports.sentences import product_text, verdict_facts, verdict_text
 from aclnn_cts.reports.text import VERDICTS, Language, phrase
 

@@ -10,8 +10,6 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.bundle.archive import Source, archive_bytes, bad_name, source_of
-from aclnn_cts.bundle.keys import Signer
-from aclnn_cts.bundle.record_json import record_schema, record_to_json
 from aclnn_cts.bundle.statement import (
     BLOBS,
     LOOKED_INTO,
@@ -20,10 +18,13 @@ from aclnn_cts.bundle.statement import (
     SIGNATURE_NAME,
     Contents,
     Predicate,
+    Signer,
     Statement,
     Subject,
     envelope_bytes,
     limit_of,
+    record_schema,
+    record_to_json,
     signed_bytes,
     statement_bytes,
 )
@@ -37,9 +38,8 @@ from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.load import specs_from_texts
 from aclnn_cts.store.case_files import read_case_file
-from aclnn_cts.store.files import storage_failure
 from aclnn_cts.store.manifest import product_of, ran_on
-from aclnn_cts.store.output_file import OutputFile, begins
+from aclnn_cts.store.output_file import OutputFile, begins, storage_failure
 from aclnn_cts.store.run_directory import RunDirectory, read_own
 
 BUNDLE = begins(

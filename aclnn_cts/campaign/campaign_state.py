@@ -10,15 +10,13 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.campaign.corpus.check_coverage import CheckCoverage
-from aclnn_cts.campaign.corpus.chunk import Chunk
-from aclnn_cts.campaign.corpus.corpus import Learned, Snapshot
-from aclnn_cts.campaign.corpus.schedule import FEEDBACK_LAG, Schedule, take_snapshot
+from aclnn_cts.campaign.corpus.schedule import FEEDBACK_LAG, Chunk, Learned, Schedule, Snapshot, take_snapshot
 from aclnn_cts.campaign.fleet.jobs import ChunkResult
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.dedup_key import kind_of, outputs_of
 from aclnn_cts.findings.finding import EXAMPLES, FINDING_STATE, Finding
-from aclnn_cts.findings.waivers.report import WaiverEvidence
+from aclnn_cts.findings.waivers.matching import WaiverEvidence
 from aclnn_cts.store.counts import total_of
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory, failure_name

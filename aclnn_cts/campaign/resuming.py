@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from aclnn_cts.campaign.options import CampaignOptions
+from aclnn_cts.campaign.head import Stop
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import sha256_of
-from aclnn_cts.execution.settings import PHASES
-from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+from aclnn_cts.execution.settings import PHASES, BenchSettings
+from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import OWN_ADAPTER_FILE, OWN_ADAPTER_SHA256, Fact, Manifest, sources_hash
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.scope import Scope
@@ -188,3 +190,34 @@ def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fac
 
 def _value(value: object) -> str:
     return "not told" if value is None else f"{value!s:.80}"
+
+
+CHUNK_TRIALS = 2000
+"""Trials of a chunk that is drawn, where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignOptions:
+    """What a session of a campaign is asked for."""
+
+    arguments: tuple[str, ...]
+    specs: Specs
+    operators: tuple[Spec, ...]
+    settings: BenchSettings
+    out: Path
+    stop: Stop
+    seed: int = 0
+    size: int = CHUNK_TRIALS
+    workers: int = 1
+    devices: tuple[str, ...] = ()
+    """Values of the adapter's option `device`, which workers get in turn."""
+    cluster: str | None = None
+    """Ray's address, or `local`; None: processes of this machine."""
+    cluster_resource: str = ""
+    """What an actor takes one of: `NPU`, `GPU`; empty: a CPU."""
+    waivers: tuple[Waiver, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of waiver files by path."""
+    resume: bool = False
+    given: frozenset[str] = frozenset()
+    """Options such as `--seed` that somebody chose; a campaign that goes on has the others as it began."""

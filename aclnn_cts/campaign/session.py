@@ -10,21 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
+
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.campaign.campaign_state import Memory
-from aclnn_cts.campaign.corpus.check_coverage import CheckCoverage, check_coverage
-from aclnn_cts.campaign.corpus.chunk import Chunk, pinned_chunks
-from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.schedule import GENERATION, Schedule
-from aclnn_cts.campaign.export import export_campaign, keep_coverage
-from aclnn_cts.campaign.fleet.dispatch import Dispatcher, LocalDispatcher
+from aclnn_cts.campaign.corpus.check_coverage import CheckCoverage, Factors, check_coverage
+from aclnn_cts.campaign.corpus.schedule import GENERATION, Chunk, Schedule, pinned_chunks
+from aclnn_cts.campaign.fleet.dispatch import Dispatcher, LocalDispatcher, memory_folder, scratch_folder
 from aclnn_cts.campaign.fleet.jobs import WorkerOptions
-from aclnn_cts.campaign.fleet.scratch import memory_folder, scratch_folder
 from aclnn_cts.campaign.head import Head
-from aclnn_cts.campaign.options import CampaignOptions
 from aclnn_cts.campaign.resuming import (
     SESSION_STATE,
+    CampaignOptions,
     SessionEntry,
     check_implementation,
     earlier_campaign,
@@ -34,15 +32,17 @@ from aclnn_cts.campaign.status import Status, Watcher, Watchers
 from aclnn_cts.checks.sentinel import rejection_text, sentinel, sentinel_trial, sentinels_refused
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.trial import Trial, of_first_phase
+from aclnn_cts.core.printable import printable_json
+from aclnn_cts.core.trial import Trial, of_first_phase, trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.findings.fingerprint import grouped_in
 from aclnn_cts.findings.waivers.file import waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.generate.regime_cells import planned_cells
-from aclnn_cts.generate.regimes import QUICK
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sizes import QUICK
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import (
     CAMPAIGN,
@@ -54,11 +54,12 @@ from aclnn_cts.store.manifest import (
     sources_hash,
     timestamp,
 )
-from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.output_file import write_atomically
+from aclnn_cts.store.run_directory import EXPORT, RunDirectory, failure_name
 from aclnn_cts.store.run_verdict import Plan, Terms
 from aclnn_cts.store.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
 from aclnn_cts.store.store_reader import Query
-from aclnn_cts.store.summary import Summary
+from aclnn_cts.store.summary import Summary, summary_to_json
 from aclnn_cts.trials.trial_runner import Bench
 
 _REJECTING = "rejecting"
@@ -373,3 +374,75 @@ def seconds_of(text: str) -> float:
     if not math.isfinite(number) or number <= 0.0:
         raise ValueError(text)
     return number
+
+
+COVERAGE_STATE = "coverage/"
+"""What the keys of coverage in a store's state begin with; the operator follows."""
+
+NAMED = 500
+"""Things of a sort that are named; of more, the number alone is kept."""
+
+
+def keep_coverage(memory: Memory) -> None:
+    """Store what all finished chunks of a campaign have covered."""
+    part = Summary()
+    state: dict[str, object] = {}
+    for name, coverage in memory.coverage.items():
+        covered = memory.so_far(name).covered
+        summary = memory.writer.summary.operator(name)
+        part.operator(name).coverage = {**coverage.shares(covered, summary)}
+        state[COVERAGE_STATE + name] = {
+            "operator": name,
+            # Constraints (each held, and each broken), limits, laws and pairs.
+            "sorts": part.operator(name).coverage,
+            # By factor: the pairs that its values stand in.
+            "factors": coverage.by_factor(covered),
+            # What can be covered and was not.
+            "missing": _named(coverage.gaps(covered, summary)),
+            # What was tried and never judged: this implementation cannot be given it, or nothing can be said.
+            "not_judged": _named(coverage.apart(covered)),
+        }
+    memory.writer.append_part(part, state=state)
+
+
+def _named(found: Mapping[str, Sequence[str]]) -> dict[str, dict[str, object]]:
+    """By sort of thing how many there are, and the names of the first."""
+    return {sort: {"number": len(names), "names": names[:NAMED]} for sort, names in found.items() if names}
+
+
+def export_campaign(run: RunDirectory) -> Path:
+    """Write `campaign.jsonl` into a campaign's directory: summary, coverage, findings, sessions, chunks."""
+    path = run.path / EXPORT
+    lines = (printable_json(msgspec.json.encode(_sound(line)).decode()) for line in _lines(run))
+    write_atomically(path, (line.encode() + b"\n" for line in lines))
+    return path
+
+
+def _lines(run: RunDirectory) -> Iterator[dict[str, Any]]:
+    yield {"type": "summary", **summary_to_json(run.summary())}
+    with run.results() as results:
+        yield from _plain("coverage", results.states(COVERAGE_STATE))
+        for _, value in results.states(FINDING_STATE):
+            finding = msgspec.convert(value, Finding)
+            words = msgspec.to_builtins(msgspec.structs.replace(finding, trial=None, record=None))
+            words |= {"type": "finding", "file": f"failures/{failure_name(finding.key)}"}
+            if finding.trial is not None:
+                words["trial"] = trial_to_json(finding.trial)
+            yield words
+        yield from _plain("session", results.states(SESSION_STATE))
+        for line in _plain("chunk", results.states("chunk/")):
+            line.pop("learned", None)
+            yield line
+
+
+def _plain(kind: str, states: Iterable[tuple[str, object]]) -> Iterator[dict[str, Any]]:
+    for _, value in states:
+        yield {"type": kind, **msgspec.convert(value, dict[str, Any])}
+
+
+def _sound(value: Any) -> Any:  # noqa: ANN401 - JSON has no word for inf and nan
+    if isinstance(value, dict):
+        return {key: _sound(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_sound(item) for item in value]
+    return str(value) if isinstance(value, float) and value - value != 0.0 else value

@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.value_check import deciding, demand_valid, with_values
 from aclnn_cts.core.case import Case, Origin, real_view
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
+from aclnn_cts.core.faults import severity
 from aclnn_cts.core.law import Law, LawCall, LawInput, Parameters
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Result, Verdict
+from aclnn_cts.core.verdict import FAILED_CHECKS, UNJUDGED_VALUES, VALUE_CHECK, Result, Skip, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Limits, widened
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.law import RELATION_FACT, judge_law, law_output
 from aclnn_cts.oracles import registry
@@ -288,3 +288,67 @@ def _law_calls(
         )
         for item, parts in zip(performed, limits, strict=True)
     ]
+
+
+def demand_valid(trial: Trial, evaluation: Evaluation) -> None:
+    """UsageError for a case that breaks a constraint."""
+    if evaluation.broken:
+        names = ", ".join(item.id for item in evaluation.broken)
+        raise UsageError(
+            f"a trial of {shown(trial.check)} takes a case that holds all constraints; this one breaks {names}"
+        )
+
+
+def demand_broken(trial: Trial, evaluation: Evaluation) -> None:
+    """UsageError for a case that breaks no constraint."""
+    if not evaluation.broken:
+        raise UsageError(f"a trial of {shown(trial.check)} takes a case that breaks a constraint; this one holds all")
+
+
+def deciding(verdicts: Sequence[Verdict], results: Sequence[str]) -> int | None:
+    """The place of the verdict that decides: the first of the first of these results that one has; None: none has."""
+    places = (place for result in results for place, item in enumerate(verdicts) if item.result == result)
+    return next(places, None)
+
+
+def of_call(verdict: Verdict, number: int, calls: int) -> Verdict:
+    """The verdict of a trial of so many calls that the one on call `number` decides."""
+    if calls == 1 or verdict.result != Result.FAILED:
+        return verdict
+    return msgspec.structs.replace(verdict, message=f"call {number} of {calls}: {verdict.message}")
+
+
+def with_values(own: Verdict, values: Sequence[Verdict], *, check: str) -> Verdict:
+    """The verdict of a trial.
+
+    - `own`: of its own check, whose name is `check`, once its calls came back in form.
+    - `values`: of each call by itself, in their order.
+
+    A dispute of oracles takes the place of a pass. Other values that cannot be judged leave `own` as it is, with the
+    fact why.
+    """
+    if (broken := next((item for item in values if item.result == Result.ERROR), None)) is not None:
+        return broken
+    wrong = [place for place, item in enumerate(values) if item.result == Result.FAILED]
+    failed = own.result == Result.FAILED
+    if wrong:
+        worst = min(wrong, key=lambda place: (severity(values[place].kind).order, place))
+        found = of_call(values[worst], worst + 1, len(values))
+        if not failed:
+            return _with_checks(found, VALUE_CHECK)
+        values_first = severity(found.kind).order <= severity(own.kind).order
+        first, second = (found, own) if values_first else (own, found)
+        both = msgspec.structs.replace(first, message=f"{first.message}; also: {second.message}")
+        return _with_checks(both, *((VALUE_CHECK, check) if values_first else (check, VALUE_CHECK)))
+    if failed:
+        return _with_checks(own, check)
+    unjudged = [item for item in values if item.result != Result.PASSED]
+    if (dispute := next((item for item in unjudged if item.kind == Skip.DISPUTE), None)) is not None:
+        return dispute
+    if unjudged:
+        return msgspec.structs.replace(own, facts={**own.facts, UNJUDGED_VALUES: unjudged[0].kind})
+    return own
+
+
+def _with_checks(verdict: Verdict, *checks: str) -> Verdict:
+    return msgspec.structs.replace(verdict, facts={**verdict.facts, FAILED_CHECKS: list(checks)})

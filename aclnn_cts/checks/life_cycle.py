@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.adapters.protocol import CallMode
+from aclnn_cts.checks.laws import deciding, demand_broken, demand_valid, of_call
 from aclnn_cts.checks.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part
-from aclnn_cts.checks.value_check import deciding, demand_broken, demand_valid, of_call
 from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError

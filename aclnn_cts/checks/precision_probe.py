@@ -29,7 +29,7 @@ from aclnn_cts.core.verdict import Record, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.drawing import Drawing
+from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES

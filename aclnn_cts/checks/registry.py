@@ -9,30 +9,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from aclnn_cts.checks.laws import PREFIX, RegisteredLaw, shipped_laws
+from aclnn_cts.checks.laws import PREFIX, RegisteredLaw, demand_broken, demand_valid, shipped_laws, with_values
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.precision_probe import Precision
-from aclnn_cts.checks.value_check import demand_broken, demand_valid, with_values
-from aclnn_cts.core.aims import is_valid_call
 from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import SUCCESS, Ended, status_name
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.registry import registered
-from aclnn_cts.core.statuses import SUCCESS, status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Judged, Result, Verdict
+from aclnn_cts.core.verdict import Judged, Result, Verdict, is_valid_call
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
+from aclnn_cts.generate.recipes import check_data
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.verdict import ended_badly
+from aclnn_cts.speclang.binding import bind_case
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 
 
@@ -280,3 +280,38 @@ def as_trial(spec: Spec, item: Trial | Case) -> Trial:
     if isinstance(item, Trial):
         return item
     return Trial("status" if evaluate(spec, item).broken else "values", item)
+
+
+def _fitted_case(specs: Specs, case: Case, *, where: str) -> Spec:
+    """The spec of a case's operator; UsageError where arguments do not fit the prototype, or data mean nothing."""
+    spec = bind_case(specs, case, where=where)
+    for name, tensor in case.tensors():
+        if tensor.data is not None:
+            try:
+                check_data(tensor.data, name=name)
+            except UsageError as error:
+                raise UsageError(f"{where}: $.{error}") from None
+    return spec
+
+
+def fitted_trial(specs: Specs, item: Trial | Case, *, where: str) -> Spec:
+    """The spec of a trial's operator.
+
+    UsageError, opened by `where`, where arguments of any of its calls do not fit the prototype, the calls before it are
+    made for another target, or its check is unknown or cannot judge the case.
+    """
+    if isinstance(item, Case):
+        return _fitted_case(specs, item, where=where)
+    spec = _fitted_case(specs, item.case, where=where)
+    for number, earlier in enumerate(item.after):
+        _fitted_case(specs, earlier.case, where=f"{where} ($.after[{number}].case)")
+        if earlier.case.target != item.case.target:
+            raise UsageError(
+                f"{where}: $.after[{number}].case: made for another target than the trial's own case; expected the same"
+                " product, soc and settings"
+            )
+    if item.case.product in spec.products:
+        check_trial(item, spec, where=where)
+    else:
+        check(item.check, where=f"{where}: $.check")
+    return spec

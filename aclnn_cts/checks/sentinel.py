@@ -13,7 +13,7 @@ from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.executor import lent_buffers
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.verdict import status_text
 from aclnn_cts.sandbox.host import SessionHost

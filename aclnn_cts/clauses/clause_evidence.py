@@ -21,13 +21,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES, OTHER_CASE, RepeatedFailure
-from aclnn_cts.clauses.conditions import OF_CONTENTS, ConditionedCalls, Sort, is_judged
-from aclnn_cts.clauses.counted import Said
-from aclnn_cts.clauses.thresholds import VALUES, ConstraintListener, Key, Listener, sort_of
-from aclnn_cts.core.aims import is_valid_call
+from aclnn_cts.clauses.thresholds import (
+    OF_CONTENTS,
+    VALUES,
+    ConditionedCalls,
+    ConstraintListener,
+    Key,
+    Listener,
+    Said,
+    Sort,
+    is_judged,
+    sort_of,
+)
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.findings.fault_call import call_at_fault
+from aclnn_cts.core.verdict import Record, Result, is_valid_call
+from aclnn_cts.findings.explain import call_at_fault
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.triage.dedup import Member
 

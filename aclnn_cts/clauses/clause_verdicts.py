@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from aclnn_cts.clauses.clause_evidence import Speakers
-from aclnn_cts.clauses.counted import OTHER_CALLS, PLAIN_CALL, Said
-from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
-from aclnn_cts.core.verdict import Skip
+from aclnn_cts.clauses.thresholds import OTHER_CALLS, PLAIN_CALL, Said
+from aclnn_cts.core.verdict import ClauseVerdict, Skip, UntestedReason
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.counts import ConstraintCount

@@ -5,27 +5,220 @@ What is to be told apart is the fault of a condition, a limit or a call mode fro
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from aclnn_cts.clauses.conditions import (
-    CONTENTS,
-    OF_CONTENTS,
-    ConditionedCalls,
-    Sort,
-    is_at_fault,
-    sort_of_contents,
-)
-from aclnn_cts.clauses.counted import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, Said
-from aclnn_cts.core.case import owner
+from aclnn_cts.core.case import Target, owner
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.judgement.verdict import ACCEPTED_FACT
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.triage.dedup import Member
+
+TIMES = 2
+"""How many times as often as others calls fail that meet a condition which is at fault."""
+
+EXPECTED = 5
+"""That none of them fails where so many are expected to is no chance: exp(-5) is below one in a hundred."""
+
+OF_CONTENTS = Fault.of(Family.VALUES, Family.OUTPUT, Family.TOLERANCE, Family.LAW)
+"""Faults of one output's contents."""
+
+CONTENTS = "contents"
+"""Stands for all of them in a sort."""
+
+Sort: TypeAlias = tuple[str, str]
+"""What failures have in common: kind of fault, all of wrong values as one, and output."""
+
+
+def sort_of_contents(record: Record) -> Sort:
+    """That of a failure, all faults of one output's contents as one."""
+    kind = record.verdict.kind
+    return CONTENTS if kind in OF_CONTENTS else kind, record.fingerprint.output
+
+
+def is_at_fault(failed: int, of: int, failed_others: int, of_others: int) -> bool:
+    """Whether a condition is at fault where `failed` calls `of` those that meet it do, beside others.
+
+    At least half of them fail, and that at least `TIMES` times as often as others; or no other call fails, and at least
+    `EXPECTED` of them would where all calls failed alike.
+    """
+    if not failed_others and failed * of_others >= EXPECTED * of:
+        return failed > 0
+    return 2 * failed >= of and failed * of_others >= TIMES * failed_others * of
+
+
+def is_judged(record: Record) -> bool:
+    """Whether a trial says something of the implementation, beyond its first phase."""
+    return record.verdict.result == Result.FAILED or (
+        record.verdict.result == Result.PASSED and not is_first_phase(record)
+    )
+
+
+@dataclass(slots=True)
+class ConditionedCalls:
+    """Calls held to one check, counted by the conditions that they meet, each of which is a bit."""
+
+    judged: Counter[int] = field(default_factory=Counter)
+    failed: dict[Sort, Counter[int]] = field(default_factory=dict)
+
+    def add(self, record: Record, met: int) -> None:
+        """Count a call."""
+        self.judged[met] += is_judged(record)
+        if record.verdict.result == Result.FAILED:
+            self.failed.setdefault(sort_of_contents(record), Counter())[met] += 1
+
+    def outside(self, sort: Sort, conditions: int) -> tuple[int, int]:
+        """Of the calls that meet none of these conditions: how many fail so, and how many there are."""
+        failed, judged = (
+            sum(number for met, number in counts.items() if not met & conditions)
+            for counts in (self.failed.get(sort, Counter()), self.judged)
+        )
+        return failed, judged
+
+    def at_fault(self, sort: Sort, candidates: int, *, about: int = 0) -> int:
+        """The conditions, of these, that failures of a sort are put down to; `about` are those that name the fault."""
+        found = 0
+        while best := self._best(sort, candidates & ~found, apart=found):
+            found |= best
+        return found | self._common(sort, candidates, about, apart=found)
+
+    def _common(self, sort: Sort, candidates: int, about: int, *, apart: int) -> int:
+        """Conditions that every call meets, where these say so of the fault, or most calls are refused.
+
+        That some calls fail says nothing else of what all of them have in common.
+        """
+        failed, judged = self.outside(sort, apart)
+        common = sum(bit for bit in _bits(candidates) if self.judged and not self.outside(sort, bit)[1])
+        if sort[0] == Fault.REJECTED:
+            return common if failed and 2 * failed >= judged else 0
+        return common & about
+
+    def _best(self, sort: Sort, candidates: int, *, apart: int) -> int:
+        """The condition that tells calls that fail from others best, and those that the same calls meet; 0: none."""
+        best, highest = 0, 0.0
+        all_failed, calls = self.outside(sort, apart)
+        for bit in _bits(candidates) if all_failed else ():
+            failed_others, others = self.outside(sort, apart | bit)
+            failed, of = all_failed - failed_others, calls - others
+            if not failed or not others or not is_at_fault(failed, of, failed_others, others):
+                continue
+            score = _correlation(failed, of, failed_others, others)
+            if score > highest:
+                best, highest = bit, score
+        if not best:
+            return 0
+        left = [met for met in self.judged if not met & apart]
+        return sum(bit for bit in _bits(candidates) if all(bool(met & bit) == bool(met & best) for met in left))
+
+
+def _bits(conditions: int) -> list[int]:
+    return [1 << place for place in range(conditions.bit_length()) if conditions >> place & 1]
+
+
+def _correlation(failed: int, of: int, failed_others: int, of_others: int) -> float:
+    """Between meeting a condition and failing (the phi coefficient): 1 where exactly the calls that meet it fail."""
+    passed, passed_others = of - failed, of_others - failed_others
+    scale = of * of_others * (failed + failed_others) * (passed + passed_others)
+    return (failed * passed_others - passed * failed_others) / math.sqrt(scale) if scale else 1.0
+
+
+FIRST_PHASE = "first phase alone"
+"""Why a trial that passed says nothing of a clause, among the reasons to skip."""
+
+NO_STATUS = "rejected without a status"
+"""Why a trial that passed says nothing of a clause: the clause is about the status."""
+
+PLAIN_CALL = "plain call"
+"""Why a trial that failed says nothing of a clause on a call mode: the plain call fails so too."""
+
+OTHER_CALLS = "other calls"
+"""Why a trial that failed says nothing of a clause: calls that it is not about fail so too."""
+
+OTHER_FAULT = "other fault"
+"""Why a trial that failed says nothing of a clause: the fault hides what the clause is about."""
+
+_EVIDENCE = 3
+"""Trial ids that are kept of each side."""
+
+
+@dataclass(slots=True)
+class Said:
+    """What trials said, counted."""
+
+    passed: int = 0
+    failed: int = 0
+    waived: int = 0
+    otherwise: int = 0
+    """Trials that failed, and keep the clause: with wrong values, where the clause is not about them."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """By reason; errors of the harness are among them as `error`, and what is out of scope as that."""
+    good: list[str] = field(default_factory=list)
+    bad: list[str] = field(default_factory=list)
+    findings: Counter[Member] = field(default_factory=Counter)
+    """Failures, by what they have in common."""
+
+    @property
+    def judged(self) -> int:
+        """Trials that say something."""
+        return self.passed + self.failed + self.otherwise
+
+    @property
+    def trials(self) -> int:
+        """All of them."""
+        return self.judged + sum(self.skipped.values())
+
+    @property
+    def aside(self) -> int:
+        """Trials that would have said something and did not; what the document leaves open could not."""
+        return sum(number for reason, number in self.skipped.items() if reason != Skip.OPEN)
+
+    def add(self, record: Record, member: Member | None = None) -> None:
+        """Count one trial."""
+        result = record.verdict.result
+        if is_first_phase(record):
+            # A call that went no further than phase one shows nothing of what the clause says of its outputs.
+            self.skip(FIRST_PHASE)
+        elif result == Result.PASSED and ACCEPTED_FACT in record.verdict.facts:
+            self.skip(NO_STATUS)
+        elif result == Result.PASSED:
+            self.passed += 1
+            if len(self.good) < _EVIDENCE:
+                self.good.append(record.trial_id)
+        elif result == Result.FAILED:
+            self.failed += 1
+            self.waived += bool(record.waiver)
+            if member is not None:
+                self.findings[member] += 1
+            if len(self.bad) < _EVIDENCE:
+                self.bad.append(record.trial_id)
+        else:
+            self.skip(record.verdict.kind if result == Result.SKIPPED else result)
+
+    def skip(self, reason: str, number: int = 1) -> None:
+        """Count some that say nothing."""
+        self.skipped[reason] += number
+
+    def include(self, other: Said) -> None:
+        """Add what others said."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.waived += other.waived
+        self.otherwise += other.otherwise
+        self.skipped.update(other.skipped)
+        self.good = [*self.good, *other.good][:_EVIDENCE]
+        self.bad = [*self.bad, *other.bad][:_EVIDENCE]
+        self.findings.update(other.findings)
+
+
+def is_first_phase(record: Record) -> bool:
+    """Whether it passed, and went no further than phase one."""
+    return record.verdict.result == Result.PASSED and record.verdict.facts.get("phases") == 1
+
 
 VALUES = "values"
 """The check that a plain call is held to."""

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.options import command, json_option
 from aclnn_cts.cli.output import begin, console, count, emit, joined, show_rows, wrap
-from aclnn_cts.core.fault_words import fault_name
+from aclnn_cts.core.faults import fault_name
 
 if TYPE_CHECKING:
     from aclnn_cts.triage.comparison import (

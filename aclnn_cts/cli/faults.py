@@ -4,31 +4,74 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from aclnn_cts.checks.plan import Profile, profile
-from aclnn_cts.cli.faults_screen import show_matrix, shown
-from aclnn_cts.cli.measurement import (
-    Destination,
-    min_kill_rate_option,
-    operators_option,
-    profile_option,
-    workers_option,
-)
-from aclnn_cts.cli.options import command, json_option, output_option
-from aclnn_cts.cli.output import console, count, emit, show_rows, wrap
+from aclnn_cts.cli.options import command, json_option, output_file, output_option
+from aclnn_cts.cli.output import console, count, emit, note, show_rows, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.fault_words import fault_name
+from aclnn_cts.core.faults import fault_name
 from aclnn_cts.findings.explain import explain
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
-from aclnn_cts.mutants.kill_matrix import MATRIX_FILE, build_matrix
+from aclnn_cts.mutants.kill_matrix import MATRIX_FILE, SOON, Attempt, KillMatrix, build_matrix, figures
 from aclnn_cts.mutants.power import FAULT_VARIABLE, Task, attempt, attempts
 from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.store.output_file import Recognizer
 from aclnn_cts.store.provenance import Beginning
+
+operators_option = click.option("--op", "operators", multiple=True, metavar="OP", help="Only these operators.")
+profile_option = click.option(
+    "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
+)
+
+
+def workers_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """`--workers`: so many processes."""
+    return click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help=text)
+
+
+def min_kill_rate_option(default: float, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """`--min-kill-rate`: a share."""
+    return click.option(
+        "--min-kill-rate",
+        "share",
+        default=default,
+        show_default=True,
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help=text,
+    )
+
+
+class Destination:
+    """Where a measurement goes: to a file, and as JSON or as text to the screen.
+
+    UsageError where the file is one that must not be replaced, or is the standard output that holds the JSON.
+    """
+
+    def __init__(self, out: Path | None, *, as_json: bool, written_by_us: Recognizer) -> None:
+        self._output = None if out is None else output_file(out, written_by_us=written_by_us)
+        self._as_json = as_json
+        self._printed_there = self._output is not None and self._output.is_standard_output
+        if self._printed_there and as_json:
+            raise UsageError(f"-o {out}: standard output holds what --json prints; name a file, or leave -o out")
+
+    def take(self, document: bytes, *, show: Callable[[Console], None]) -> None:
+        """Write the document where it is wanted; `show` prints it for a person."""
+        if self._output is not None:
+            self._output.write(document)
+        if self._as_json:
+            sys.stdout.write(json.dumps(json.loads(document), ensure_ascii=False, separators=(",", ":")) + "\n")
+        else:
+            show(console(errors=self._printed_there))
 
 
 @command(example="aclnn-cts faults --op softmax_backward --sample 2")
@@ -120,7 +163,7 @@ def faults(  # noqa: PLR0913 - one parameter an option
         raise UsageError("nothing is chosen: no fault and no decoy fits --op, --fault and --sample")
     beginning = Beginning(click.get_current_context().obj)
     with contextlib.closing(attempts(tasks, workers=workers)) as results:
-        done = list(shown(results, len(tasks)))
+        done = list(with_progress(results, len(tasks)))
     matrix = build_matrix(
         catalogue,
         done,
@@ -224,3 +267,68 @@ def _tasks(
     for seed in seeds:
         for entry in by_operator:
             yield Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy, to_end=to_end)
+
+
+def with_progress(results: Iterator[Attempt], total: int) -> Iterator[Attempt]:
+    """Pass results on, with a bar on a terminal, and a line now and then elsewhere."""
+    columns = (
+        TextColumn("faults and decoys"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=total)
+        for number, result in enumerate(results, start=1):
+            bar.update(task, completed=number, description=result.id)
+            if not sys.stderr.isatty() and (number % 50 == 0 or number == total):
+                note(f"{number} of {total}")
+            yield result
+
+
+def show_matrix(screen: Console, matrix: KillMatrix) -> None:
+    """Print a matrix, survivors first, then the decoys that were accused, and what it comes to."""
+    made = table("FAULT", "CLASS", "FOUND BY", "CASES", "SECONDS")
+    for row in matrix.faults:
+        missed = [result.seed for result in row.by_seed if not result.found]
+        found_by = ", ".join(row.caught_by)
+        if row.survives:
+            found_by = "SURVIVES" + (f" seeds {', '.join(map(str, missed))}; else {found_by}" if found_by else "")
+        elif missed:
+            found_by = f"equivalent{'; ' + found_by if found_by else ''}"
+        made.add_row(
+            row.id, row.fault_class, found_by, f"{row.cases:,.0f}" if row.caught_by else "", f"{row.seconds:.1f}"
+        )
+    show_table(screen, made)
+    for decoy in matrix.accused:
+        wrap(screen, f"ACCUSED {decoy.id}: {decoy.sentence}")
+        for text in dict.fromkeys(entry.fingerprint for entry in decoy.accused):
+            wrap(screen, text, indent=2)
+    screen.print()
+    for line in _summary(matrix):
+        wrap(screen, line)
+
+
+def _summary(matrix: KillMatrix) -> Iterator[str]:
+    """What it comes to, in a few lines."""
+    found = figures(matrix)
+    judged = found.faults - found.equivalent
+    equal = f", {found.equivalent} equivalent to correct behaviour" if found.equivalent else ""
+    yield f"{matrix.profile} profile, {count(len(matrix.seeds), 'seed')}: {count(found.faults, 'fault')}{equal}"
+    if judged:
+        yield (
+            f"found with every seed: {found.found} of {judged} ({found.found / judged:.1%}); "
+            f"within {SOON} cases: {found.soon} ({found.soon / judged:.1%})"
+        )
+        where = "whole plans" if matrix.to_end else "the failures up to the first"
+        yield (
+            f"found by a check that was foreseen: {found.foreseen:.1%}; findings a fault: {found.findings:.2f} "
+            f"(of {where})"
+        )
+    if matrix.decoys:
+        cases = sum(row.cases for row in matrix.decoys)
+        yield (
+            f"{count(found.decoys, 'decoy')} with {count(len(matrix.decoy_seeds), 'seed')}, {cases:,} cases: "
+            f"{found.accused} accused"
+        )

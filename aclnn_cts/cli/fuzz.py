@@ -30,7 +30,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 
 if TYPE_CHECKING:
-    from aclnn_cts.campaign.options import CampaignOptions
+    from aclnn_cts.campaign.resuming import CampaignOptions
     from aclnn_cts.campaign.status import Status, Watcher
 
 
@@ -133,11 +133,9 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run a campaign on the operators (default: all): hours of trials, one finding per fault."""
     begin(f"{', '.join(operators) or 'all operators'} on {adapter}")
-    from aclnn_cts.campaign.options import CHUNK_TRIALS, CampaignOptions
-    from aclnn_cts.campaign.resuming import earlier_campaign
-    from aclnn_cts.campaign.stopping import Stop
-    from aclnn_cts.cli.campaign_screen import ProgressJson
-    from aclnn_cts.cli.campaign_words import show_campaign_end
+    from aclnn_cts.campaign.head import Stop
+    from aclnn_cts.campaign.resuming import CHUNK_TRIALS, CampaignOptions, earlier_campaign
+    from aclnn_cts.cli.campaign_screen import ProgressJson, show_campaign_end
     from aclnn_cts.cli.progress_line import PROGRESS_FILE
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings

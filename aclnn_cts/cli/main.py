@@ -4,19 +4,86 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from aclnn_cts import __version__
-from aclnn_cts.cli.lazy import CommandEntry, LazyGroup
 from aclnn_cts.cli.streams import silence
-from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import printable_lines
+from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.printable import printable_lines, shown
 from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """One command: the word for it, where it is, and the line that the group's help shows."""
+
+    name: str
+    target: str
+    """`module:attribute` of a click command."""
+    help: str
+
+
+class LazyGroup(click.Group):
+    """A group over a fixed table of entries. A name that stands twice is a ValueError."""
+
+    def __init__(self, *args: Any, entries: Iterable[CommandEntry] = (), **kwargs: Any) -> None:  # noqa: ANN401 - click's own
+        super().__init__(*args, **{"no_args_is_help": False, **kwargs})
+        self._entries: dict[str, CommandEntry] = {}
+        for entry in entries:
+            if entry.name in self._entries:
+                raise ValueError(
+                    f"command {entry.name!r} is registered twice: {self._entries[entry.name].target} and {entry.target}"
+                )
+            self._entries[entry.name] = entry
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a command, show the help on standard error: the call was wrong (exit code 2)."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of the table."""
+        return list(self._entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where there is none of that name."""
+        entry = self._entries.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.target.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"command {cmd_name!r}: {entry.target} is {command!r}, not a click command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the words begin with; an unknown one is a usage error that lists the known."""
+        word = args[0]
+        if word not in self._entries and not word.startswith("-"):
+            raise click.UsageError(
+                f"{shown(word)} is no command of {ctx.command_path}; expected one of {', '.join(self._entries)}"
+                f"{nearest(word, self._entries)}",
+                ctx,
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(entry.name, entry.help) for entry in self._entries.values()])
+
 
 USAGE = 2
 NO_VERDICT = 3
@@ -28,14 +95,16 @@ TRACEBACK_VARIABLE = "ACLNN_CTS_TRACEBACK"
 
 COMMANDS = (
     CommandEntry("ops", "aclnn_cts.cli.ops:ops", "List the operators."),
-    CommandEntry("spec", "aclnn_cts.cli.groups:spec", "Show, draft, audit and check the specs of operators."),
-    CommandEntry("oracle", "aclnn_cts.cli.groups:oracle", "Check the oracles against what their formulas derive."),
-    CommandEntry("clauses", "aclnn_cts.cli.clauses:clauses", "List every clause of the documents and what encodes it."),
+    CommandEntry("spec", "aclnn_cts.cli.main:spec", "Show, draft, audit and check the specs of operators."),
+    CommandEntry("oracle", "aclnn_cts.cli.main:oracle", "Check the oracles against what their formulas derive."),
+    CommandEntry(
+        "clauses", "aclnn_cts.cli.spec_show:clauses", "List every clause of the documents and what encodes it."
+    ),
     CommandEntry(
         "validate", "aclnn_cts.cli.validate:validate", "Say what the document promises for the calls in case files."
     ),
     CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object per line."),
-    CommandEntry("import-atk", "aclnn_cts.cli.import_atk:import_atk", "Turn ATK case files into case files."),
+    CommandEntry("import-atk", "aclnn_cts.cli.cases:import_atk", "Turn ATK case files into case files."),
     CommandEntry("run", "aclnn_cts.cli.run:run", "Run the conformance tests on an implementation."),
     CommandEntry("fuzz", "aclnn_cts.cli.fuzz:fuzz", "Run a campaign: hours of trials, one finding per fault."),
     CommandEntry("replay", "aclnn_cts.cli.replay:replay", "Run recorded trials again."),
@@ -43,11 +112,11 @@ COMMANDS = (
     CommandEntry(
         "report", "aclnn_cts.cli.report:report", "Write the acceptance report of runs, as a page and in other formats."
     ),
-    CommandEntry("waive", "aclnn_cts.cli.groups:waive", "Draft a waiver for a finding."),
+    CommandEntry("waive", "aclnn_cts.cli.main:waive", "Draft a waiver for a finding."),
     CommandEntry("bundle", "aclnn_cts.cli.bundle:bundle", "Pack the evidence of a run into one file."),
-    CommandEntry("verify", "aclnn_cts.cli.verify:verify", "Check a bundle without a device."),
+    CommandEntry("verify", "aclnn_cts.cli.bundle:verify", "Check a bundle without a device."),
     CommandEntry("shrink", "aclnn_cts.cli.shrink:shrink", "Write the smallest trial that fails the same way."),
-    CommandEntry("repro", "aclnn_cts.cli.repro:repro", "Write a standalone program that reproduces a case."),
+    CommandEntry("repro", "aclnn_cts.cli.shrink:repro", "Write a standalone program that reproduces a case."),
     CommandEntry("faults", "aclnn_cts.cli.faults:faults", "Measure how many seeded faults (mutants) are found."),
     CommandEntry("mutants", "aclnn_cts.cli.mutants:mutants", "Measure how many generated mutants are found."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),
@@ -139,3 +208,29 @@ def _never_fail_to_encode() -> None:
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
+
+
+oracle = LazyGroup(
+    name="oracle",
+    help="Check the oracles against what their formulas derive.",
+    entries=(
+        CommandEntry("check", "aclnn_cts.cli.oracle_check:check", "Check oracles against what their formulas derive."),
+    ),
+)
+spec = LazyGroup(
+    name="spec",
+    help="Show, draft, audit and check the specs of operators.",
+    entries=(
+        CommandEntry("show", "aclnn_cts.cli.spec_show:show", "Show what the document of an operator demands."),
+        CommandEntry("draft", "aclnn_cts.cli.spec_lint:draft", "Draft a spec from an operator's document."),
+        CommandEntry(
+            "audit", "aclnn_cts.cli.spec_audit:audit", "List the statements of a document that no clause has."
+        ),
+        CommandEntry("lint", "aclnn_cts.cli.spec_lint:lint", "Check spec files; mistakes with file and line."),
+    ),
+)
+waive = LazyGroup(
+    name="waive",
+    help="Draft waivers: known failures that a person answers for until a day.",
+    entries=(CommandEntry("add", "aclnn_cts.cli.shrink:add", "Draft a waiver for a finding."),),
+)

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from aclnn_cts.checks.plan import profile
-from aclnn_cts.cli.measurement import (
+from aclnn_cts.cli.faults import (
     Destination,
     min_kill_rate_option,
     operators_option,

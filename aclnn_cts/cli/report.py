@@ -68,7 +68,7 @@ _TITLE = rb"%PDF-.{0,200}?/Title <FEFF004300540053002D"
 FORMS: Mapping[str, Form] = {
     "html": Form("report.html", "aclnn_cts.reports.html:html_bytes", _page("aclnn-cts")),
     "signing": Form("signing.html", "aclnn_cts.reports.signing:signing_bytes", _page("aclnn-cts signing")),
-    "pdf": Form("signing.pdf", "aclnn_cts.reports.pdf:pdf_bytes", begins(_TITLE)),
+    "pdf": Form("signing.pdf", "aclnn_cts.reports.signing:pdf_bytes", begins(_TITLE)),
     "junit": Form(
         "junit.xml",
         "aclnn_cts.reports.junit:junit_bytes",
@@ -76,19 +76,19 @@ FORMS: Mapping[str, Form] = {
     ),
     "ctrf": Form(
         "ctrf.json",
-        "aclnn_cts.reports.ctrf:ctrf_bytes",
+        "aclnn_cts.reports.junit:ctrf_bytes",
         begins(rb'\{\n "reportFormat": "CTRF",.{0,500}?\n "generatedBy": "aclnn-cts"'),
     ),
     "sarif": Form(
         "report.sarif",
-        "aclnn_cts.reports.sarif:sarif_bytes",
+        "aclnn_cts.reports.junit:sarif_bytes",
         begins(rb'\{\n "\$schema": "[^"]*sarif[^"]*",.{0,500}?"name": "aclnn-cts"'),
     ),
-    "csv": Form("trials.csv", "aclnn_cts.reports.trials_csv:csv_bytes", begins(b"\xef\xbb\xbfrun,trial_id,operator,")),
+    "csv": Form("trials.csv", "aclnn_cts.reports.junit:csv_bytes", begins(b"\xef\xbb\xbfrun,trial_id,operator,")),
     "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes", _is_our_workbook),
     "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins(b"## aclnn-cts: ")),
     "outline": Form(
-        "test-report.zh.md", "aclnn_cts.reports.outline:outline_bytes", begins("# aclnn 算子符合性测试报告\n".encode())
+        "test-report.zh.md", "aclnn_cts.reports.markdown:outline_bytes", begins("# aclnn 算子符合性测试报告\n".encode())
     ),
 }
 
@@ -149,7 +149,7 @@ def report(
     }
     makers = {name: _maker(name) for name in outputs}
     from aclnn_cts.reports.model.build import acceptance
-    from aclnn_cts.reports.model.trials import trial_rows
+    from aclnn_cts.reports.model.runs import trial_rows
 
     shown = acceptance(runs, waiver_files=waivers, baseline=baseline, spec_folders=folders)
     for name, output in outputs.items():
@@ -161,14 +161,14 @@ def report(
 def _prints() -> bool:
     """Whether a browser is installed that prints PDF."""
     _maker("pdf")
-    return importlib.import_module("aclnn_cts.reports.pdf").browser() is not None
+    return importlib.import_module("aclnn_cts.reports.signing").browser() is not None
 
 
 def page(run: Path, *, spec_folders: Sequence[Path] = ()) -> bytes:
     """The report of one run as a page; HarnessError where the libraries that it takes are not installed."""
     make = _maker("html")
     from aclnn_cts.reports.model.build import acceptance
-    from aclnn_cts.reports.model.trials import trial_rows
+    from aclnn_cts.reports.model.runs import trial_rows
 
     shown = acceptance((run,), spec_folders=spec_folders)
     return make(shown, lambda: trial_rows((run,), findings=shown.findings), "en")

@@ -26,7 +26,7 @@ from aclnn_cts.core.verdict import Result, RunVerdict, Skip, ToleranceVerdict, V
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.explain import explain, replay_command
 from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
-from aclnn_cts.generate.regimes import Regime
+from aclnn_cts.generate.sizes import Regime
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import Manifest, ran_on

@@ -19,16 +19,21 @@ from aclnn_cts.cli.options import (
     phases_option,
     specs_option,
 )
-from aclnn_cts.cli.output import begin, console, count, wrap
+from aclnn_cts.cli.output import begin, console, count, joined, note, wrap
 from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.fault_words import fault_name
+from aclnn_cts.core.faults import fault_name
+from aclnn_cts.core.printable import shown
+from aclnn_cts.findings.waivers.draft import UNFILLED_DRAFT, draft_waiver
+from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.store.output_file import begins
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
 
 if TYPE_CHECKING:
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.settings import BenchSettings
+
 
 _SOURCE = "shrunk from "
 _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SOURCE.encode())
@@ -106,7 +111,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         raise UsageError(f"{source}: a file is shrunk with --adapter A and -o FILE; {word} is missing")
     if again:
         raise UsageError("--reshrink: is for a run; leave it out")
-    from aclnn_cts.core.target import Target
+    from aclnn_cts.core.case import Target
     from aclnn_cts.execution.settings import BenchSettings
 
     settings = BenchSettings(
@@ -236,3 +241,82 @@ def _marked(trial: Trial, file: Path) -> Trial:
     source = before if before.startswith(_SOURCE) else f"{_SOURCE}{before}"
     origin = msgspec.structs.replace(trial.case.origin, source=source)
     return msgspec.structs.replace(trial, case=msgspec.structs.replace(trial.case, origin=origin))
+
+
+@command(example="aclnn-cts repro runs/night/failures/0a1b2c3d.json --language cpp,python -o programs")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--language",
+    default="cpp",
+    show_default=True,
+    metavar="NAME,...",
+    help="cpp or python for a library; numpy or torch for a function of yours; several with commas.",
+)
+@output_option(text="The program, or a folder for several.", required=True, metavar="OUT")
+@click.option("--call", type=click.IntRange(min=1), metavar="N", help="Only this one of several calls.")
+@specs_option
+def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tuple[Path, ...]) -> None:
+    """Write a standalone program that reproduces the case of FILE: it exits with 0 if it conforms, 1 if not.
+
+    A trial with several calls is made whole, in its call mode: two streams, a repeatable executor, many refused calls.
+    The program judges each call, and a law over all of them.
+    """
+    from aclnn_cts.repro.write import WRITTEN_BY_US, Programs
+
+    languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
+    for word in languages:
+        if word not in SUFFIXES:
+            raise UsageError(f"--language: {shown(word)}; expected any of {', '.join(SUFFIXES)}")
+    if len(languages) > 1 and out == STANDARD_OUTPUT:
+        raise UsageError(f"-o {out}: standard output takes one program, not {len(languages)}; name a folder")
+    outputs = {
+        word: output_file(
+            out / f"repro{SUFFIXES[word]}" if len(languages) > 1 or out.is_dir() else out,
+            written_by_us=WRITTEN_BY_US[word],
+            make_folder=True,
+        )
+        for word in languages
+    }
+    specs = load_specs(folders)
+    trials = read_trials((file,), specs)
+    if len(trials) != 1:
+        raise UsageError(f"{file}: {len(trials)} cases; a program shows one: give a file with one")
+    programs = Programs(specs=specs, spec_folders=folders)
+    for word, text in programs.texts(trials[0], languages, call=call).items():
+        outputs[word].write(text.encode())
+        note(f"{outputs[word]}: written; its first lines say how to build and run it")
+    for line in programs.program(trials[0], call=call).about:
+        note(line)
+
+
+@command(example="aclnn-cts waive add runs/night/failures/0a1b2c3d.json -o waivers.yaml")
+@click.argument("finding", metavar="FINDING", type=click.Path(path_type=Path))
+@output_option(
+    text="The waiver file (.yaml), with the finding's trial in `cases` beside it; standard output where left out."
+)
+def add(*, finding: Path, out: Path | None) -> int:
+    """Draft a waiver for FINDING, a trial file in a run's folder `failures`.
+
+    Scope and pinned case follow from the run. Reason, owner and expiry are left for a person: until they are filled in,
+    `run --waivers FILE` refuses the file.
+    """
+    output = output_file(out or STANDARD_OUTPUT, written_by_us=UNFILLED_DRAFT, make_folder=True)
+    if out is None or output.is_stream:
+        draft = draft_waiver(finding, pinned=str(finding.absolute()))
+        output.write(draft.text.encode())
+    else:
+        if out.suffix != ".yaml":
+            raise UsageError(f"-o {out}: expected a name that ends in .yaml")
+        draft = draft_waiver(finding, pinned="cases/{name}")
+        pinned = output_file(
+            out.parent / "cases" / draft.case_name,
+            written_by_us=lambda file: file.read() == draft.case,
+            make_folder=True,
+        )
+        pinned.write(draft.case)
+        output.write(draft.text.encode())
+        note(f"{output}: drafted, its pinned case in {pinned}")
+    if draft.waived_by:
+        note(f"failures of this finding are waived already, by {joined(draft.waived_by)}")
+    note("fill in reason, owner and expiry, and narrow the scope where other cases must not hide behind it")
+    return 0

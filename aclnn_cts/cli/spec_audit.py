@@ -19,8 +19,7 @@ from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
     from aclnn_cts.document.agreement import Difference
-    from aclnn_cts.document.audit import Audit, Entry
-    from aclnn_cts.document.claims import Claim, Claims
+    from aclnn_cts.document.claims import Audit, Claim, Claims, Entry
     from aclnn_cts.document.model import Document
 
 FOUND = 1
@@ -112,7 +111,7 @@ def _audit(
 ) -> int:
     """Audit one document with the claims file at `path`."""
     from aclnn_cts.document.agreement import differences
-    from aclnn_cts.document.audit import audit as audited
+    from aclnn_cts.document.claims import audit as audited
     from aclnn_cts.document.claims import edition_of, read_claims
     from aclnn_cts.document.lock import outdated, unmatched
     from aclnn_cts.document.read import read_document
@@ -143,7 +142,7 @@ def _audit(
 
 
 def _summary(result: Audit, path: Path | None) -> str:
-    from aclnn_cts.document.audit import State
+    from aclnn_cts.document.claims import State
 
     counts = joined([f"{result.count(state)} {state.value}" for state in State if result.count(state)])
     edition = "no claims file" if path is None else str(path) + ("" if result.is_same_edition else ", another edition")

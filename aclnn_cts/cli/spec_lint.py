@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from aclnn_cts.cli.options import command, edition_option, json_option
+from aclnn_cts.cli.options import command, edition_option, json_option, output_file, output_option
 from aclnn_cts.cli.output import count, emit, note
 from aclnn_cts.core.outside import open_outside
 from aclnn_cts.core.printable import printable_lines
@@ -60,3 +60,26 @@ def _document(message: str) -> dict[str, Any]:
     if match is None:
         return {"file": None, "line": None, "message": message}
     return {"file": match["file"], "line": int(match["line"]), "message": match["message"]}
+
+
+@command(example="aclnn-cts spec draft aclnnTanhBackward.md -o mine/tanh_backward.yaml")
+@click.argument("document", metavar="DOC", type=click.Path(path_type=Path))
+@output_option(text="The spec file (.yaml), instead of standard output.")
+def draft(*, document: Path, out: Path | None) -> int:
+    r"""Draft a spec from DOC, an operator's document in Markdown.
+
+    Prototype, products, dtypes, formats, ranks and listed status codes come from the document's tables. What they do
+    not say in a usual form is left open, with the statements to read. `aclnn-cts spec lint` lists the open places.
+    """
+    from aclnn_cts.document.draft import HEAD, draft_spec
+    from aclnn_cts.document.read import read_document
+    from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
+
+    output = output_file(out or STANDARD_OUTPUT, written_by_us=begins(HEAD.encode()), make_folder=True)
+    read = read_document(document)
+    made = draft_spec(read)
+    output.write(made.text.encode())
+    for remark in read.remarks:
+        note(f"{document}: {remark}")
+    note(f"{read.operator}: {count(len(read.parameters), 'parameter')}, {count(len(made.open), 'open place')}")
+    return 0

@@ -10,13 +10,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from aclnn_cts.cli.facts import conforming, rule_text
 from aclnn_cts.cli.options import command, edition_option, json_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
+from aclnn_cts.cli.spec_show import conforming, rule_text
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
+from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
@@ -79,7 +79,7 @@ class _Answer:
 
 def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
     """An answer for each document of a file, or what is wrong with it."""
-    from aclnn_cts.checks.fitted_trial import fitted_trial
+    from aclnn_cts.checks.registry import fitted_trial
 
     for entry in read_entries(file):
         if isinstance(entry, UsageError):

@@ -8,12 +8,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
+import numpy as np
 
-from aclnn_cts.core.dtypes import COMPONENTS, itemsize
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, itemsize, numpy_dtype
+from aclnn_cts.core.printable import shown
+from aclnn_cts.core.rounding import to_dtype
+
+DEFAULT_PRODUCT = "atlas-a2"
+OWN_PRODUCT = ""
+"""Stands for the device's own product until the device has been asked; no case has it."""
+
+
+class Target(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A product and, where known, the chip and its settings. Expressions in a spec read it as `target.<field>`."""
+
+    product: str = DEFAULT_PRODUCT
+    soc: str | None = None
+    """The full SoC name, such as `Ascend910B3`."""
+    core_count: int | None = None
+    """AI cores: the `coreNum` of the documents."""
+    deterministic: bool | None = None
+    overflow_mode: str | None = None
+    """`infnan` or `saturation` (aclrtFloatOverflowMode)."""
+
 
 Number: TypeAlias = int | float | str
 """An element of explicit data; the strings `inf`, `-inf` and `nan` stand for what JSON has no word for."""
@@ -303,3 +324,95 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
     return tuple(strides)
+
+
+SCALAR_DTYPES = frozenset(name for name, dtype in DTYPES.items() if dtype.kind != "other") - FLOAT8
+"""Dtypes that a number can be passed in."""
+
+
+def made(dtype: str, value: Fraction | float) -> Scalar:
+    """A scalar of a value: truncated and clipped for an integer dtype, whether it is not 0 for BOOL."""
+    kind = DTYPES[dtype].kind
+    if kind == "bool":
+        return Scalar(dtype, bool(value))
+    if kind not in ("signed", "unsigned"):
+        return Scalar(dtype, float(value))
+    low, high = integer_bounds(dtype)
+    if isinstance(value, float) and not math.isfinite(value):
+        value = 0 if math.isnan(value) else high if value > 0 else low
+    return Scalar(dtype, min(max(int(value), low), high))
+
+
+def integer_bounds(dtype: str) -> tuple[int, int]:
+    """Least and most of an integer dtype."""
+    limits = np.iinfo(numpy_dtype(dtype))
+    return int(limits.min), int(limits.max)
+
+
+def number(scalar: Scalar) -> bool | int | float:
+    """The number that the callee reads: a floating value rounded to the dtype."""
+    if DTYPES[scalar.dtype].kind != "float":
+        return scalar.value
+    return float(to_dtype(np.array([scalar.value], np.float64), scalar.dtype)[0])
+
+
+def host_bytes(scalar: Scalar) -> bytes:
+    """What aclCreateScalar is given a pointer to."""
+    if DTYPES[scalar.dtype].kind == "float":
+        return to_dtype(np.array([scalar.value], np.float64), scalar.dtype).tobytes()
+    with np.errstate(over="ignore"):
+        return np.array([scalar.value]).astype(numpy_dtype(scalar.dtype)).tobytes()
+
+
+VALUES_SHOWN = 12
+
+
+def argument_text(value: Argument, *, contents: bool = True) -> str:
+    """An argument on one line; with the contents of its tensors, or without."""
+    if value is None:
+        return "null pointer"
+    if isinstance(value, TensorList):
+        return f"[{'; '.join(argument_text(tensor, contents=contents) for tensor in value.items)}]"
+    if isinstance(value, (BoolArray, FloatArray)):
+        return f"{list(value.items)}"
+    if isinstance(value, tuple):
+        return f"{list(value)}"
+    if isinstance(value, Scalar):
+        return f"{value.dtype} {value.value}"
+    if isinstance(value, str):
+        return shown(value)
+    if not isinstance(value, Tensor):
+        return str(value)
+    data = f", {_data_text(value.data)}" if contents and value.data is not None else ""
+    return f"{_tensor_text(value)}{data}"
+
+
+def case_text(case: Case) -> str:
+    """A case on one line, without the contents of its tensors."""
+    arguments = ", ".join(f"{name} {argument_text(value, contents=False)}" for name, value in case.arguments.items())
+    return f"{case.operator}({arguments})"
+
+
+def _tensor_text(value: Tensor) -> str:
+    text = f"{value.dtype} {list(value.shape)}"
+    if value.format != "ND":
+        text += f" {value.format}"
+    if value.strides is not None:
+        text += f" strides {list(value.strides)}"
+    if value.offset:
+        text += f" offset {value.offset}"
+    if value.storage_shape is not None:
+        text += f" in a storage {list(value.storage_shape)}"
+    return text
+
+
+def _data_text(data: Data) -> str:
+    if data.values is not None:
+        shown = ", ".join(str(value) for value in data.values[:VALUES_SHOWN])
+        return f"values {shown}" + (", ..." if len(data.values) > VALUES_SHOWN else "")
+    parameters = ", ".join(
+        f"{name} {getattr(data, name)}"
+        for name in data.__struct_fields__
+        if name not in ("values", "recipe", "seed") and getattr(data, name) is not None
+    )
+    return f"recipe {data.recipe}" + (f" ({parameters})" if parameters else "") + f", seed {data.seed}"

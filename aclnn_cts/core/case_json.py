@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from aclnn_cts.core.case import (
+    DEFAULT_PRODUCT,
+    SCALAR_DTYPES,
     Argument,
     BoolArray,
     CallOptions,
@@ -20,18 +22,17 @@ from aclnn_cts.core.case import (
     Number,
     Origin,
     Scalar,
+    Target,
     Tensor,
     TensorList,
     argument_kind,
+    integer_bounds,
     real_view,
 )
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
-from aclnn_cts.core.outside import ARRAY_LIMIT, RANK_LIMIT
+from aclnn_cts.core.outside import ARRAY_LIMIT, NON_FINITE, RANK_LIMIT, spelled
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
-from aclnn_cts.core.scalars import SCALAR_DTYPES, integer_bounds
-from aclnn_cts.core.strict_json import NON_FINITE, spelled
-from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case, Data, Number, Tensor, real_view, replaced
 from aclnn_cts.core.dtypes import COMPONENTS, INEXACT, component
 from aclnn_cts.core.expected import Float64
+from aclnn_cts.core.outside import spelled
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, round_to
-from aclnn_cts.core.strict_json import spelled
 
 MAX_BASE_ELEMENTS = 256
 """Elements of a tensor up to which a case may be a law's base: derived calls carry their data as explicit values."""

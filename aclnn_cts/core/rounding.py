@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core import hifloat8
-from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.dtypes import numpy_dtype
 
 _EXPONENT_FIELD = np.int64(0x7FF0000000000000)
@@ -295,3 +295,19 @@ def widen(array: NDArray[Any]) -> NDArray[np.float64]:
     """The same values as float64; exact for every floating dtype. Do no arithmetic on half precision before this."""
     with np.errstate(invalid="ignore"):  # a fill pattern may be a signalling nan
         return numeric(array).astype(np.float64)
+
+
+BLOCK = 1 << 15
+"""Elements of a block."""
+
+
+def is_large(count: int) -> bool:
+    """Whether so many elements are more than one block."""
+    return count > BLOCK
+
+
+def blocks(count: int, *, each: int = 1) -> Iterator[slice]:
+    """Consecutive slices of `count` places, of `each` elements a place: as many as a block holds, and at least one."""
+    step = max(BLOCK // max(each, 1), 1)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))

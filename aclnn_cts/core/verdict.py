@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
 import msgspec
 
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.outcome import ANY_ERROR, STATUSES, SUCCESS, Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 
 FAILED_CHECKS = "failed checks"
@@ -274,3 +275,126 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     def shown(self) -> Trial:
         """The trial that shows the failure again by itself: with the calls before it, where it needs them."""
         return msgspec.structs.replace(self.trial, after=self.after) if self.after else self.trial
+
+
+JUDGED = frozenset({Result.PASSED, Result.FAILED})
+"""Ends of trials that say something of the implementation."""
+
+
+class Aim:
+    """The aims (keys of `OperatorSummary.aims`)."""
+
+    VALUES = "values"
+    """A call that the document supports, whose outputs are compared: by themselves, in a law or in a call mode."""
+    STATUS = "status"
+    """A call that breaks a rule, whose status is held against that rule."""
+    MEMORY = "memory"
+    """A call that the document supports, planned for the memory that it writes; its values are judged after that."""
+
+
+_BREAKING = frozenset({"status", "life-cycle/repeated-failure"})
+"""Checks about calls that break a rule."""
+
+
+def is_valid_call(trial: Trial) -> bool:
+    """Whether the trial's own case keeps every rule."""
+    return aim_of(trial) != Aim.STATUS
+
+
+def aim_of(trial: Trial) -> str:
+    """The aim of a trial."""
+    return aim(trial.check, trial.parameters)
+
+
+def aim(check: str, parameters: Container[str]) -> str:
+    """The aim of a trial by its check's id and the names of its parameters."""
+    if check in _BREAKING or "twin" in parameters:
+        return Aim.STATUS
+    return Aim.MEMORY if check == "memory" else Aim.VALUES
+
+
+def compares_values(verdict: Verdict) -> bool:
+    """Whether a verdict rests on elements that were compared; a failure says something of values, whatever its kind."""
+    return verdict.result == Result.FAILED or (verdict.result == Result.PASSED and verdict.judged == Judged.VALUES)
+
+
+EXECUTOR_AFTER_ERROR = "executor after the error"
+"""Key of `Outcome.facts`: what a failing phase one left where it writes the executor."""
+WRITTEN = "an address"
+"""The value of that fact where it wrote a pointer; `null` or `untouched` otherwise."""
+
+_ARGUMENTS = STATUSES["ACLNN_ERR_PARAM_INVALID"] // 1000
+
+
+class Observation(str, Enum):
+    """The kinds (keys of `Verdict.facts`, true where they were met)."""
+
+    LIMIT = "limit not enforced"
+    """A call beyond a limit succeeded, and no value is known to be wrong."""
+    EXECUTOR = "executor written after an error"
+    """Phase one refused the call and left a pointer where it writes the executor."""
+    STATUS_CLASS = "status of another class"
+    """Any error conforms, wrong arguments suggest one of 161xxx, and the status is of the runtime or internal."""
+
+
+def of_another_class(status: str, allowed: tuple[str, ...]) -> bool:
+    """Whether an error that conforms only as some error is none of those for wrong arguments (161xxx)."""
+    if status == SUCCESS or status in allowed or ANY_ERROR not in allowed:
+        return False
+    return STATUSES.get(status, 0) // 1000 != _ARGUMENTS and not status.startswith(f"ACLNN_ERR_{_ARGUMENTS}")
+
+
+def with_executor(verdict: Verdict, outcomes: Iterable[Outcome]) -> Verdict:
+    """The verdict with the fact that a call left a pointer behind its error."""
+    if not any(outcome.facts.get(EXECUTOR_AFTER_ERROR) == WRITTEN for outcome in outcomes):
+        return verdict
+    return msgspec.structs.replace(verdict, facts={**verdict.facts, Observation.EXECUTOR.value: True})
+
+
+def observations_of(verdict: Verdict) -> list[Observation]:
+    """What a verdict has recorded."""
+    return [kind for kind in Observation if verdict.facts.get(kind.value)] if verdict.facts else []
+
+
+def strict(verdict: Verdict) -> Verdict:
+    """The verdict where observations are failures (`--strict-limits`)."""
+    found = observations_of(verdict)
+    judged = verdict.result == Result.PASSED or (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.OPEN)
+    if not found or not judged:
+        return verdict
+    said = f": {verdict.message}" if verdict.message else ""
+    message = f"{', '.join(kind.value for kind in found)} (--strict-limits){said}"
+    return msgspec.structs.replace(verdict, result=Result.FAILED, kind=Fault.STATUS, message=message, judged="")
+
+
+class ClauseVerdict:
+    """What the trials say of a clause (values of `ClauseRow.verdict`)."""
+
+    MET = "met"
+    CONTRADICTED = "contradicted"
+    UNTESTED = "untested"
+    OPEN = "open"
+    """The document leaves it open: whatever an implementation does, it keeps it."""
+
+
+class UntestedReason:
+    """Why no trial says anything of a clause (values of `ClauseRow.reason`)."""
+
+    UNREACHABLE = "unreachable"
+    """No test can show it; the spec says why."""
+    NOT_RUN = "not run"
+    """No trial of its operator, or of its check, was planned."""
+    PRODUCT = "other product"
+    """It, or its constraints, are stated for other products than those that were run."""
+    CONDITION = "condition not met"
+    """No trial met its condition."""
+    SKIPPED = "skipped"
+    """Its trials have no verdict; `ClauseRow.skipped` counts the reasons."""
+    MOSTLY = "mostly skipped"
+    """Most of its trials have no verdict."""
+    PLAIN_CALL = "plain call"
+    """Most of its trials show failures that the plain call has too."""
+    OTHER_CALLS = "other calls"
+    """Most of its trials show failures that calls have too which it is not about."""
+    ONE_SIDE = "one side"
+    """A constraint of it was never broken, or never held."""

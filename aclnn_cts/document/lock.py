@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from aclnn_cts.document.audit import Audit, Entry, State
-from aclnn_cts.document.claims import Claim, Claims
+from aclnn_cts.document.claims import Audit, Claim, Claims, Entry, State
 from aclnn_cts.document.model import Document, Statement
 from aclnn_cts.document.proposals import proposals
 from aclnn_cts.speclang.model import Spec

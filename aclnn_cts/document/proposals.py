@@ -27,9 +27,8 @@ from aclnn_cts.document.model import Column, Document, ErrorRow, Row, Section, S
 from aclnn_cts.document.read import CALL_POINTERS
 from aclnn_cts.speclang.build_claims import NotTestable
 from aclnn_cts.speclang.kinds import Constraint, Strength
-from aclnn_cts.speclang.kinds_dtype import SameDtype, SameFormat
+from aclnn_cts.speclang.kinds_dtype import Promotes, SameDtype, SameFormat
 from aclnn_cts.speclang.kinds_number import Range
-from aclnn_cts.speclang.kinds_promotion import Promotes
 from aclnn_cts.speclang.kinds_size import Broadcast, Length, ShapeIs
 from aclnn_cts.speclang.model import Clause, Parameter, Spec
 

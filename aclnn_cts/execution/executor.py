@@ -22,9 +22,9 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
-from aclnn_cts.generate.contents import case_arrays, many_arrays
-from aclnn_cts.sandbox.async_batch import Pending
+from aclnn_cts.generate.recipes import case_arrays, many_arrays
 from aclnn_cts.sandbox.attribution import attributed, faulty
+from aclnn_cts.sandbox.batch import Pending
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.model import Spec

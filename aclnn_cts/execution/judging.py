@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
@@ -13,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
-from aclnn_cts.core.blocks import is_large
 from aclnn_cts.core.case import Argument, Case, Tensor
-from aclnn_cts.core.dtypes import INEXACT, component, components
+from aclnn_cts.core.dtypes import INEXACT, component, components, promoted_inputs
 from aclnn_cts.core.expected import (
     BlockOracle,
     Condense,
@@ -26,26 +26,31 @@ from aclnn_cts.core.expected import (
     one_by_one,
 )
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.promotion import promoted_inputs
-from aclnn_cts.core.rounding import BINARY_FORMATS, numeric
-from aclnn_cts.core.statuses import SUCCESS
+from aclnn_cts.core.outcome import SUCCESS, Ended
+from aclnn_cts.core.rounding import BINARY_FORMATS, is_large, numeric
 from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
 from aclnn_cts.execution.measuring import Measuring, with_tolerances
 from aclnn_cts.execution.second_opinion import SecondOracle, explained, reviewed
 from aclnn_cts.execution.values import Answer, Opened, in_whole_output, look_at, look_at_operands, with_magnitudes
 from aclnn_cts.formula.expectation import FormulaOracle
-from aclnn_cts.generate.value_analysis import lattice
-from aclnn_cts.judgement.compare import Comparison, compare_blocks
-from aclnn_cts.judgement.finer import FINER_FACT, as_stored
-from aclnn_cts.judgement.model import ComputeModel, Precision
+from aclnn_cts.generate.recipes import lattice
+from aclnn_cts.judgement.compare import FINER_FACT, Comparison, as_stored, compare_blocks
+from aclnn_cts.judgement.model import ComputeModel, Precision, precision_of
 from aclnn_cts.judgement.operands import (
     OperandFacts,
     known_operands,
 )
-from aclnn_cts.judgement.status import judge_status
-from aclnn_cts.judgement.verdict import OUTPUT_FACT, compared, conclude, ended_badly, judge_form, memory_fault
+from aclnn_cts.judgement.verdict import (
+    OUTPUT_FACT,
+    compared,
+    conclude,
+    ended_badly,
+    judge_form,
+    judge_status,
+    memory_fault,
+)
+from aclnn_cts.oracles import registry
 from aclnn_cts.oracles.registry import Benchmark
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
@@ -445,3 +450,33 @@ def _wrong_form(performed: Performed, outputs: Mapping[str, Tensor], mode: str) 
                 message = f"{name} came back with the {what} {performed.outcome.facts[key]}, expected {expected}"
                 return Verdict(result=Result.FAILED, kind=kind, message=message, mode=mode, facts={OUTPUT_FACT: name})
     return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Judges:
+    """Judges by operator, with the operator's oracles and the compute models of `precision.yaml`."""
+
+    has_statuses: bool
+    """Whether the implementation returns statuses."""
+    spec_folders: Sequence[Path] = ()
+    """Where oracles of the user's own lie."""
+    measuring: Measuring = Measuring()
+    _made: dict[str, Judge] = field(default_factory=dict, repr=False)
+
+    def of(self, spec: Spec) -> Judge:
+        """The judge of an operator. HarnessError where no oracle is known."""
+        if spec.operator not in self._made:
+            self._made[spec.operator] = Judge(
+                spec=spec,
+                oracle=registry.load(spec.stem, folders=self.spec_folders),
+                each=registry.load_each(spec.stem, folders=self.spec_folders),
+                condense=registry.load_condense(spec.stem, folders=self.spec_folders),
+                blocks=registry.load_blocks(spec.stem, folders=self.spec_folders),
+                forms=registry.load_forms(spec.stem, folders=self.spec_folders),
+                second=registry.load_second(spec.stem, folders=self.spec_folders),
+                benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),
+                measuring=self.measuring,
+                precision=precision_of(spec),
+                has_statuses=self.has_statuses,
+            )
+        return self._made[spec.operator]

@@ -20,7 +20,7 @@ from aclnn_cts.core.expected import Expected, Float64, OracleInput
 from aclnn_cts.core.rounding import BinaryFormat, round_to
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.judgement.model import ComputeModel
-from aclnn_cts.judgement.tolerances.pair import Pair, make_pair
+from aclnn_cts.judgement.tolerances.protocol import Pair, make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES, check_names, gated, measure
 from aclnn_cts.oracles.registry import Benchmark
 

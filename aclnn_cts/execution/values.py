@@ -14,10 +14,9 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.verdict import Verdict
 from aclnn_cts.execution.executor import Performed
-from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
-from aclnn_cts.judgement.elements import sorted_elements
+from aclnn_cts.judgement.bound import sorted_elements
+from aclnn_cts.judgement.compare import Compared, Comparison, compare_all, finer_than_asked
 from aclnn_cts.judgement.figures import by_magnitude
-from aclnn_cts.judgement.finer import finer_than_asked
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, OperandRule, OperandValues, operand_rule, operand_values
 

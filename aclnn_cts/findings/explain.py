@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from aclnn_cts.checks.laws import PREFIX, law_calls, law_of
-from aclnn_cts.core.case import Case
-from aclnn_cts.core.case_text import argument_text
-from aclnn_cts.core.fault_words import fault_name
-from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.statuses import status_name
+from aclnn_cts.checks.life_cycle import GROWN_BYTES
+from aclnn_cts.core.case import Case, argument_text
+from aclnn_cts.core.faults import Fault, fault_name
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome, status_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, failed_on_values
 from aclnn_cts.speclang.evaluate import evaluate
@@ -174,3 +173,28 @@ def _deviation_text(deviation: Deviation) -> str:
         f"{deviation.place}: got {deviation.got}, expected {deviation.expected}, bound {deviation.bound:.4g}, "
         f"error {deviation.share:.4g} of the bound, terms {deviation.cancellation:.4g} times their sum"
     )
+
+
+_UNTOUCHED = BufferState()
+
+
+def call_at_fault(kind: str, output: str, outcomes: Sequence[Outcome]) -> int | None:
+    """The number of the call that shows the fault, None where all of them do together."""
+
+    def touched(outcome: Outcome, said: Callable[[BufferState], int]) -> bool:
+        return bool(said(outcome.buffers.get(output, _UNTOUCHED)))
+
+    tests: dict[str, Callable[[Outcome], bool]] = {
+        Fault.CRASH: lambda item: item.ended not in (Ended.RETURNED, Ended.RAISED, Ended.TIME_LIMIT),
+        Fault.HANG: lambda item: item.ended == Ended.TIME_LIMIT,
+        Fault.GUARD: lambda item: touched(item, lambda state: state.guard_before + state.guard_after + state.gap),
+        Fault.INPUT: lambda item: touched(item, lambda state: state.changed),
+        Fault.UNWRITTEN: lambda item: touched(item, lambda state: state.unwritten),
+        Fault.REJECTED: lambda item: item.ended == Ended.RAISED or bool(item.status),
+        Fault.LEAK: lambda item: GROWN_BYTES in item.facts,
+    }
+    test = tests.get(kind)
+    if test is None:
+        # Of a broken call and its valid twin, the broken one is called last.
+        return len(outcomes) - 1 if outcomes else None
+    return next((number for number, item in enumerate(outcomes) if test(item)), None)

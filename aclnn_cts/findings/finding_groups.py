@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aclnn_cts.core.case import owner
-from aclnn_cts.core.fault_words import fault_name, fault_words
-from aclnn_cts.core.faults import gravest
+from aclnn_cts.core.faults import fault_name, fault_words, gravest
 from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.dedup_key import is_related

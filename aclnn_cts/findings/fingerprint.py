@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import TypeAlias
 
 import msgspec
@@ -14,9 +15,8 @@ import numpy as np
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding, Looks
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import Ended, status_name
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.statuses import status_name
 from aclnn_cts.core.verdict import ALSO_STATUS, Deviation, Record, Result
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.group import PLAIN, group
@@ -257,3 +257,44 @@ def message_of(record: Record, hidden: Beside | None = None) -> str:
             return message
         said = f"{worst.place} is {worst.got}, expected {worst.expected}"
     return f"{said}; the same call also has another fault: {message}"
+
+
+_SHOWS = (
+    Confirmed.ALWAYS,
+    Confirmed.DEVICE,
+    Confirmed.ORDER,
+    Confirmed.FLAKY,
+    Confirmed.UNKNOWN,
+    Confirmed.WAITING,
+)
+"""What shows a fault best comes first."""
+
+
+def distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """One for each group of failures, with the failures of the whole group; in the given order.
+
+    What a campaign keeps as one and looks like two faults is given twice.
+    """
+    found = list(findings)
+    shown = [(number, item) for number, item in enumerate(found) if not item.fingerprints]
+    for kin in grouped_findings(found):
+        inside = frozenset(kin.fingerprints)
+        members = [
+            number
+            for number, item in enumerate(found)
+            if item.waiver == kin.waiver and any(each in inside for each, _ in item.fingerprints)
+        ]
+        best = min(members, key=lambda number: _order(found[number]))
+        shown.append((best, msgspec.structs.replace(found[best], failures=kin.failures)))
+    return [item for _, item in sorted(shown, key=itemgetter(0))]
+
+
+def represented(findings: Collection[Finding]) -> Finding:
+    """Of findings that are one fault, the one that shows it best, with the failures of all of them."""
+    best = min(findings, key=_order)
+    return msgspec.structs.replace(best, failures=sum(item.failures for item in findings))
+
+
+def _order(finding: Finding) -> tuple[int, bool, bool]:
+    tells_calls = finding.trial is not None and bool(finding.trial.after)
+    return _SHOWS.index(finding.confirmed), not tells_calls, not finding.shrunk

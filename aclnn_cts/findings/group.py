@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
-from aclnn_cts.core.statuses import SUCCESS
+from aclnn_cts.core.outcome import SUCCESS
 
 BROAD = 3
 """Constraints whose calls are answered in the same wrong way, and outputs that are wrong: from so many on that is one

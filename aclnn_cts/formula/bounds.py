@@ -44,9 +44,8 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, covers, nearest, rounded
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import Contraction, contract
 from aclnn_cts.formula.functions import FUNCTIONS
-from aclnn_cts.formula.inputs import Inputs
-from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
-from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF
+from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Inputs, Ranges
+from aclnn_cts.judgement.model import ORACLE_ROUNDOFF
 
 Real: TypeAlias = NDArray[Any]
 _ADD: Any = np.add.reduce

@@ -12,10 +12,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, real_view, tensor_of
+from aclnn_cts.core.case import (
+    Argument,
+    BoolArray,
+    Case,
+    FloatArray,
+    Scalar,
+    Tensor,
+    TensorList,
+    number,
+    real_view,
+    tensor_of,
+)
 from aclnn_cts.core.dtypes import COMPONENTS
 from aclnn_cts.core.expected import Arithmetic, OracleInput
-from aclnn_cts.core.scalars import number
 from aclnn_cts.formula.array import Array, Backend, Outputs
 from aclnn_cts.formula.complex import Complex, combined, separated
 from aclnn_cts.judgement.model import load_precision

@@ -14,10 +14,77 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from aclnn_cts.generate.drawing import Template
-from aclnn_cts.generate.regimes import Regime
+import msgspec
+
+from aclnn_cts.core.case import Target, contiguous_strides
+from aclnn_cts.generate.sizes import Regime
+
+DATA_KINDS = ("exact", "realistic", "hostile")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A recipe with its parameters; a compiled expression among them is evaluated over the call's arguments."""
+
+    recipe: str
+    fixed: Mapping[str, Any]
+    computed: Mapping[str, Any]
+
+
+class Drawing(msgspec.Struct, frozen=True):
+    """One draw of an operator's free choices. Plain values, so that a changed copy is another drawing."""
+
+    target: Target
+    dtypes: Mapping[str, str]
+    formats: Mapping[str, str]
+    names: Mapping[str, Any]
+    """Sizes, attributes and runs (tuples) by draw."""
+    picks: Mapping[str, int]
+    """Which of its choices a draw of kind `choice` took."""
+    views: Mapping[str, int]
+    """Number of the view (`views.VIEWS`) of each tensor that is not contiguous."""
+    data: Mapping[str, Template]
+    seed: int
+    scalars: Mapping[str, str] = {}
+    """Dtypes of the scalars, which follow no row of the tables."""
+    nulls: tuple[str, ...] = ()
+    """Optional inputs that are null pointers."""
+
+
+_Entries: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
+
+_FLOATS: _Entries = {
+    "exact": (
+        {"recipe": "integers", "low": -4, "high": 4},
+        {"recipe": "integers", "low": -9, "high": 9, "exponent": -3},
+        {"recipe": "integers", "low": -100, "high": 100},
+        {"recipe": "integers", "low": 1, "high": 9},
+    ),
+    "realistic": (
+        {"recipe": "normal"},
+        {"recipe": "normal", "std": 0.05},
+        {"recipe": "uniform", "low": -2, "high": 2},
+        {"recipe": "uniform", "low": 1, "high": 2},
+        {"recipe": "uniform", "low": -2, "high": -1},
+    ),
+    "hostile": (
+        {"recipe": "wide"},
+        {"recipe": "cancel"},
+        {"recipe": "dominated"},
+        {"recipe": "subnormal"},
+        {"recipe": "large"},
+        {"recipe": "special"},
+        {"recipe": "zeros"},
+        {"recipe": "one_hot"},
+    ),
+}
+_INTEGERS: _Entries = dict.fromkeys(DATA_KINDS, ({"recipe": "indices", "low": 0, "high": 1},))
+
+DEFAULT_DATA: Mapping[str, _Entries] = {"float": _FLOATS, "other": _INTEGERS}
+"""Contents of an input for which the spec names none, as it would name them, by kind of dtype and kind of data."""
+
 
 T = TypeVar("T")
 
@@ -113,3 +180,34 @@ def covering_array(
         regime, (dtypes, mode), view, data = (next(found) if len(values) > 1 else values[0] for values in factors)
         cells.append(Cell(regime, dtypes, view, data, mode))
     return tuple(cells)
+
+
+View: TypeAlias = tuple[tuple[int, ...], int, tuple[int, ...]]
+"""Strides, offset and storage shape."""
+
+VIEWS = ("contiguous", "transposed", "gaps", "offset", "stepped", "transposed with gaps and offset")
+
+
+def lay_out(shape: tuple[int, ...], view: int) -> View | None:
+    """The view of the given number for a shape; None where it is contiguous (number 0, or no dimension to vary)."""
+    rank = len(shape)
+    if view == 0 or 0 in shape or rank == 0:
+        return None
+    order = tuple(range(rank))
+    if view in (1, 5) and rank > 1:
+        order = (*order[:-2], order[-1], order[-2]) if rank > 2 else (1, 0)
+    step = 2 if view == 4 else 1
+    padding = 3 if view in (2, 5) else 0
+    lead = 1 if view in (3, 5) else 0
+    storage = tuple(
+        shape[axis] * (step if place == rank - 1 else 1)
+        + (padding if place == rank - 1 else 0)
+        + (lead if place == 0 else 0)
+        for place, axis in enumerate(order)
+    )
+    by_place = contiguous_strides(storage)
+    strides = [0] * rank
+    for place, axis in enumerate(order):
+        strides[axis] = by_place[place] * (step if place == rank - 1 else 1)
+    offset = lead * by_place[0] + (1 if view == 5 else 0)
+    return tuple(strides), offset, storage

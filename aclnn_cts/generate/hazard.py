@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.generate.placement import check_view
+from aclnn_cts.generate.buffers import check_view
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds_data import data_range
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK

@@ -17,9 +17,9 @@ from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.drawing import Drawing
-from aclnn_cts.generate.regimes import QUICK, Regime
+from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sizes import QUICK, Regime
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED

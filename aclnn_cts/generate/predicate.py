@@ -16,8 +16,8 @@ from aclnn_cts.core.case import Argument, Case, Tensor, replaced
 from aclnn_cts.core.dtypes import component, components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import widen
-from aclnn_cts.generate.contents import case_arrays, many_arrays
 from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, storage_dtype
+from aclnn_cts.generate.recipes import case_arrays, many_arrays
 from aclnn_cts.speclang.expression import UNDEFINED, compile_node
 from aclnn_cts.speclang.expression_parser import parse
 

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from aclnn_cts.core.case import Data, Number, Tensor, real_view
+from aclnn_cts.core.case import Case, Data, Number, Tensor, real_view
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, composed, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.registry import registered
-from aclnn_cts.generate import recipes_exact, recipes_hostile, recipes_real, recipes_structured
+from aclnn_cts.core.rounding import widen
+from aclnn_cts.generate import recipes_exact, recipes_real
+from aclnn_cts.generate.choices import Streams, philox
 from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, carried, carrier, integer_range, storage_dtype, to_storage
-from aclnn_cts.generate.philox import Streams, philox
-from aclnn_cts.generate.recipes_argmax import WINDOW, argmax
+from aclnn_cts.generate.recipes_exact import WINDOW, argmax, integer_bounds
 from aclnn_cts.generate.request import Request
-from aclnn_cts.speclang.kinds_structure import SEGMENTS
+from aclnn_cts.speclang.kinds_data import INDEX_RECIPES, SEGMENTS, STRUCTURES
 
 CHUNK = 2**15
 """Elements that an elementwise recipe is asked for at a time; even, as two elements may share a word."""
@@ -70,18 +72,18 @@ RECIPES: Mapping[str, Recipe] = registered(
             needs=("of", "kernel"),
             elementwise=False,
         ),
-        Recipe(name="offsets", fill=recipes_structured.offsets, reads=("low", "high", "axis"), elementwise=False),
-        Recipe(name="ends", fill=recipes_structured.ends, reads=("low", "high", "axis"), elementwise=False),
-        Recipe(name="lengths", fill=recipes_structured.lengths, reads=("low", "high", "axis"), elementwise=False),
+        Recipe(name="offsets", fill=recipes_exact.offsets, reads=("low", "high", "axis"), elementwise=False),
+        Recipe(name="ends", fill=recipes_exact.ends, reads=("low", "high", "axis"), elementwise=False),
+        Recipe(name="lengths", fill=recipes_exact.lengths, reads=("low", "high", "axis"), elementwise=False),
         Recipe(
             name="partial_lengths",
-            fill=recipes_structured.partial_lengths,
+            fill=recipes_exact.partial_lengths,
             reads=("low", "high", "axis"),
             elementwise=False,
         ),
-        Recipe(name="permutation", fill=recipes_structured.permutation, reads=("low", "axis"), elementwise=False),
-        Recipe(name="boxes", fill=recipes_structured.boxes, reads=("high", "axis"), elementwise=False),
-        Recipe(name="bits", fill=recipes_structured.bits, reads=("mean",)),
+        Recipe(name="permutation", fill=recipes_exact.permutation, reads=("low", "axis"), elementwise=False),
+        Recipe(name="boxes", fill=recipes_exact.boxes, reads=("high", "axis"), elementwise=False),
+        Recipe(name="bits", fill=recipes_exact.bits, reads=("mean",)),
         Recipe(name="zeros", fill=recipes_exact.zeros),
         Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
         Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
@@ -115,13 +117,13 @@ RECIPES: Mapping[str, Recipe] = registered(
         Recipe(
             name="mean", fill=recipes_real.mean, reads=("of", "axis"), needs=("of",), elementwise=False, floating=True
         ),
-        Recipe(name="wide", fill=recipes_hostile.wide, reads=("low", "high"), floating=True),
-        Recipe(name="subnormal", fill=recipes_hostile.subnormal, floating=True),
-        Recipe(name="large", fill=recipes_hostile.large, floating=True),
-        Recipe(name="special", fill=recipes_hostile.special, floating=True),
-        Recipe(name="swamped", fill=recipes_hostile.swamped, floating=True),
-        Recipe(name="dominated", fill=recipes_hostile.dominated, reads=("axis",), elementwise=False, floating=True),
-        Recipe(name="cancel", fill=recipes_hostile.cancel, reads=("axis",), elementwise=False, floating=True),
+        Recipe(name="wide", fill=recipes_real.wide, reads=("low", "high"), floating=True),
+        Recipe(name="subnormal", fill=recipes_real.subnormal, floating=True),
+        Recipe(name="large", fill=recipes_real.large, floating=True),
+        Recipe(name="special", fill=recipes_real.special, floating=True),
+        Recipe(name="swamped", fill=recipes_real.swamped, floating=True),
+        Recipe(name="dominated", fill=recipes_real.dominated, reads=("axis",), elementwise=False, floating=True),
+        Recipe(name="cancel", fill=recipes_real.cancel, reads=("axis",), elementwise=False, floating=True),
     ),
     lambda recipe: recipe.name,
 )
@@ -292,3 +294,145 @@ def _float64(value: Number) -> float:
         return float(value)
     except OverflowError:
         return math.inf if isinstance(value, int) and value > 0 else -math.inf
+
+
+_SMALL = 2**12
+"""Elements of a tensor up to which it is filled together with others."""
+
+_Part: TypeAlias = "tuple[Recipe, Request, str, dict[str, Array]]"
+"""A tensor to fill, how, its dtype, and where its contents go."""
+
+
+def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
+    """The contents of the named arguments of a case, in the order given, without those that are null or hold no data.
+
+    A tensor that another is computed from is made first. Raises UsageError as `array` does, and for data that are
+    computed from themselves or from something that is no argument of the case.
+    """
+    return _completed(case, list(inputs), {}, None)
+
+
+def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, Array] | UsageError]:
+    """What `case_arrays` gives of each case and the arguments named with it, or the error that it raises."""
+    found: list[dict[str, Array]] = [{} for _ in asked]
+    streams = Streams()
+    parts = list(_small_parts(asked, found, streams))
+    _fill_together([part for part in parts if part[1].data.of is None])
+    # What is computed from a tensor that is not made by now is left to `_completed`, as all that is wrong.
+    _fill_together(
+        [
+            (recipe, msgspec.structs.replace(request, source=components(made[request.data.of])), dtype, made)
+            for recipe, request, dtype, made in parts
+            if request.data.of in made
+        ]
+    )
+    results: list[dict[str, Array] | UsageError] = []
+    for (case, names), made in zip(asked, found, strict=True):
+        try:
+            results.append(_completed(case, names, made, streams))
+        except UsageError as error:
+            results.append(error)
+    return results
+
+
+def _small_parts(
+    asked: Iterable[tuple[Case, Sequence[str]]], found: Iterable[dict[str, Array]], streams: Streams
+) -> Iterator[_Part]:
+    """The small tensors that a recipe fills, and nothing is wrong with."""
+    for (case, names), made in zip(asked, found, strict=True):
+        for name in names:
+            tensor = case.tensor(name)
+            if tensor is None or tensor.data is None or not 0 < tensor.numel <= _SMALL:
+                continue
+            try:
+                recipe = check_data(tensor.data, name=name)
+                raw = streams.open(tensor.data.seed, f"data/{name}")
+            except UsageError:
+                continue
+            if recipe is not None:
+                recipe, data = effective(recipe, tensor, tensor.data)
+                view = msgspec.structs.replace(real_view(tensor), dtype=carrier(component(tensor.dtype)))
+                if data.of == tensor.data.of:
+                    yield recipe, Request(name=name, tensor=view, data=data, raw=raw), tensor.dtype, made
+
+
+def _fill_together(parts: Iterable[_Part]) -> None:
+    groups: dict[tuple[str, str], list[_Part]] = {}
+    for part in parts:
+        recipe, request, *_ = part
+        groups.setdefault((recipe.name, request.tensor.dtype), []).append(part)
+    with np.errstate(all="ignore"):
+        for group in groups.values():
+            counts = [request.tensor.numel for _, request, *_ in group]
+            flat = group[0][0].fill([request for _, request, *_ in group], counts)
+            start = 0
+            for (_, request, dtype, made), count in zip(group, counts, strict=True):
+                made[request.name] = carried(flat[start : start + count].reshape(request.tensor.shape), dtype)
+                start += count
+
+
+def _completed(case: Case, names: Sequence[str], made: dict[str, Array], streams: Streams | None) -> dict[str, Array]:
+    for name in names:
+        if name not in made:
+            _make(case, name, made, (), streams)
+    return {name: made[name] for name in names if name in made}
+
+
+def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...], streams: Streams | None) -> None:
+    tensor = case.tensor(name)
+    if name in made or tensor is None or tensor.data is None:
+        return
+    of = tensor.data.of
+    if of is not None:
+        where = f"arguments.{name}.tensor.data.of"
+        if of not in case.arguments and case.tensor(of) is None:
+            raise UsageError(f"{where}: {shown(of)}; expected an argument of the case{nearest(of, case.arguments)}")
+        if of == name or of in behind:
+            raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")
+        _make(case, of, made, (*behind, name), streams)
+    # A null or unspecified source belongs to an invalid case, which must have its other data all the same.
+    missing = {of: np.zeros(0)} if of is not None and of not in made else made
+    made[name] = array(tensor, arrays=missing, name=name, streams=streams)
+
+
+_REAL = frozenset(("normal", "uniform", "repeated", "positive", "softmax", "rstd", "invstd", "mean"))
+"""Recipes of numbers that are multiples of nothing in particular."""
+
+
+def lattice(tensor: Tensor) -> float | None:
+    """A power of two of which every element is an integer multiple; None where none is known.
+
+    Known of `integers`, index data, `zeros`, `one_hot`, `constant` and explicit values where they are finite, and 1 for
+    an integer dtype. Where all elements are 0, or there are none, any power would do, and 1 is given.
+    """
+    tensor = real_view(tensor)
+    data = tensor.data
+    if data is None:
+        return None
+    layout = FLOAT_LAYOUTS.get(tensor.dtype)
+    if layout is None:
+        return 1.0 if DTYPES[tensor.dtype].kind in ("signed", "unsigned", "bool") else None
+    if data.recipe in _REAL and tensor.numel:
+        return None
+    if (recipe := check_data(data)) is not None:
+        _, data = effective(recipe, tensor, data)
+    if data.recipe in ("zeros", "one_hot", *INDEX_RECIPES, *STRUCTURES) or not tensor.numel:
+        return 1.0
+    if data.recipe == "integers":
+        # Rounding to a coarser format moves to multiples of larger powers of two, so this one still divides.
+        unit = 2.0 ** (data.exponent or 0)
+        largest = max(map(abs, integer_bounds(tensor, data))) * unit
+        return unit if largest <= layout.largest else None
+    if data.recipe == "constant":
+        with np.errstate(all="ignore"):
+            return _lowest_bit(to_storage(np.array([1.0 if data.mean is None else data.mean]), tensor.dtype))
+    return _lowest_bit(array(tensor, arrays={}, name="")) if data.recipe is None else None
+
+
+def _lowest_bit(values: Array) -> float | None:
+    """The largest power of two that divides all of these floating numbers; None where one is inf or nan."""
+    numbers = widen(values).reshape(-1)
+    if not np.isfinite(numbers).all():
+        return None
+    ratios = [value.as_integer_ratio() for value in numbers.tolist() if value]
+    return min(((numerator & -numerator) / denominator for numerator, denominator in ratios), default=1.0)

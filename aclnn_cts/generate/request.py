@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
+from aclnn_cts.generate.choices import words
 from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, FloatLayout, integer_range, storage_dtype, to_storage
-from aclnn_cts.generate.philox import words
 
 Words = NDArray[np.uint64]
 

@@ -15,30 +15,30 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList
-from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT
-from aclnn_cts.core.promotion import promoted
-from aclnn_cts.core.scalars import made
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Target, Tensor, TensorList, made
+from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT, promoted
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import (
     ANYTHING,
+    DATA_KINDS,
+    DEFAULT_DATA,
     SIZE_CLASSES,
+    VIEWS,
     Cell,
     Configuration,
+    Drawing,
     Options,
+    Template,
     covering_array,
+    lay_out,
     row_labels,
 )
-from aclnn_cts.generate.drawing import DATA_KINDS, DEFAULT_DATA, Drawing, Template
 from aclnn_cts.generate.names import NameDrawer
-from aclnn_cts.generate.regimes import QUICK, SHARES, STANDARD, Regime, draw_sizes
-from aclnn_cts.generate.sizes import BUDGETS, Sizes, mixed_sizes
-from aclnn_cts.generate.views import VIEWS, lay_out
+from aclnn_cts.generate.sizes import BUDGETS, QUICK, SHARES, STANDARD, Regime, Sizes, draw_sizes, mixed_sizes
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
-from aclnn_cts.speclang.kinds_promotion import is_allowed, relations
+from aclnn_cts.speclang.kinds_dtype import is_allowed, relations
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 

@@ -7,13 +7,17 @@ powers of two show tails of tiles; 1 shows broadcasts.
 from __future__ import annotations
 
 import bisect
+import enum
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
+from aclnn_cts.core.case import Target
 from aclnn_cts.generate.choices import Choices
+from aclnn_cts.speclang.package import products
 
 PREFERRED = (
     1, 2, 3, 5, 7, 8, 9, 11, 13, 15, 16, 17, 19, 23, 29, 31, 32, 33, 37, 41, 43, 47, 53, 59, 61, 63, 64, 65, 67, 71, 79,
@@ -151,3 +155,247 @@ def factorise(choices: Choices, number: int, count: int) -> tuple[int, ...]:
             factors[choices.integer(0, count - 1)] *= rest
             break
     return tuple(factors)
+
+
+class Regime(enum.Enum):
+    """A class of sizes; a case may be in several."""
+
+    TINY = "tiny"
+    ODD = "odd"
+    ALIGNED = "aligned"
+    EDGE = "edge"
+    LONG = "long"
+    WIDE = "wide"
+    REAL = "real"
+    HEAVY = "heavy"
+
+
+class Carriers(enum.Enum):
+    """Which dimensions carry a regime's sizes."""
+
+    ALL = "all"
+    SEVERAL = "several"
+    ONE = "one"
+    ROWS = "rows"
+    """All but the last."""
+
+
+QUICK = tuple(regime for regime in Regime if regime is not Regime.HEAVY)
+"""The regimes of every profile; in quick a tensor has at most 2^16 elements."""
+STANDARD = tuple(Regime)
+"""Those of the longer profiles."""
+
+SHARES: Mapping[Regime, int] = MappingProxyType(
+    {
+        Regime.TINY: 80,
+        Regime.ODD: 120,
+        Regime.ALIGNED: 160,
+        Regime.EDGE: 100,
+        Regime.LONG: 30,
+        Regime.WIDE: 40,
+        Regime.REAL: 40,
+        Regime.HEAVY: 2,
+    }
+)
+"""How many of a thousand random cases are drawn for each regime; all others mix sizes (`sizes.MixedSizes`)."""
+
+_TILES = (8, 16, 32, 64, 128, 256)
+_ODD = (
+    3, 5, 7, 9, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 127, 131, 151,
+)  # fmt: skip
+_REAL = (
+    768, 1024, 1152, 1280, 1536, 1600, 2048, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 12288, 16384,
+    80, 128, 256, 320, 512, 640, 1500, 3000, 900, 8400, 21760, 32000, 151936,
+)  # fmt: skip
+"""Hidden sizes of language and vision models; mel bins and frames of audio models; queries and anchors of detectors;
+vocabularies."""
+
+_TINY = 64
+_LONG = (1 << 10, 1 << 17)
+_WIDE_ROWS = 1 << 10
+_HEAVY = (1 << 18, 1 << 22)
+
+_ELEMENTS: Mapping[Regime, tuple[int, int]] = MappingProxyType(
+    {
+        Regime.TINY: (48, 160),
+        Regime.ODD: (160, 2048),
+        Regime.ALIGNED: (1 << 10, 1 << 13),
+        Regime.EDGE: (1 << 10, 1 << 13),
+        Regime.LONG: (1 << 14, 1 << 16),
+        Regime.WIDE: (1 << 13, 1 << 15),
+        Regime.REAL: (1 << 10, 1 << 16),
+        Regime.HEAVY: _HEAVY,
+    }
+)
+"""Most elements of a tensor, from the least to the greatest limit that is drawn."""
+_LARGER: Mapping[Regime, tuple[int, int]] = MappingProxyType(
+    {**_ELEMENTS, Regime.LONG: (1 << 14, 1 << 18), Regime.REAL: (1 << 10, 1 << 18)}
+)
+"""The same in the longer profiles, where a dimension may be as long as it is in networks."""
+_VOCABULARIES = (32000, 151936)
+
+
+@dataclass(slots=True)
+class RegimeSizes:
+    """Draws the sizes of one case of a regime."""
+
+    regime: Regime
+    budget: int
+    """Most elements of a tensor."""
+    carriers: Carriers
+    tiles: Sequence[int]
+    carried: int = 0
+    """Dimensions so far that carry the regime's sizes."""
+
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
+        """A dimension in [low, high], with `later` dimensions to be drawn after it; `is_last` of a tensor."""
+        if high <= low:
+            return low
+        if not self._carries(choices, later, is_last=is_last):
+            return _tiny(choices, low, high, self.tiles)
+        share = max(low, self._share(high, later))
+        self.carried += 1
+        return max(low, min(high, _VALUES[self.regime](choices, low, share, self.tiles)))
+
+    def _carries(self, choices: Choices, later: int, *, is_last: bool) -> bool:
+        if self.carriers is Carriers.ALL:
+            return True
+        if self.carriers is Carriers.ROWS:
+            return self.carried < 2 and (not is_last or (later == 0 and not self.carried))
+        if self.carriers is Carriers.ONE:
+            return not self.carried and choices.integer(0, later) == later
+        return choices.chance(1, 2) or (later == 0 and not self.carried)
+
+    def _share(self, high: int, later: int) -> int:
+        """What of the elements left a dimension may take: those after it have their share too."""
+        if self.carriers is Carriers.ONE:
+            return high
+        if self.carriers is Carriers.ROWS:
+            return math.isqrt(high) if later > 1 and not self.carried else -(-high // 4) if later else high
+        # Of many dimensions the first have tiles, instead of none.
+        return int(high ** (1 / (1 + min(later, 2))))
+
+
+def draw_sizes(choices: Choices, regime: Regime, target: Target, *, heavy: bool = False) -> RegimeSizes:
+    """A regime's limit on elements and what carries its sizes, for one case; `heavy`: of a longer profile."""
+    least, most = (_LARGER if heavy else _ELEMENTS)[regime]
+    return RegimeSizes(regime, _logarithmic(choices, least, most), choices.pick(_CARRIERS[regime]), _tiles(target))
+
+
+def _tiles(target: Target) -> tuple[int, ...]:
+    """Tiles of vector and matrix units, and the numbers of cores that blocks are dealt out to."""
+    cores = {count.ai for count in products()[target.product].cores.values()} | ({target.core_count or 8})
+    return (*_TILES, *(8 * number for number in sorted(cores)))
+
+
+_ANY = (Carriers.ONE, Carriers.SEVERAL, Carriers.ALL)
+_CARRIERS: Mapping[Regime, Sequence[Carriers]] = MappingProxyType(
+    {
+        Regime.TINY: (Carriers.ALL,),
+        Regime.ODD: (Carriers.ALL,),
+        Regime.ALIGNED: _ANY,
+        Regime.EDGE: _ANY,
+        Regime.LONG: (Carriers.ONE,),
+        Regime.WIDE: (Carriers.ROWS,),
+        Regime.REAL: (Carriers.ONE,),
+        Regime.HEAVY: (Carriers.ROWS, Carriers.ROWS, Carriers.SEVERAL),
+    }
+)
+
+
+def _logarithmic(choices: Choices, low: int, high: int) -> int:
+    """An integer in [low, high], each doubling as likely as any other, and half the time a power of two."""
+    if high <= low:
+        return low
+    exponent = choices.integer(low.bit_length() - 1, high.bit_length() - 1)
+    value = (1 << exponent) + (0 if choices.chance(1, 2) else choices.integer(0, (1 << exponent) - 1))
+    return min(max(value, low), high)
+
+
+def _tiny(choices: Choices, low: int, high: int, _tiles: Sequence[int]) -> int:
+    return choices.integer(low, min(high, max(low, 3)))
+
+
+def _odd(choices: Choices, low: int, high: int, _tiles: Sequence[int]) -> int:
+    fitting = [size for size in _ODD if low <= size <= high]
+    return choices.pick(fitting) if fitting else low | 1
+
+
+def _aligned(choices: Choices, low: int, high: int, _tiles: Sequence[int]) -> int:
+    fitting = [tile for tile in _TILES if -(-low // tile) * tile <= high]
+    if not fitting:
+        return _tiny(choices, low, high, ())
+    tile = choices.pick(fitting)
+    first = -(-low // tile)
+    return tile * choices.integer(first, min(high // tile, first + 3))
+
+
+def _edge(choices: Choices, low: int, high: int, tiles: Sequence[int]) -> int:
+    fitting = [tile for tile in tiles if low < tile < high]
+    if not fitting:
+        return _tiny(choices, low, high, ())
+    tile = choices.pick(fitting)
+    return tile * choices.integer(1, min((high - 1) // tile, 3)) + choices.pick((1, -1))
+
+
+def _long(choices: Choices, low: int, high: int, _tiles: Sequence[int]) -> int:
+    return _logarithmic(choices, max(low, min(_LONG[0], high)), min(high, _LONG[1]))
+
+
+def _wide(choices: Choices, low: int, high: int, _tiles: Sequence[int]) -> int:
+    return choices.integer(max(low, high // 2), high)
+
+
+def _real(choices: Choices, low: int, high: int, _tiles: Sequence[int]) -> int:
+    largest = max(_VOCABULARIES)
+    if low <= largest <= high and choices.chance(1, 2):
+        return choices.pick(_VOCABULARIES)  # few draws have room for them
+    fitting = [size for size in _REAL if low <= size <= high]
+    return choices.pick(fitting) if fitting else high
+
+
+_VALUES: Mapping[Regime, Callable[[Choices, int, int, Sequence[int]], int]] = MappingProxyType(
+    {
+        Regime.TINY: _tiny,
+        Regime.ODD: _odd,
+        Regime.ALIGNED: _aligned,
+        Regime.EDGE: _edge,
+        Regime.LONG: _long,
+        Regime.WIDE: _wide,
+        Regime.REAL: _real,
+        Regime.HEAVY: _wide,
+    }
+)
+
+
+def regimes_of(shapes: Iterable[Sequence[int]]) -> frozenset[Regime]:
+    """The regimes that tensors of these shapes are in.
+
+    - tiny: no tensor has more than 64 elements.
+    - odd: the last dimension of a tensor, and every other above 3, is odd, or a power of two times an odd one: as many
+      tensors side by side.
+    - aligned: a dimension is a multiple of 8.
+    - edge: a dimension is a multiple of 8 plus or minus 1.
+    - long: a dimension has 2^10 or more. Wide: as many rows, whatever the last dimension.
+    - real: a dimension is one of published networks. Heavy: a tensor has 2^18 or more elements.
+    """
+    known = [tuple(shape) for shape in shapes if shape and min(shape) > 0]
+    sizes = [size for shape in known for size in shape]
+    large = [size for size in sizes if size > 3]
+    odd = {size for size in sizes if size % 2 and size > 1}
+    checks = {
+        Regime.TINY: bool(known) and max(map(math.prod, known)) <= _TINY,
+        Regime.ODD: bool(large) and odd.issuperset(map(_odd_part, large)) and any(shape[-1] % 2 for shape in known),
+        Regime.ALIGNED: any(size % 8 == 0 for size in sizes),
+        Regime.EDGE: any(size > 6 and size % 8 in (1, 7) for size in sizes),
+        Regime.LONG: any(size >= _LONG[0] for size in sizes),
+        Regime.WIDE: any(math.prod(shape[:-1]) >= _WIDE_ROWS for shape in known),
+        Regime.REAL: any(size in _REAL for size in sizes),
+        Regime.HEAVY: any(math.prod(shape) >= _HEAVY[0] for shape in known),
+    }
+    return frozenset(regime for regime, holds in checks.items() if holds)
+
+
+def _odd_part(size: int) -> int:
+    """A size above 0 without its factors of 2."""
+    return size // (size & -size)

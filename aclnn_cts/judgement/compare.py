@@ -18,14 +18,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.blocks import blocks, is_large
 from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.rounding import numeric, widen
-from aclnn_cts.core.strict_json import spelled
+from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.rounding import blocks, is_large, numeric, widen
 from aclnn_cts.core.verdict import Deviation
-from aclnn_cts.judgement.bound import Margins, bound, ends, likely_margins, loosest, margins
-from aclnn_cts.judgement.elements import TINY, Elements, sort
+from aclnn_cts.judgement.bound import TINY, Elements, Margins, bound, ends, likely_margins, loosest, margins, sort
 from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, histogram, index_of
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
@@ -444,3 +442,27 @@ def _carefully(item: Compared, known: Margins) -> Comparison:
         if model.basis != "document":
             kind = _beyond_any(item, values, value, cut=limits.cut) or Fault.MODEL
     return Comparison(deviation=deviation, kind=kind, judged=values.size - ignored, elements=elements)
+
+
+FINER_FACT = "finer than asked"
+"""The key of `Verdict.facts` on a call whose outputs are right for operands that were never rounded."""
+
+
+def as_stored(outputs: Iterable[Compared], models: Mapping[str, ComputeModel]) -> list[Compared]:
+    """The outputs of a call that the mode's rounding of operands may change, with the models of unrounded ones."""
+    return [
+        msgspec.structs.replace(item, model=models[item.output])
+        for item in outputs
+        if item.model.operand is not None and item.operands is not None and item.operands.matters
+    ]
+
+
+def finer_than_asked(comparisons: Iterable[Comparison]) -> bool:
+    """Whether every output of `as_stored` is within the bound of operands that are not rounded.
+
+    Right outputs of a call alone may be asked about. Where rounding changes no operand that an output depends on, or
+    nothing can be seen of it (no elements, or all of them open), the answer is no: there is nothing to tell the two
+    apart by.
+    """
+    asked = list(comparisons)
+    return not any(item.kind for item in asked) and any(item.judged for item in asked)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.verdict import MagnitudeCounts
-from aclnn_cts.judgement.elements import Elements
+from aclnn_cts.judgement.bound import Elements
 
 SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
 """Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all

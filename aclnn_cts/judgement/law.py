@@ -13,14 +13,13 @@ from aclnn_cts.core.dtypes import COMPONENTS, components
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, LawOutput
+from aclnn_cts.core.outside import spelled
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.rounding import widen
-from aclnn_cts.core.strict_json import spelled
 from aclnn_cts.core.verdict import Deviation, Result, Skip, Verdict
 from aclnn_cts.judgement.bound import Bound, bound, likely_margins, loosest
 from aclnn_cts.judgement.figures import histogram, index_of
-from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
-from aclnn_cts.judgement.model import ComputeModel, weakest
+from aclnn_cts.judgement.model import ORACLE_ROUNDOFF, ComputeModel, gamma, weakest
 from aclnn_cts.judgement.operands import OperandFacts
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, unfaulted
 

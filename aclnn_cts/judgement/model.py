@@ -14,11 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
-from aclnn_cts.core.case import owner
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Target, owner
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.expected import Arithmetic, FunctionError
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
-from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import checked_file, package_folder, products
 from aclnn_cts.speclang.schema import (
@@ -326,3 +328,21 @@ def _check_complete(entries: Sequence[PrecisionModel], file: YamlFile) -> None:
                     f"{file.at(('models',))}: models: no default `{name}` for {dtype}; expected an entry that has it "
                     "and no selector"
                 )
+
+
+ORACLE_ROUNDOFF = 2.0**-53
+"""Unit roundoff of the oracle's own arithmetic."""
+
+
+def gamma(count: int | NDArray[np.int64], roundoff: float) -> Any:  # noqa: ANN401 - a float or an array, as `count` is
+    """gamma_n = n u / (1 - n u) for n u up to one half, above it 2 n u.
+
+    There gamma_n runs away, while n u holds for sums and inner products without a limit on n (Jeannerod and Rump,
+    *Improved error bounds for inner products in floating-point arithmetic*, SIAM J. Matrix Anal. Appl. 34, 2013).
+    """
+    if isinstance(count, np.ndarray):
+        # Converted first: NumPy multiplies integers by a float in pieces, through a buffer.
+        products = count.astype(np.float64) * roundoff
+        return products / (1.0 - np.minimum(products, 0.5))
+    product = count * roundoff
+    return product / (1.0 - min(product, 0.5))

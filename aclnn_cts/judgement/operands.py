@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, rounded
-from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
-from aclnn_cts.judgement.model import ComputeModel
+from aclnn_cts.judgement.model import ORACLE_ROUNDOFF, ComputeModel, gamma
 
 _TIE = 2.0**-40
 """A relative step far below any format's unit: it takes a tie to one side and moves nothing else."""

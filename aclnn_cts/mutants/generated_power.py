@@ -18,25 +18,28 @@ import msgspec
 
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Profile, plan_parts
-from aclnn_cts.core.case import Case
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Case, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.formula.emulator import ORDERS
+from aclnn_cts.generate.choices import Choices, stream_block
+from aclnn_cts.generate.configuration import Drawing
+from aclnn_cts.generate.negative import break_drawing
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_decoys, draw_mutants
+from aclnn_cts.mutants.kill_matrix import document_of, read_document
 from aclnn_cts.mutants.mutated_session import MutatedSession
-from aclnn_cts.mutants.published import document_of, read_document
-from aclnn_cts.mutants.witness import Witnesses
 from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.sandbox.spread import Worker, slices, spread
 from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.provenance import MadeBy
-from aclnn_cts.trials.calls import calls_of
+from aclnn_cts.trials.batches import calls_of
 from aclnn_cts.trials.trial_runner import Bench, Judged
 
 FORMAT = "aclnn-cts/generated-mutants/1"
@@ -386,3 +389,65 @@ def _decoy(decoy: GeneratedDecoy, judged: Iterable[Judged]) -> DecoyResult:
         errors=sum(record.verdict.result == Result.ERROR for record in records),
         fingerprints=tuple(dict.fromkeys(record.key.text() for record in failed)),
     )
+
+
+_ELEMENTS = (2, 16)
+"""Least and greatest exponent of two of the most elements of a tensor."""
+_MODULI = (2, 300)
+_SEED = 0x57495453
+
+
+@dataclass(frozen=True, slots=True)
+class _WitnessSizes:
+    """Sizes of one witness call (`generate.sizes.Sizes`)."""
+
+    budget: int
+    most_dimensions: int
+
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
+        """A dimension in [low, high]; those after it mostly keep room of their own."""
+        if later and choices.chance(3, 4):
+            high = max(low, int(high ** (1 / (1 + min(later, self.most_dimensions)))))
+        if high <= low:
+            return low
+        value = _logarithmic(choices, low, high)
+        if choices.chance(1, 2):
+            modulus = choices.integer(*_MODULI) if choices.chance(1, 2) else 8 * choices.integer(1, 32)
+            value = value // modulus * modulus + choices.pick((0, 0, 0, 1, -1))
+        return min(max(value, low), high)
+
+
+def _logarithmic(choices: Choices, low: int, high: int) -> int:
+    start = max(low, 1)
+    exponent = choices.integer(0, max(high // start, 1).bit_length() - 1)
+    return min(start * (1 << exponent) + choices.integer(0, start * (1 << exponent)), high)
+
+
+class Witnesses:
+    """The witness calls of one operator; each number is one call, wherever it is made."""
+
+    def __init__(self, spec: Spec, target: Target) -> None:
+        self._spec = spec
+        self._sampler = Sampler(spec, target)
+
+    def calls(self, count: int, *, first: int = 0) -> Iterator[Case]:
+        """Valid calls: number `first` and the `count` - 1 after it."""
+        for choices in stream_block(_SEED, f"witness/{self._spec.operator}", first, count):
+            yield self._sampler.case(self._drawing(choices))
+
+    def broken(self, constraint: Constraint, count: int) -> Iterator[tuple[Case, frozenset[str]]]:
+        """Calls that break one constraint, with all that they break; fewer where it cannot be proved."""
+        stream = f"witness/{self._spec.operator}/{constraint.id}"
+        for number, choices in enumerate(stream_block(_SEED, stream, 0, count)):
+            derived = break_drawing(self._sampler, constraint, self._drawing(choices), number)
+            if derived is not None:
+                yield derived.case, frozenset(derived.broken)
+
+    def _drawing(self, choices: Choices) -> Drawing:
+        drawing = self._sampler.draw(choices)
+        budget = _logarithmic(choices, 1 << _ELEMENTS[0], 1 << _ELEMENTS[1])
+        names, picks = self._sampler.names.draw(choices, _WitnessSizes(budget, choices.integer(0, 2)))
+        modes = self._spec.modes
+        if modes is not None:
+            names[modes.attribute] = drawing.names[modes.attribute]
+        return msgspec.structs.replace(drawing, names=names, picks=picks)

@@ -7,14 +7,43 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from aclnn_cts.mutants.fault_attempt import Attempt, SeedResult
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside, strict_json
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
-from aclnn_cts.mutants.published import document_of, read_document
 from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.provenance import MadeBy
+
+
+class SeedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of the kill matrix: one fault with one seed."""
+
+    seed: int
+    found: bool
+    check: str
+    """Of the first failure, and so are kind and cases."""
+    kind: str
+    cases: int
+    """Trials up to and with the first failure, or all of the plan where there is none."""
+    seconds: float
+    errors: int = 0
+    """Trials on which the harness itself failed."""
+
+
+class Attempt(SeedResult, frozen=True, kw_only=True):
+    """What came of one fault or decoy with one seed."""
+
+    id: str
+    findings: tuple[str, ...] = ()
+    """The findings of all failures that were seen, each by its most frequent fingerprint, as text."""
+    failures: tuple[tuple[Fingerprint, int], ...] = ()
+    """How many failures had each fingerprint."""
+
 
 FORMAT = "aclnn-cts/kill-matrix/1"
 
@@ -227,3 +256,34 @@ def read_matrix(path: Path | None = None) -> KillMatrix:
     """Read a matrix, that of this release by default; UsageError for a file that is none."""
     expected = "a kill matrix, as `aclnn-cts faults -o` writes one"
     return read_document(path or shipped_matrix(), KillMatrix, form=FORMAT, expected=expected)
+
+
+class _Published(Protocol):
+    @property
+    def format(self) -> str: ...
+
+
+D = TypeVar("D", bound=_Published)
+
+
+def document_of(measurement: msgspec.Struct, *, rows: Sequence[str]) -> bytes:
+    """The document; the fields `rows`, which stand last, have one row a line."""
+    document = msgspec.to_builtins(measurement)
+    encode = msgspec.json.encode
+    lines = [f'  "{key}": {encode(document[key]).decode()}' for key in document if key not in rows]
+    for key in rows:
+        encoded = ",\n".join(f"    {encode(row).decode()}" for row in document[key])
+        lines.append(f'  "{key}": [\n{encoded}\n  ]' if encoded else f'  "{key}": []')
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def read_document(path: Path, kind: type[D], *, form: str, expected: str) -> D:
+    """Read what `document_of` wrote; UsageError for a file of another kind or `form` (its field `format`)."""
+    content = read_outside(path, limit=DOCUMENT_BYTES, expected=expected)
+    try:
+        found = msgspec.convert(strict_json(content, where=str(path), expected=expected), kind)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{path}: {printable(str(error), ECHO_LIMIT)}; expected {expected}") from None
+    if found.format != form:
+        raise UsageError(f"{path}: format {shown(found.format)}; expected {form!r}")
+    return found

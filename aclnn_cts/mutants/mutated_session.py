@@ -13,25 +13,20 @@ from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Adapter, Call, Capabilities, Session, TensorBuffer
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Case, owner
-from aclnn_cts.core.dtypes import INEXACT, component, components, composed
+from aclnn_cts.core.case import Case, Target, owner
+from aclnn_cts.core.dtypes import INEXACT, component, components, composed, promoted_inputs
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import OracleInput
-from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.promotion import promoted_inputs
+from aclnn_cts.core.outcome import STATUSES, SUCCESS, Ended, Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype, widen
-from aclnn_cts.core.statuses import STATUSES, SUCCESS
-from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Performed
-from aclnn_cts.execution.judges import Judges
-from aclnn_cts.execution.judging import widened
+from aclnn_cts.execution.judging import Judges, widened
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import FASTEST, Emulated, Emulator, TooManyTermsError, Variant
+from aclnn_cts.formula.expectation import DOUBLE
 from aclnn_cts.formula.mutants import Mutant
-from aclnn_cts.formula.special import DOUBLE
 from aclnn_cts.generate.buffers import CallBuffers
-from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_mutants
-from aclnn_cts.mutants.triggers import holds
+from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_mutants, holds
 from aclnn_cts.oracle_check.subject import Subject
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.evaluate import evaluate

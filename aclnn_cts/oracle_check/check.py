@@ -11,12 +11,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, Target, Tensor
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import Oracle, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS
-from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences
@@ -24,8 +23,7 @@ from aclnn_cts.formula.graph import TooManyNodesError
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.model import precision_of
-from aclnn_cts.oracle_check.emulations import Silence, check_emulations
-from aclnn_cts.oracle_check.laws import LawCounts, check_laws
+from aclnn_cts.oracle_check.emulations import LawCounts, Silence, check_emulations, check_laws
 from aclnn_cts.oracle_check.mutants import Kills, check_mutants
 from aclnn_cts.oracle_check.subject import Subject, with_data
 from aclnn_cts.oracles import registry

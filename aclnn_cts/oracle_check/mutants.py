@@ -11,9 +11,9 @@ import numpy as np
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.emulator import FASTEST, ORDERS, TooManyTermsError, Variant
+from aclnn_cts.formula.expectation import DOUBLE
 from aclnn_cts.formula.mutants import Mutant, mutants_of
 from aclnn_cts.formula.repeated import RepeatedEmulator, UnchangedError
-from aclnn_cts.formula.special import DOUBLE
 from aclnn_cts.judgement.bound import Bound
 from aclnn_cts.oracle_check.subject import Subject, emulated
 

@@ -21,7 +21,7 @@ from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation
 from aclnn_cts.formula.repeated import RepeatedEmulator, UnchangedError
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.model import ComputeModel

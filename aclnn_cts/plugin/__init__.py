@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import pytest
 
 from aclnn_cts.core.printable import shown
-from aclnn_cts.plugin.conformance import Conformance, Refusal
-from aclnn_cts.plugin.report import Report, tell
+from aclnn_cts.plugin.report import Conformance, Refusal, Report, tell
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, one_blas_thread
 
 if TYPE_CHECKING:

@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
-from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList
+from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, host_bytes
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, itemsize, numpy_dtype
 from aclnn_cts.core.rounding import widen
-from aclnn_cts.core.scalars import host_bytes
-from aclnn_cts.repro.facts import Program, Reproduction, TensorFacts
+from aclnn_cts.repro.facts import Program, Reproduction, Step, TensorFacts
 from aclnn_cts.repro.relations import Relation, Side, Slot
-from aclnn_cts.repro.steps import Step
 
 _WIDTH = 110
 

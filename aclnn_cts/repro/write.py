@@ -17,13 +17,20 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.executor import Asked
-from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.judging import Judges
 from aclnn_cts.repro import OF_FUNCTIONS, OF_LIBRARIES
 from aclnn_cts.repro.cpp import cpp_program
-from aclnn_cts.repro.facts import MAX_ELEMENTS, Program, Reproduction, TooManyElementsError, reproduction
+from aclnn_cts.repro.facts import (
+    MAX_ELEMENTS,
+    Program,
+    Reproduction,
+    TooManyElementsError,
+    reproduction,
+    steps_before,
+    steps_of,
+)
 from aclnn_cts.repro.python import numpy_program, python_program, torch_program
 from aclnn_cts.repro.relations import relations_of
-from aclnn_cts.repro.steps import steps_before, steps_of
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Manifest

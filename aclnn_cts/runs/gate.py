@@ -13,25 +13,24 @@ from aclnn_cts.adapters.registry import choose
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import STATUS_CHECKS, Profile, plan_parts, profile
 from aclnn_cts.checks.sentinel import sentinel_trial
+from aclnn_cts.core.case import OWN_PRODUCT, Target
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.explain import explain, replay_command
 from aclnn_cts.findings.group import group
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.findings.waivers.matching import pinned_trials, pins_for, waivers_of_run
-from aclnn_cts.findings.waivers.report import WaiverEvidence
+from aclnn_cts.findings.waivers.matching import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import check_product
 from aclnn_cts.store.counts import Counts, total_of
-from aclnn_cts.store.files import storage_failure, write_atomically
+from aclnn_cts.store.output_file import storage_failure, write_atomically
 from aclnn_cts.store.run_directory import failure_name
 from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, explained, headline, listed_rules
 from aclnn_cts.store.summary import Summary

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.campaign.corpus.chunk import PLAN, Chunk
-from aclnn_cts.campaign.fleet.dispatch import LocalDispatcher
+from aclnn_cts.campaign.corpus.schedule import PLAN, Chunk
+from aclnn_cts.campaign.fleet.dispatch import LocalDispatcher, memory_folder, scratch_folder
 from aclnn_cts.campaign.fleet.jobs import Failed, PlanJob, PlanResult, WorkerOptions
-from aclnn_cts.campaign.fleet.scratch import memory_folder, scratch_folder
 from aclnn_cts.campaign.fleet.slots import Done, Event, Health, Lost
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.core.errors import HarnessError, UsageError

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.sandbox.memory_use import allocated
+from aclnn_cts.sandbox.process_tree import allocated
 
 ALIGNMENT = 64
 """Bytes: what the device runtime's own allocations keep (aclrtMalloc), and any vector unit needs."""

@@ -16,7 +16,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.delta_debugging import shortest_end
 from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
-from aclnn_cts.sandbox.call_groups import groups
+from aclnn_cts.sandbox.batch import groups
 
 Again = Callable[[Sequence[int]], Sequence[Outcome]]
 

@@ -22,8 +22,7 @@ from pathlib import Path
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.sandbox.arena import Arena, sealed_memory
 from aclnn_cts.sandbox.control_group import make_group
-from aclnn_cts.sandbox.memory_use import allocated, memory_of
-from aclnn_cts.sandbox.process_tree import descendants, of_session
+from aclnn_cts.sandbox.process_tree import allocated, descendants, memory_of, of_session
 from aclnn_cts.sandbox.wire import (
     CONTROL_SIZE,
     IDLE,

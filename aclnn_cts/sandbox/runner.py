@@ -23,8 +23,7 @@ from aclnn_cts.adapters.results import MESSAGE_LIMIT, perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
-from aclnn_cts.sandbox.call_groups import groups
-from aclnn_cts.sandbox.declaration import declaration_of
+from aclnn_cts.sandbox.batch import groups
 from aclnn_cts.sandbox.interrupts import ENDINGS, die_with
 from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.sandbox.wire import (
@@ -40,6 +39,7 @@ from aclnn_cts.sandbox.wire import (
     Place,
     Refused,
     WireCall,
+    declaration_of,
     read_frame,
     write_frame,
 )

@@ -13,19 +13,29 @@ from aclnn_cts.core.case_json import argument_from_json
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_atk import build_atk
 from aclnn_cts.speclang.build_claims import build_claims
-from aclnn_cts.speclang.build_clauses import build_clause, check_clauses, clauses_by_constraint
-from aclnn_cts.speclang.build_constraints import build_constraint
-from aclnn_cts.speclang.build_context import ConstraintContext
-from aclnn_cts.speclang.build_draws import build_draws, draw_kinds
-from aclnn_cts.speclang.build_judgement import check_arithmetic, check_precision
-from aclnn_cts.speclang.build_parameters import build_modes, build_parameters, build_rows, parameter_kinds
+from aclnn_cts.speclang.build_clauses import (
+    build_clause,
+    check_arithmetic,
+    check_clauses,
+    check_precision,
+    clauses_by_constraint,
+)
+from aclnn_cts.speclang.build_constraints import ConstraintContext, build_constraint
+from aclnn_cts.speclang.build_parameters import (
+    build_atk,
+    build_draws,
+    build_modes,
+    build_parameters,
+    build_rows,
+    draw_kinds,
+    parameter_kinds,
+)
+from aclnn_cts.speclang.evaluate import compile_constraints, in_evaluation_order
 from aclnn_cts.speclang.expand import expand, is_short
 from aclnn_cts.speclang.kinds import Constraint, Strength
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Rank
 from aclnn_cts.speclang.model import Clause, Example, Spec
-from aclnn_cts.speclang.order import compile_constraints, in_evaluation_order
 from aclnn_cts.speclang.package import product_names
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel, InterfaceModel, OperatorModel

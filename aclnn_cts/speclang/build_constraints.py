@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
-from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
-from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.build_context import ConstraintContext
-from aclnn_cts.speclang.build_rules import KINDS
+from aclnn_cts.core.case import POINTERS, Target
+from aclnn_cts.core.dtypes import DTYPES, FORMATS
+from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
+from aclnn_cts.core.printable import either, shown
 from aclnn_cts.speclang.expression import Compiled
-from aclnn_cts.speclang.kinds import Constraint, Strength
+from aclnn_cts.speclang.kinds import Constraint, Rule, Strength
+from aclnn_cts.speclang.kinds_data import STRUCTURES, Elements, Finite, Structure
+from aclnn_cts.speclang.kinds_dtype import (
+    PROMOTE,
+    CastFrom,
+    DtypeRows,
+    LayoutIn,
+    Listed,
+    ModeSupported,
+    Promotes,
+    SameAsPromoted,
+    SameDtype,
+    SameFormat,
+)
+from aclnn_cts.speclang.kinds_number import Holds, Range
+from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, ShapeIs, SizeIs
+from aclnn_cts.speclang.kinds_tensor import (
+    CallPresent,
+    Contiguous,
+    EachItem,
+    ListLength,
+    NotEmpty,
+    Present,
+    Rank,
+    WordIn,
+)
+from aclnn_cts.speclang.model import Modes
+from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
+from aclnn_cts.speclang.shape import INDEX
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 
@@ -104,3 +133,346 @@ def _statuses(model: ConstraintModel, path: YamlPath, context: ConstraintContext
         f"status: {names}; an open constraint promises none: leave it out",
     )
     return tuple(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintContext:
+    """What the entries of one file may refer to."""
+
+    problems: Problems
+    kinds: Mapping[str, str]
+    """Kind of argument (`tensor`, `int`, ...) of each parameter."""
+    products: tuple[str, ...]
+    tables: Mapping[str, Mapping[str, tuple[str, ...]]]
+    draws: Mapping[str, str]
+    """Kind of each draw: `run`, or `number`."""
+    models: tuple[ConstraintModel, ...]
+    clauses: Mapping[str, tuple[str, ...]]
+    """Clause addresses by constraint id."""
+    modes: Modes | None = None
+    rows: Mapping[str, tuple[tuple[str, ...], ...]] | None = None
+    row_parameters: tuple[str, ...] = ()
+    optional: frozenset[str] = field(default_factory=frozenset)
+    """Parameters that are null pointers in some valid calls: a rule on one of them is for calls that give it."""
+    call_level: frozenset[str] = field(default_factory=frozenset)
+    """Names that stand for pointers of the interface itself."""
+
+
+def product_table(
+    value: object, path: YamlPath, context: ConstraintContext, known: Mapping[str, Any], what: str
+) -> dict[str, tuple[str, ...]]:
+    """A list, a list by product or a table's name, as a list for each product of the operator."""
+    if isinstance(value, str):
+        if context.problems.known(value, context.tables, path, "table"):
+            return dict(context.tables[value])
+        return dict.fromkeys(context.products, ())
+    by_product = value if isinstance(value, Mapping) else dict.fromkeys(context.products, value)
+    table: dict[str, tuple[str, ...]] = dict.fromkeys(context.products, ())
+    for product, names in by_product.items():
+        if not context.problems.known(product, context.products, path, "product"):
+            continue
+        if not isinstance(names, (list, tuple)):
+            context.problems.add(path, f"{shown(names)}; expected a list of {what}s")
+            continue
+        table[product] = tuple(str(name) for name in names)
+        context.problems.all_known(table[product], known, path, what)
+    return table
+
+
+def rank_table(value: object, path: YamlPath, problems: Problems) -> dict[int, tuple[str, ...]]:
+    """Formats by number of dimensions."""
+    table: dict[int, tuple[str, ...]] = {}
+    if not isinstance(value, Mapping):
+        problems.add(path, f"{shown(value)}; expected a list of formats for each number of dimensions, {{2: [NC]}}")
+        return table
+    for rank, names in value.items():
+        if not (str(rank).isdecimal() and isinstance(names, list)):
+            problems.add(path, f"{shown(rank)}: {shown(names)}; expected a number of dimensions and a list of formats")
+            continue
+        table[int(rank)] = tuple(map(str, names))
+        problems.all_known(table[int(rank)], FORMATS, (*path, rank), "format")
+    return table
+
+
+MAX_ITEMS = 1024
+"""Of an int array: a break makes one of four times as many."""
+
+_Builder: TypeAlias = Callable[[ConstraintModel, YamlPath, ConstraintContext], Rule]
+
+
+def _on_tensors(build: _Builder) -> _Builder:
+    """A kind of rule on a tensor: of a list, every tensor keeps it."""
+
+    def built(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+        if not isinstance(model.of, str) or context.kinds.get(model.of) != "tensor_list":
+            return build(model, path, context)
+        kinds = {**context.kinds, model.of: "tensor", INDEX: "int"}
+        return EachItem(model.of, build(model, path, replace(context, kinds=kinds)))
+
+    return built
+
+
+def _of_tensor(rule: Callable[[str], Rule]) -> _Builder:
+    """A kind of rule that reads one tensor and nothing else."""
+    return _on_tensors(lambda model, path, context: rule(_of(model, path, context, "tensor")))
+
+
+def _of(model: ConstraintModel, path: YamlPath, context: ConstraintContext, *kinds: str) -> str:
+    if not isinstance(model.of, str):
+        context.problems.add(path, f"of: {shown(model.of)}; expected the name of a parameter")
+        return next(iter(context.kinds), "")
+    if context.problems.known(model.of, context.kinds, (*path, "of"), "parameter") and kinds:
+        kind = context.kinds[model.of]
+        context.problems.add_if(
+            kind not in kinds, (*path, "of"), f"{model.of} is of kind {kind}; {model.kind} takes {either(kinds)}"
+        )
+    return model.of
+
+
+def _other(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> str:
+    if model.as_ is None:
+        context.problems.add(path, f"as: missing; {model.kind} compares with another parameter")
+        return next(iter(context.kinds), "")
+    context.problems.all_known(model.as_.split(" or "), context.kinds, (*path, "as"), "parameter")
+    return model.as_
+
+
+def _bounds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[Any, Any]:
+    if not isinstance(model.in_, list) or len(model.in_) != 2:
+        context.problems.add(path, f"in: {shown(model.in_)}; expected [low, high]")
+        return 0, 0
+    for bound in model.in_:
+        if bound is not None:
+            context.problems.node(bound, (*path, "in"), context.kinds)
+    return model.in_[0], model.in_[1]
+
+
+def _integers(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[int, int]:
+    low, high = _bounds(model, path, context)
+    if type(low) is int and type(high) is int and low <= high:
+        return low, high
+    context.problems.add((*path, "in"), f"{shown(model.in_)}; expected two integers in ascending order")
+    return 0, 0
+
+
+def _group_members(model: ConstraintModel, context: ConstraintContext) -> tuple[str, ...]:
+    if model.group is None:
+        return ()
+    return tuple(
+        str(other.of)
+        for other in context.models
+        if other.group == model.group
+        and other.kind == model.kind
+        and other.id != model.id
+        and isinstance(other.of, str)
+    )
+
+
+def _present(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    if isinstance(model.of, str) and model.of in context.call_level:
+        return CallPresent(model.of)
+    return Present(_of(model, path, context, *POINTERS))
+
+
+def _listed(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    known, kinds = (DTYPES, ("tensor", "scalar")) if model.kind == "dtype" else (FORMATS, ("tensor",))
+    table = product_table(model.in_, (*path, "in"), context, known, model.kind)
+    of = _of(model, path, context, *kinds)
+    return Listed(of=of, what=model.kind, table=table, group=_group_members(model, context))
+
+
+def _layout(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    table = rank_table(model.in_, (*path, "in"), context.problems)
+    return LayoutIn(of=_of(model, path, context, "tensor"), table=table)
+
+
+def _rows(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    context.problems.add_if(context.rows is None, path, "dtype_rows needs the top-level table `rows`; add it")
+    return DtypeRows(parameters=context.row_parameters, rows=context.rows or {})
+
+
+def _mode(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    if context.modes is None:
+        context.problems.add(path, "mode needs the top-level table `modes`; add it")
+        return ModeSupported(attribute="", by="", operand={})
+    return ModeSupported(attribute=context.modes.attribute, by=context.modes.by, operand=context.modes.operand)
+
+
+def _rank(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    low, high = _integers(model, path, context)
+    return Rank(of=_of(model, path, context, "tensor"), low=low, high=high)
+
+
+def _length(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    if isinstance(model.of, str) and context.kinds.get(model.of) == "tensor_list":
+        text = model.is_ if model.is_ is not None else 0
+        context.problems.add_if(model.is_ is None, path, "is: missing; say how many tensors the list has")
+        node = context.problems.node(text, (*path, "is"), context.kinds)
+        return ListLength(model.of, str(text) if node is not None else "0")
+    low, high = _integers(model, path, context) if model.in_ is not None else (model.is_, model.is_)
+    if type(low) is not int or type(high) is not int or low < 0 or high > MAX_ITEMS:
+        context.problems.add(path, f"is: {shown(model.is_)}; expected a number of items, at most {MAX_ITEMS}")
+        low = high = 0
+    return Length(of=_of(model, path, context, "int_array", "bool_array", "float_array"), low=low, high=high)
+
+
+def _word(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    words = model.in_
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        context.problems.add(path, f"in: {shown(words)}; expected a list of words")
+        words = [""]
+    return WordIn(_of(model, path, context, "string"), tuple(words))
+
+
+def _dims(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    low, high = _bounds(model, path, context)
+    for bound in (low, high):
+        if bound is not None and type(bound) is not int:
+            context.problems.add((*path, "in"), f"{shown(bound)}; expected an integer or null")
+            low = high = None
+    axes = tuple(model.axes) if model.axes is not None else None
+    return Dims(of=_of(model, path, context, "tensor", "int_array"), low=low, high=high, axes=axes)
+
+
+def _shape(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    text = model.is_ if isinstance(model.is_, str) else "[]"
+    context.problems.add_if(
+        not isinstance(model.is_, str), path, f"is: {shown(model.is_)}; expected a shape expression such as '[*input]'"
+    )
+    return ShapeIs(
+        of=_of(model, path, context, "tensor", "int_array"),
+        shape=context.problems.shape(text, (*path, "is"), context.kinds),
+    )
+
+
+def _broadcast(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    return Broadcast(*_beside(model, path, context, "broadcasts({}, {})", "broadcast(a, b)"))
+
+
+def _size(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    context.problems.add_if(model.axis is None or model.is_ is None, path, "size needs `axis` and `is`; add them")
+    node = context.problems.node(model.is_ if model.is_ is not None else 0, (*path, "is"), context.kinds)
+    text = str(model.is_) if node is not None else "0"
+    return SizeIs(of=_of(model, path, context, "tensor", "int_array"), axis=model.axis or 0, text=text)
+
+
+def _range(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    low, high = _bounds(model, path, context)
+    of = str(model.of)
+    readable = context.problems.node(of, (*path, "of"), context.kinds) is not None
+    if model.draw is not None:
+        context.problems.known(model.draw, (*context.draws, *context.kinds), (*path, "draw"), "draw")
+    elif readable and of not in context.kinds:
+        context.problems.add(path, f"of: {shown(of)} is no attribute; name the `draw` that a break changes")
+    return Range(of=of if readable else "0", low=low, high=high, draw=model.draw)
+
+
+def _holds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    text = model.that or "true"
+    context.problems.add_if(model.that is None, path, "holds needs `that`: a predicate over the arguments")
+    if context.problems.node(text, (*path, "that"), context.kinds) is None:
+        text = "true"
+    context.problems.add_if(not model.breaks, path, "holds needs `breaks`: assignments to draws that break it")
+    return Holds(text)
+
+
+def _finite(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    names = [model.of] if isinstance(model.of, str) else model.of
+    if not isinstance(names, list):
+        context.problems.add(path, f"of: {shown(model.of)}; expected a list of parameters")
+        names = []
+    context.problems.all_known(names, context.kinds, (*path, "of"), "parameter")
+    return Finite(tuple(names))
+
+
+def _elements(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    low, high = _bounds(model, path, context)
+    return Elements(of=_of(model, path, context, "tensor"), low=low, high=high)
+
+
+def _beside(
+    model: ConstraintModel, path: YamlPath, context: ConstraintContext, test: str, several: str
+) -> tuple[str, str]:
+    """A tensor, and the one or the several that it is held against; `test` is an expression that reads both."""
+    of = _of(model, path, context, "tensor")
+    text = model.as_ or of
+    context.problems.add_if(
+        model.as_ is None, path, f"as: missing; {model.kind} compares with a tensor, or with {several}"
+    )
+    node = context.problems.node(test.format(of, text), (*path, "as"), context.kinds)
+    return of, text if node is not None else of
+
+
+def _promotable(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[str, str]:
+    return _beside(model, path, context, "promote({}, {})", "promote(a, b)")
+
+
+def _promotion(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    of, other = _promotable(model, path, context)
+    table = None if model.in_ is None else product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
+    return Promotes(of=of, other=other, table=table)
+
+
+def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    structure = model.as_ or STRUCTURES[0]
+    if model.as_ is None:
+        context.problems.add(path, f"as: missing; expected one of {', '.join(STRUCTURES)}")
+    else:
+        context.problems.known(structure, STRUCTURES, (*path, "as"), "structure")
+    number = model.is_
+    context.problems.add_if(
+        number is None and structure != "permutation",
+        path,
+        f"is: missing; say what the lengths of {structure} add up to",
+    )
+    node = context.problems.node(0 if number is None else number, (*path, "is"), context.kinds)
+    least = 0
+    if model.in_ is not None:
+        least = model.in_[0] if isinstance(model.in_, list) and len(model.in_) == 2 and model.in_[1] is None else -1
+        if type(least) is not int or least < 0:
+            context.problems.add((*path, "in"), f"{shown(model.in_)}; expected [LEAST, null]: the least length")
+            least = 0
+    return Structure(
+        of=_of(model, path, context, "tensor", "int_array"),
+        structure=structure if structure in STRUCTURES else STRUCTURES[0],
+        number=0 if number is None or node is None else str(number),
+        least=least,
+        axis=model.axis,
+    )
+
+
+def _same_dtype(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    if model.as_ is not None and model.as_.startswith(PROMOTE):
+        return SameAsPromoted(*_promotable(model, path, context))
+    others = tuple(_other(model, path, context).split(" or "))
+    return SameDtype(of=_of(model, path, context, "tensor"), others=others)
+
+
+KINDS: Mapping[str, _Builder] = {
+    "present": _present,
+    "dtype": _on_tensors(_listed),
+    "same_dtype": _on_tensors(_same_dtype),
+    "promotion": _promotion,
+    "cast": lambda model, path, context: CastFrom(*_promotable(model, path, context)),
+    "dtype_rows": _rows,
+    "mode": _mode,
+    "format": _on_tensors(_listed),
+    "same_format": _on_tensors(
+        lambda model, path, context: SameFormat(_of(model, path, context, "tensor"), _other(model, path, context))
+    ),
+    "layout": _on_tensors(_layout),
+    "rank": _on_tensors(_rank),
+    "length": _length,
+    "word": _word,
+    "dims": _on_tensors(_dims),
+    "broadcast": _broadcast,
+    "shape": _on_tensors(_shape),
+    "size": _on_tensors(_size),
+    "range": _range,
+    "holds": _holds,
+    "contiguous": _of_tensor(Contiguous),
+    "not_empty": _of_tensor(NotEmpty),
+    "finite": _finite,
+    "elements": _elements,
+    "structure": _structure,
+}

@@ -7,12 +7,11 @@ from typing import Any
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_context import ConstraintContext, product_table, rank_table
-from aclnn_cts.speclang.build_draws import draw_kinds
+from aclnn_cts.speclang.build_constraints import ConstraintContext, product_table, rank_table
 from aclnn_cts.speclang.kinds_number import C_RANGES
-from aclnn_cts.speclang.model import Draw, Modes, Parameter
-from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import OperatorModel
+from aclnn_cts.speclang.model import Atk, AtkArgument, Draw, Evaluator, Modes, Parameter
+from aclnn_cts.speclang.problems import RUN, Problems
+from aclnn_cts.speclang.schema import AtkArgumentModel, AtkModel, DrawModel, OperatorModel
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 from aclnn_cts.speclang.yaml_file import YamlPath
 
@@ -232,3 +231,157 @@ def build_rows(
             )
         rows[product] = tuple(tuple(row) for row in entries)
     return rows, parameters
+
+
+UNBOUNDED = 2**62
+
+
+def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
+    """Compile every draw over the names that stand before it."""
+    draws: list[Draw] = []
+    for number, entry in enumerate(model.draws):
+        path = ("draws", number)
+        earlier = draw_kinds(draws)
+        name = entry.name or entry.run
+        if name is None or (entry.name is not None and entry.run is not None):
+            problems.add(path, "a draw has either `name` or `run`; give one")
+            continue
+        problems.add_if(name in earlier, path, f"draw {shown(name)} stands twice; keep one")
+        draw = (
+            _run(name, entry, path, problems, earlier)
+            if entry.run is not None
+            else _single(name, entry, path, problems, earlier)
+        )
+        if draw is not None:
+            draws.append(draw)
+    return tuple(draws)
+
+
+def draw_kinds(draws: Sequence[Draw]) -> dict[str, str]:
+    """What the names of draws stand for: `run`, or `number`."""
+    return {draw.name: RUN if draw.is_run else "number" for draw in draws}
+
+
+def _bounds(
+    bounds: list[Any], path: YamlPath, problems: Problems, names: Mapping[str, str]
+) -> tuple[Evaluator, Evaluator]:
+    low, high = bounds
+    for bound in bounds:
+        problems.add_if(
+            isinstance(bound, float), path, f"{bound}; expected an integer, or an expression that gives one"
+        )
+    return (
+        problems.expression(low if low is not None else -UNBOUNDED, path, names),
+        problems.expression(high if high is not None else UNBOUNDED, path, names),
+    )
+
+
+def _run(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names: Mapping[str, str]) -> Draw | None:
+    if entry.length is None:
+        problems.add(path, f"run {name}: length missing; give [least, most]")
+        return None
+    low, high = _bounds(entry.length, (*path, "length"), problems, names)
+    given = [key for key in ("numel", "total", "broadcasts_with") if getattr(entry, key) is not None]
+    problems.add_if(len(given) > 1, path, f"run {name}: expected at most one of {', '.join(given)}")
+    if entry.numel is not None:
+        return Draw(
+            name=name,
+            kind="factorisation",
+            low=low,
+            high=high,
+            value=problems.expression(entry.numel, (*path, "numel"), names),
+        )
+    if entry.total is not None:
+        sizes = _bounds(entry.sizes or [0, None], (*path, "sizes"), problems, names)
+        whole = problems.expression(entry.total, (*path, "total"), names)
+        problems.add_if(
+            entry.sizes is not None and entry.sizes[1] is not None,
+            (*path, "sizes"),
+            f"run {name}: sizes with a total have no upper bound; write [LEAST, null]",
+        )
+        return Draw(name=name, kind="partition", low=low, high=high, value=whole, sizes=sizes)
+    sizes = _bounds(entry.sizes or [1, None], (*path, "sizes"), problems, names)
+    if entry.broadcasts_with is not None:
+        other = problems.expression(f"shape({entry.broadcasts_with})", (*path, "broadcasts_with"), names)
+        return Draw(name=name, kind="broadcast", low=low, high=high, value=other, sizes=sizes)
+    return Draw(name=name, kind="run", low=low, high=high, sizes=sizes)
+
+
+def _single(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names: Mapping[str, str]) -> Draw | None:
+    given = [key for key in ("in_", "is_", "one_of") if getattr(entry, key) is not None]
+    if len(given) != 1:
+        problems.add(path, f"draw {name}: expected exactly one of in, is, one_of")
+        return None
+    if entry.in_ is not None:
+        low, high = _bounds(entry.in_, (*path, "in"), problems, names)
+        return Draw(name=name, kind="integer", low=low, high=high)
+    if entry.is_ is not None:
+        return Draw(name=name, kind="derived", value=problems.expression(entry.is_, (*path, "is"), names))
+    choices = tuple(problems.expression(choice, (*path, "one_of"), names) for choice in entry.one_of or ())
+    if not choices:
+        problems.add(path, f"draw {name}: one_of is empty; list at least one value")
+        return None
+    return Draw(name=name, kind="choice", choices=choices)
+
+
+_SECTION = "atk"
+_FIELDS = {
+    "tensor": ("shape", "dtype", "data"),
+    "int_array": ("items",),
+    "bool_array": ("items",),
+    "float_array": ("items",),
+    "tensor_list": (),
+    "scalar": ("value", "dtype"),
+    "string": ("value",),
+    "int": ("value",),
+    "bool": ("value",),
+    "double": ("value",),
+}
+
+
+def build_atk(section: AtkModel, problems: Problems, kinds: Mapping[str, str]) -> Atk:
+    """Build the section; expressions may read the prototype's parameters and the files' other inputs."""
+    for own, name in section.names.items():
+        problems.known(name, kinds, (_SECTION, "names", own), "parameter")
+    if section.format is not None:
+        problems.known(section.format, FORMATS, (_SECTION, "format"), "format")
+    names = [*kinds, *section.others]
+    arguments: dict[str, AtkArgument] = {}
+    for name, entry in section.arguments.items():
+        place = (_SECTION, "arguments", name)
+        if problems.known(name, kinds, place, "parameter"):
+            arguments[name] = _argument(entry, kinds[name], place, problems, names)
+    return Atk(names=dict(section.names), others=tuple(section.others), format=section.format, arguments=arguments)
+
+
+def _argument(
+    entry: AtkArgumentModel, kind: str, place: tuple[str, ...], problems: Problems, names: list[str]
+) -> AtkArgument:
+    for key in entry.model_fields_set:
+        problems.add_if(
+            key not in _FIELDS[kind],
+            (*place, key),
+            f"{key}: means nothing for a parameter of the kind {kind}; leave it out",
+        )
+    follows = entry.dtype is not None and entry.dtype.startswith("as ")
+    if entry.dtype is not None:
+        problems.known(entry.dtype.removeprefix("as "), names if follows else DTYPES, (*place, "dtype"), "dtype")
+    data = entry.data
+    problems.add_if(
+        data is not None and "recipe" not in data, (*place, "data"), "recipe: missing; name one (see docs/recipes.md)"
+    )
+    return AtkArgument(
+        shape=problems.shape(entry.shape, (*place, "shape"), names) if entry.shape is not None else None,
+        dtype=entry.dtype if not follows else None,
+        dtype_as=entry.dtype.removeprefix("as ") if follows and entry.dtype is not None else None,
+        data={
+            key: problems.expression(value, (*place, "data"), names)
+            if isinstance(value, str) and key not in ("recipe", "of")
+            else value
+            for key, value in data.items()
+        }
+        if data is not None
+        else None,
+        items=problems.shape(entry.items, (*place, "items"), names) if entry.items is not None else None,
+        value=problems.expression(entry.value, (*place, "value"), names) if entry.value is not None else None,
+    )

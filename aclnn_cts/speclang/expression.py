@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from aclnn_cts.core.case import Scalar, TensorList
-from aclnn_cts.core.dtypes import itemsize
-from aclnn_cts.core.promotion import converts, promoted, promoted_by_scalar
-from aclnn_cts.core.scalars import number
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Scalar, Target, TensorList, number
+from aclnn_cts.core.dtypes import converts, itemsize, promoted, promoted_by_scalar
 
 UNDEFINED = (AttributeError, IndexError, KeyError, ZeroDivisionError, TypeError, OverflowError)
 """What an expression raises where it has no value. Names are checked before, so these mean nothing else."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.core.case import Case, Data, Tensor, owner, tensors_in
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Case, Data, Target, Tensor, owner, tensors_in
 from aclnn_cts.speclang.expression import Compiled
 from aclnn_cts.speclang.expression_parser import compiled
 from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
+
 
 INTEGER_LIMITS: Mapping[str, int] = {
     "INT8": 128,
@@ -149,3 +150,154 @@ class Elements(ParameterRule):
 def _bound(value: str | int | None, none: float) -> Compiled:
     """A bound over the arguments of a call."""
     return (lambda _arguments, _target: none) if value is None else compiled(value)
+
+
+SEGMENTS = ("offsets", "ends", "lengths", "partial_lengths")
+"""Recipes of lengths that add up to a total, and of where they end."""
+STRUCTURES = (*SEGMENTS, "permutation", "boxes")
+_DEFAULT_TOTAL = 16
+_MOST_WRITTEN = 2**12
+"""Elements of a tensor whose rule is broken by explicit values."""
+_WORDS = {
+    "offsets": ("0 and the ends of segments that reach {}", "0 与各段终点，最后一个为 {}"),
+    "ends": ("the ends of segments that reach {}", "各段终点，最后一个为 {}"),
+    "lengths": ("lengths that add up to {}", "各段长度，总和为 {}"),
+    "partial_lengths": ("lengths that add up to {} at most", "各段长度，总和不超过 {}"),
+    "permutation": ("a permutation of the numbers from {} on", "从 {} 起各数的一个排列"),
+    "boxes": ("an index below {} and pairs of ascending coordinates", "小于 {} 的序号与成对递增的坐标"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Structure(ParameterRule):
+    """The elements of a tensor along an axis, or the items of an int array, have a structure."""
+
+    structure: str
+    number: str | int
+    """The total; of a permutation the least number; of boxes how many there are for an index to name."""
+    least: int
+    """The least length of a segment."""
+    axis: int | None
+    """Along which; None: the last, of a permutation all elements together."""
+
+    @property
+    def test(self) -> Test:
+        number = compiled(self.number)
+
+        def fits(arguments: Mapping[str, Any], target: Target) -> bool:
+            value, wanted = arguments[self.of], int(number(arguments, target))
+            if isinstance(value, tuple):
+                return self._fits(value, wanted)
+            if 0 in value.shape:
+                return True
+            if value.data is None:
+                raise TypeError("no data")
+            if value.data.recipe == self.structure:
+                return self._is_made_so(value, value.data, wanted)
+            count, inner = self._line(value)
+            if value.data.values is not None:
+                numbers = [float(item) for item in value.data.values]
+                starts = (block + place for block in range(0, len(numbers), count * inner) for place in range(inner))
+                return all(self._fits(numbers[start : start + count * inner : inner], wanted) for start in starts)
+            if value.data.recipe in ("zeros", "constant"):
+                mean = 1.0 if value.data.mean is None else value.data.mean
+                return self._fits([0.0 if value.data.recipe == "zeros" else mean] * count, wanted)
+            # Of any other contents it is as good as certain that they have no such structure.
+            return False
+
+        return fits
+
+    def _line(self, tensor: Tensor) -> tuple[int, int]:
+        """How many elements have the structure together, and how far apart they lie."""
+        if not tensor.shape or (self.axis is None and self.structure == "permutation"):
+            return tensor.numel, 1
+        axis = -1 if self.axis is None else self.axis
+        return tensor.shape[axis], math.prod(tensor.shape[axis:][1:])
+
+    def _segments(self, count: int) -> int:
+        """Of so many elements."""
+        return count + {"offsets": -1, "partial_lengths": 1}.get(self.structure, 0)
+
+    def _is_made_so(self, tensor: Tensor, data: Data, wanted: int) -> bool:
+        rank = max(len(tensor.shape), 1)
+        last = None if self.structure == "permutation" else rank - 1
+        own, asked = (last if axis is None else axis % rank for axis in (data.axis, self.axis))
+        if self.structure == "permutation":
+            return own == asked and (data.low or 0) == wanted
+        total = _DEFAULT_TOTAL if data.high is None else data.high
+        same = 0 < total <= wanted if self.structure == "boxes" else total == wanted
+        fits = same and 0 <= total < INTEGER_LIMITS.get(tensor.dtype, 2**62)
+        least = (data.low or 0) >= self.least and self.least * self._segments(self._line(tensor)[0]) <= total
+        return own == asked and fits and least
+
+    def _fits(self, numbers: Sequence[float], wanted: int) -> bool:
+        if not numbers:
+            return True
+        if self.structure == "permutation":
+            return sorted(numbers) == list(range(wanted, wanted + len(numbers)))
+        if self.structure == "boxes":
+            pairs = zip(numbers[1::2], numbers[2::2], strict=False)
+            return 0 <= numbers[0] < wanted and numbers[0] % 1 == 0 and all(0 <= low < high for low, high in pairs)
+        steps = list(numbers)
+        if self.structure in ("ends", "offsets"):
+            steps = [after - before for before, after in itertools.pairwise((0, *numbers))]
+        if self.structure == "offsets" and steps.pop(0) != 0:
+            return False
+        reached = sum(steps)
+        exact = reached <= wanted if self.structure == "partial_lengths" else reached == wanted or not steps
+        return exact and all(step >= self.least for step in steps)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        value = case.arguments[self.of]
+        wanted = int(compiled(self.number)(case.arguments, case.target))
+        if isinstance(value, tuple):
+            for text, items in self._broken(len(value), wanted):
+                yield Way(text=f"{self.of}: {text}", values={self.of: items})
+        if not isinstance(value, Tensor) or value.data is None or not 0 < value.numel <= _MOST_WRITTEN:
+            return
+        count, inner = self._line(value)
+        limit = INTEGER_LIMITS.get(value.dtype, 2**62)
+        for text, items in self._broken(count, wanted):
+            if max(items) < limit and not (min(items) < 0 and value.dtype.startswith(("U", "BOOL"))):
+                block = tuple(item for item in items for _ in range(inner))
+                data = Data(values=block * (value.numel // len(block)))
+                yield Way(text=f"{self.of}: {text}", data={self.of: data})
+
+    def _broken(self, count: int, wanted: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Elements without the structure, each next to some that have it."""
+        if not count:
+            return
+        good = self._even(count, wanted)
+        last = good[-1]
+        changes = [
+            (f"last element {last} -> {last + 1}", (*good[:-1], last + 1)),
+            (f"last element {last} -> {last - 1}", (*good[:-1], last - 1)),
+            ("elements in reverse order", good[::-1]),
+            (f"first element {good[0]} -> -1", (-1, *good[1:])),
+            (f"first element {good[0]} -> {good[0] + 1}", (good[0] + 1, *good[1:])),
+            (f"every element -> {good[0]}", (good[0],) * count),
+            ("first element less by as much as the last is more", (-1, *good[1:-1], last + good[0] + 1)),
+            (f"last element {last} -> {2 * wanted + 10}", (*good[:-1], 2 * wanted + 10)),
+        ]
+        for text, items in changes:
+            if len(items) == count and not self._fits(items, wanted):
+                yield text, items
+
+    def _even(self, count: int, wanted: int) -> tuple[int, ...]:
+        """Elements that have the structure, with segments as alike as may be."""
+        if self.structure == "permutation":
+            return tuple(range(wanted, wanted + count))
+        if self.structure == "boxes":
+            return (max(wanted - 1, 0), *((place + 1) % 2 for place in range(1, count)))
+        segments = max(self._segments(count), 1)
+        stops = [max(wanted, 0) * place // segments for place in range(segments + 1)]
+        if self.structure == "offsets":
+            return tuple(stops[:count])
+        if self.structure == "ends":
+            return tuple(stops[1:])
+        return tuple(after - before for before, after in itertools.pairwise(stops))[:count]
+
+    def describe(self, product: str) -> Words:
+        least, least_zh = (f", each at least {self.least}", f"，每段不小于 {self.least}") if self.least else ("", "")
+        words, words_zh = (text.format(self.number) for text in _WORDS[self.structure])
+        return Words(f"{self.of} holds {words}{least}", f"{self.of} 为{words_zh}{least_zh}")

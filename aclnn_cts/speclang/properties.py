@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from aclnn_cts.core.case import POINTERS
+from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
 from aclnn_cts.core.printable import either, shown
-from aclnn_cts.core.statuses import ANY_ERROR, STATUSES
-from aclnn_cts.speclang.kinds_promotion import PROMOTE
+from aclnn_cts.speclang.kinds_dtype import PROMOTE
 from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
@@ -359,4 +359,48 @@ def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[
         made["layouts"] = tiers["layouts"][-1].get("is")
     if item.get("strided") is True:
         made["strided"] = True
+    return made
+
+
+_READ = re.compile(r"\bdim\((\w+),")
+
+
+def written_rule(entry: Mapping[str, Any], names: Collection[str], rows: Mapping[str, Any]) -> dict[str, Any]:
+    """A written rule with its kind, its parameter and its strength, which may follow from the rest of it.
+
+    Rows of dtypes require the list of each of their parameters, a size the number of dimensions of what it is read of.
+    """
+    made = {**with_lists(entry), "strength": entry.get("strength", promised(entry, "limit"))}
+    if "kind" not in made and {"that", "axis"} & made.keys():
+        made["kind"] = "holds" if "that" in made else "size"
+    owner = str(made.get("id")).partition(".")[0]
+    if made.get("kind") not in ("holds", "mode", "dtype_rows") and owner in names:
+        made.setdefault("of", owner)
+    if made.get("kind") == "dtype_rows":
+        made.setdefault("requires", [f"{name}.dtype" for name in rows.get("parameters", ())])
+    if made.get("kind") == "size" and (read := dict.fromkeys(_READ.findall(str(made.get("is"))))):
+        made.setdefault("requires", [f"{name}.rank" for name in read])
+    return made
+
+
+def followed(
+    rules: Sequence[dict[str, Any]], earlier: Sequence[Mapping[str, Any]], problems: Problems
+) -> list[dict[str, Any]]:
+    """Rules that say which rule they follow, with that one and what it requires before what they require."""
+    known: dict[str, Mapping[str, Any]] = {str(rule["id"]): rule for rule in earlier}
+    made = []
+    for number, rule in enumerate(rules):
+        whole = {key: value for key, value in rule.items() if key != "follows"}
+        if "follows" in rule:
+            before = known.get(str(rule["follows"]))
+            if before is None:
+                problems.add(
+                    ("constraints", len(earlier) + number, "follows"),
+                    f"{shown(rule['follows'])} is no rule above this one",
+                )
+            else:
+                required = [*before.get("requires", ()), before["id"], *rule.get("requires", ())]
+                whole["requires"] = list(dict.fromkeys(required))
+        known[str(whole.get("id"))] = whole
+        made.append(whole)
     return made

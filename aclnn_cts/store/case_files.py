@@ -12,8 +12,7 @@ import msgspec
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.outside import BLANK_LINES, DOCUMENT_BYTES, MESSAGE_LIMIT, open_outside
-from aclnn_cts.core.strict_json import strict_json
+from aclnn_cts.core.outside import BLANK_LINES, DOCUMENT_BYTES, MESSAGE_LIMIT, open_outside, strict_json
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.store.output_file import OutputFile
 

@@ -8,13 +8,21 @@ from typing import TypeVar
 
 import msgspec
 
-from aclnn_cts.core.aims import JUDGED, Aim, aim_of, compares_values
-from aclnn_cts.core.case import owner
-from aclnn_cts.core.case_text import case_text
+from aclnn_cts.core.case import case_text, owner
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.observations import Observation, observations_of
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
+from aclnn_cts.core.verdict import (
+    JUDGED,
+    Aim,
+    Observation,
+    Record,
+    Result,
+    Skip,
+    Verdict,
+    aim_of,
+    compares_values,
+    observations_of,
+)
 
 PINNED = "pinned"
 """The kind of case that a waiver pins. Such cases are counted apart: they are in no total."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import secrets
 import stat
 import sys
 import tempfile
@@ -12,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, final
 
-from aclnn_cts.core.errors import UsageError
-from aclnn_cts.store.files import storage_failure, write_atomically
+from aclnn_cts.core.errors import HarnessError, UsageError
 
 STANDARD_OUTPUT = Path("-")
 
@@ -273,3 +274,40 @@ def _same_input(known: os.stat_result, inputs: Iterable[Path], *, ours: bool) ->
         except OSError:
             continue
     return None
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file so that readers see the old contents or all of the new, also after a kill or a power failure.
+
+    A file that is replaced hands its permissions on.
+    Raises HarnessError where the disk is full or the folder cannot be written; the old file then stands as it was.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        try:
+            with partial.open("xb") as file:
+                with contextlib.suppress(FileNotFoundError):
+                    os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+                file.writelines([content] if isinstance(content, bytes) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise
+    except OSError as error:
+        raise storage_failure(path, error) from error
+
+
+def storage_failure(path: Path, error: OSError) -> HarnessError:
+    """The HarnessError for a write to `path` that failed."""
+    reason = error.strerror or str(error)
+    if error.errno in _FULL:
+        return HarnessError(f"{path}: cannot be written: {reason}; free space on this file system and run again")
+    if isinstance(error, BrokenPipeError):
+        return HarnessError(f"{path}: cannot be written: its reader is gone; start one that reads to the end")
+    return HarnessError(f"{path}: cannot be written: {reason}; check that the folder exists and may be written")

@@ -17,9 +17,8 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outside import DOCUMENT_BYTES
+from aclnn_cts.core.outside import DOCUMENT_BYTES, JSON_CONTAINERS, JSON_ITEMS, JSON_WIDE_BYTES
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
-from aclnn_cts.core.strict_json import JSON_CONTAINERS, JSON_ITEMS, JSON_WIDE_BYTES
 from aclnn_cts.core.verdict import Record
 
 _FIXED = {

@@ -16,8 +16,7 @@ from typing import Any
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outside import open_outside, read_outside
-from aclnn_cts.core.strict_json import FEW_CONTAINERS, strict_json
+from aclnn_cts.core.outside import FEW_CONTAINERS, open_outside, read_outside, strict_json
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.store_reader import ResultReader

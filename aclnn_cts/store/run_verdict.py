@@ -13,9 +13,8 @@ from itertools import groupby
 
 import msgspec
 
-from aclnn_cts.core.aims import Aim
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import Aim, OutOfScope, Result, RunVerdict, Skip
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Counts, OperatorSummary, Unjudged

@@ -17,8 +17,8 @@ from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.events import BatchJudged, Event, Planned, RunFinished, Skipped
-from aclnn_cts.store.files import storage_failure, write_atomically
 from aclnn_cts.store.manifest import Manifest
+from aclnn_cts.store.output_file import storage_failure, write_atomically
 from aclnn_cts.store.run_directory import (
     BLOBS,
     FAILURES,

@@ -13,14 +13,13 @@ from typing import Protocol
 import msgspec
 
 from aclnn_cts.adapters.protocol import Capabilities
-from aclnn_cts.core.aims import Aim, aim_of
 from aclnn_cts.core.case import Case, Tensor, owner
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.errors import HarnessError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import OutOfScope, Result, Verdict
+from aclnn_cts.core.verdict import Aim, OutOfScope, Result, Verdict, aim_of
 from aclnn_cts.speclang.model import Spec
 
 Names = tuple[str, ...] | None

@@ -13,9 +13,8 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.dedup_key import same_finding
-from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
-from aclnn_cts.findings.fingerprint import findings_of, indexed
+from aclnn_cts.findings.fingerprint import distinct, findings_of, indexed
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.trials.confirm import conforms_alone, flaky_rate

@@ -19,7 +19,7 @@ from aclnn_cts.findings.finding import FINDING_STATE, Finding
 from aclnn_cts.sandbox.interrupts import interrupted
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs
-from aclnn_cts.store.files import write_atomically
+from aclnn_cts.store.output_file import write_atomically
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store import ResultStore

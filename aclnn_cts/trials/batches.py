@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from aclnn_cts.adapters.protocol import Capabilities
+from aclnn_cts.checks.life_cycle import asked_calls
+from aclnn_cts.checks.plan import STATUS_CHECKS
+from aclnn_cts.checks.registry import check
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Verdict
-from aclnn_cts.execution.executor import Performed, Prepared
-from aclnn_cts.speclang.evaluate import Evaluation
+from aclnn_cts.core.verdict import Result, Skip, Verdict
+from aclnn_cts.execution.executor import Asked, Performed, Prepared
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.generate.hazard import hazard
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.model import Spec
 
 BATCH_TRIALS = 128
 """Enough for what is done with all of a batch at once to cost each trial little, and few enough for what they leave to
@@ -60,3 +70,59 @@ def batches(trials: Iterable[Trial], *, max_bytes: int, overlapped: bool = False
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def calls_before(trial: Trial) -> list[Asked]:
+    """The calls that a trial makes first, in the ordinary call mode."""
+    return [Asked(item.case) for item in trial.after for _ in range(item.times)]
+
+
+def calls_of(trial: Trial, specs: Mapping[str, Spec], *, capabilities: Capabilities, group: int = 0) -> list[Asked]:
+    """The trial's own calls; `group` tells those that are made together from another trial's.
+
+    The valid twin of a broken call goes no further than phase one. An implementation without phases whose rejections
+    count makes the whole call instead.
+    """
+    spec = specs[trial.case.operator]
+    cases = check(trial.check, where="trial").calls(trial, spec)
+    if "twin" in trial.parameters and capabilities.rejections and not capabilities.phases:
+        cases = (*map(_whole, cases[:-1]), cases[-1])
+    calls = asked_calls(trial, spec, cases, known=capabilities.call_modes)
+    return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
+
+
+def _whole(case: Case) -> Case:
+    return msgspec.structs.replace(case, call=msgspec.structs.replace(case.call, phases=2))
+
+
+def needs_no_second_phase(trial: Trial) -> bool:
+    """Whether first phases alone say anything of a trial's check."""
+    return trial.check in STATUS_CHECKS or trial.case.call.phases == 1
+
+
+def withheld(
+    trial: Trial, evaluation: Evaluation, *, specs: Mapping[str, Spec], settings: BenchSettings
+) -> Verdict | None:
+    """The verdict on a trial that is not made, for its size, harm that it may do, or its phases; None where it is."""
+    if settings.phases == 1 and not needs_no_second_phase(trial):
+        message = f"{trial.check}: the first phase alone says nothing of it (--phases one)"
+        return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
+    if trial.after:
+        if (size := trial.nbytes) > max(settings.max_bytes, trial.case.nbytes):
+            message = f"{size} bytes of arguments with the calls before it; --max-bytes allows {settings.max_bytes}"
+            return Verdict(result=Result.SKIPPED, kind=Skip.TOO_LARGE, message=message)
+        for item in trial.after:
+            found = _unsafe(item.case, evaluate(specs[item.case.operator], item.case), specs=specs, settings=settings)
+            if found is not None:
+                return found
+    return _unsafe(trial.case, evaluation, specs=specs, settings=settings)
+
+
+def _unsafe(
+    case: Case, evaluation: Evaluation, *, specs: Mapping[str, Spec], settings: BenchSettings
+) -> Verdict | None:
+    if settings.unsafe:
+        return None
+    both_phases = settings.phases != 1 and case.call.phases != 1
+    reason = hazard(specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
+    return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None

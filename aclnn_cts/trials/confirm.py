@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import msgspec
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.fault_words import fault_name
+from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.delta_debugging import shortest_end, without_others
+from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result
@@ -19,9 +23,7 @@ from aclnn_cts.findings.dedup_key import gravity
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.batches import BATCH_BYTES
-from aclnn_cts.trials.calls import calls_before, calls_of
-from aclnn_cts.trials.order_dependence import MOST_CALLS, after_which
+from aclnn_cts.trials.batches import BATCH_BYTES, calls_before, calls_of
 from aclnn_cts.trials.verdicts import Verdicts
 
 ALONE_FACT = "alone"
@@ -227,3 +229,85 @@ def preference(record: Record) -> tuple[bool, int, int, int]:
     """Which failure of a finding shows it best, the least first: not waived, grave, shown again by itself, small."""
     shown = 0 if record.after else 2 if conforms_alone(record) else 1
     return bool(record.waiver), gravity(record.verdict.kind), shown, record.trial.case.nbytes
+
+
+MOST_CALLS = 1024
+"""Calls that are made before the failure at most."""
+
+_KEPT = 16
+"""Most calls that show something to a reader."""
+
+_TAILS = (0, 32, MOST_CALLS)
+
+
+def after_which(
+    trial: Trial,
+    history: Sequence[Case],
+    *,
+    fails: Callable[[Trial], bool],
+    repeated: Callable[[Trial, int], int | None],
+) -> tuple[Earlier, ...]:
+    """The fewest calls found after which a trial fails, and without which it does not; empty where none are.
+
+    - `history`: what was called before it, the latest last.
+    - `fails`: whether a trial fails in the way that is looked for, in a fresh process.
+    - `repeated`: makes the trial's one call so many times in a row in a fresh process, and tells how many went well
+      before one failed so; None where none did.
+    """
+    known: dict[tuple[str, ...], bool] = {}
+
+    def show(cases: Sequence[Case]) -> bool:
+        key = tuple(map(case_id, cases))
+        if key not in known:
+            known[key] = fails(_after(trial, [Earlier(case) for case in cases]))
+        return known[key]
+
+    found = [Earlier(case) for case in _fewest(trial.case, history, show)]
+    if not found and (times := repeated(trial, MOST_CALLS)):
+        found = [Earlier(trial.case, times)]
+    if len(found) > 1 and fails(_after(trial, often := [Earlier(trial.case, len(found))])):
+        found = often
+    if not 0 < len(found) <= _KEPT:
+        return ()
+    # Once more, for chance alone must not name a call.
+    return tuple(found) if fails(_after(trial, found)) and not fails(trial) else ()
+
+
+def _after(trial: Trial, earlier: Sequence[Earlier]) -> Trial:
+    return msgspec.structs.replace(trial, after=tuple(earlier))
+
+
+def _fewest(case: Case, history: Sequence[Case], show: Callable[[Sequence[Case]], bool]) -> list[Case]:
+    for single in _likely(case, history):
+        if show([single]):
+            return [single]
+    for shorter, longer in pairwise(min(size, len(history)) for size in _TAILS):
+        if shorter < longer and show(history[-longer:]):
+            return without_others(shortest_end(history[-longer:], show), show)
+    return []
+
+
+def _likely(case: Case, history: Sequence[Case]) -> Iterator[Case]:
+    """The call before, and the latest ones with as many elements, with the same shapes and with other dtypes."""
+    alike: tuple[Callable[[Case], bool], ...] = (
+        lambda item: True,
+        lambda item: _elements(item) == _elements(case),
+        lambda item: _shapes(item) == _shapes(case),
+        lambda item: _shapes(item) == _shapes(case) and _dtypes(item) != _dtypes(case),
+    )
+    for is_alike in alike:
+        latest = next((item for item in reversed(history) if item != case and is_alike(item)), None)
+        if latest is not None:
+            yield latest
+
+
+def _shapes(case: Case) -> tuple[tuple[int, ...], ...]:
+    return tuple(tensor.shape for _, tensor in case.tensors())
+
+
+def _dtypes(case: Case) -> tuple[str, ...]:
+    return tuple(tensor.dtype for _, tensor in case.tensors())
+
+
+def _elements(case: Case) -> tuple[int, ...]:
+    return tuple(math.prod(shape) for shape in _shapes(case))

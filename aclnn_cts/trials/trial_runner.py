@@ -11,30 +11,25 @@ from aclnn_cts.checks.laws import LAW_KIND, PREFIX
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.registry import check
 from aclnn_cts.checks.sentinel import device_check, sentinel
-from aclnn_cts.core.aims import compares_values, is_valid_call
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Earlier, Trial, of_first_phase
-from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.core.verdict import Record, Result, Verdict, compares_values, is_valid_call
 from aclnn_cts.execution.executor import Asked, Performer
-from aclnn_cts.execution.judges import Judges
-from aclnn_cts.execution.judging import Judge
+from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.settings import BenchSettings, unsupported_phases
 from aclnn_cts.generate.regime_cells import cells_of, planned_cells
-from aclnn_cts.generate.regimes import QUICK, STANDARD
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sizes import QUICK, STANDARD
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.trials.batches import Batch, batches
-from aclnn_cts.trials.calls import calls_before, calls_of, needs_no_second_phase, withheld
-from aclnn_cts.trials.confirm import Again
-from aclnn_cts.trials.evidence import SAMPLE, is_sampled
-from aclnn_cts.trials.order_dependence import MOST_CALLS
-from aclnn_cts.trials.verdicts import Verdicts
+from aclnn_cts.trials.batches import Batch, batches, calls_before, calls_of, needs_no_second_phase, withheld
+from aclnn_cts.trials.confirm import MOST_CALLS, Again
+from aclnn_cts.trials.verdicts import SAMPLE, Verdicts, is_sampled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from aclnn_cts.checks.registry import check, judges_values
 from aclnn_cts.core.case import Case, tensors_in
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.observations import strict, with_executor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import VALUE_CHECK, Record, Result, Verdict, failed_on_values
+from aclnn_cts.core.verdict import VALUE_CHECK, Record, Result, Verdict, failed_on_values, strict, with_executor
 from aclnn_cts.execution.executor import Performed
-from aclnn_cts.execution.judges import Judges
-from aclnn_cts.execution.judging import Judge
+from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.dedup_key import rejected_twin
 from aclnn_cts.findings.fingerprint import fingerprinted
@@ -23,7 +21,47 @@ from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.batches import Batch
-from aclnn_cts.trials.evidence import Evidence
+
+SAMPLE = 64
+"""Of so many trials of a run, one is put to all tolerances although it passes."""
+
+FIRST = 4
+"""Known failures of each key that are measured, whatever their ids."""
+
+
+@dataclass(slots=True)
+class _Met:
+    number: int
+    smallest: int
+    """Bytes of its case, as reports choose the failure that they show."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Chooses among the known failures that one process meets."""
+
+    _met: dict[str, _Met] = field(default_factory=dict)
+    """By key."""
+
+    def wanted(self, record: Record) -> bool:
+        """Whether a known failure is measured: the first of a key, those smaller than all before, a sample."""
+        size = record.trial.case.nbytes
+        met = self._met.setdefault(record.key.text(), _Met(0, size + 1))
+        met.number += 1
+        smaller = size < met.smallest
+        if smaller:
+            met.smallest = size
+        return met.number <= FIRST or smaller or is_measured(record.trial_id)
+
+
+def is_sampled(trial_id: str, *, every: int = SAMPLE) -> bool:
+    """One trial in `every`, a power of two up to 256: the same ones for the same plan, the fewer among the more."""
+    return int(trial_id[:2], 16) % every == 0
+
+
+def is_measured(trial_id: str) -> bool:
+    """One failure in 16, the same ones for the same plan; those of `is_sampled` are among them."""
+    return int(trial_id[:2], 16) % 16 == 0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -21,9 +21,9 @@ from aclnn_cts.core.case import (
     Tensor,
     TensorList,
     contiguous_strides,
+    host_bytes,
 )
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
-from aclnn_cts.core.scalars import host_bytes
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Parameter, Spec
 

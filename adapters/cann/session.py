@@ -16,12 +16,19 @@ from types import MappingProxyType
 import msgspec
 
 from aclnn_cts.adapters.cann.bindings import SUCCESS, Functions, OperatorFunctions, bind_operator
-from aclnn_cts.adapters.cann.call_modes import resident_bytes, times_of, whole_number
 from aclnn_cts.adapters.cann.descriptors import cache_key
 from aclnn_cts.adapters.cann.device import Device
-from aclnn_cts.adapters.cann.execution import GIVEN_UP, Api, Execution
+from aclnn_cts.adapters.cann.execution import (
+    GIVEN_UP,
+    Api,
+    Execution,
+    RuntimeFailure,
+    checked,
+    resident_bytes,
+    times_of,
+    whole_number,
+)
 from aclnn_cts.adapters.cann.library import Library, Missing
-from aclnn_cts.adapters.cann.memory import RuntimeFailure, checked
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.outcome import Ended, Outcome

@@ -12,7 +12,6 @@ from typing import Any
 
 from aclnn_cts.core.note import Note
 from aclnn_cts.core.verdict import RunVerdict
-from aclnn_cts.reports.model.acceptance_findings import FindingCard, WaiverRow
 from aclnn_cts.reports.model.acceptance_rows import (
     CampaignCoverage,
     CheckRow,
@@ -20,6 +19,8 @@ from aclnn_cts.reports.model.acceptance_rows import (
     ConstraintRow,
     CoverageMap,
     DeterminismPart,
+    FindingCard,
+    WaiverRow,
 )
 from aclnn_cts.reports.model.kill_matrix import Power
 from aclnn_cts.reports.model.precision import PrecisionRow

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aclnn_cts.clauses.clause_verdicts import JudgedClause
-from aclnn_cts.core.verdict import ToleranceResult, ToleranceVerdict
+from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.verdict import Record, ToleranceResult, ToleranceVerdict
+from aclnn_cts.findings.finding import Finding
+from aclnn_cts.findings.shared_condition import SharedCondition
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.counts import Counts
+from aclnn_cts.triage.dedup import Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,3 +149,173 @@ class CampaignCoverage:
     operator: str
     sorts: Mapping[str, tuple[int, int, int]]
     """By sort (`constraints`, `limits`, `laws`, `pairs`): met, of how many, and how many were never judged besides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultFacts:
+    """A failure in figures: those of the call that shows it. What does not concern its kind is 0 or empty."""
+
+    call: int = 0
+    """Its number, from 1; 0 where no single call shows the failure."""
+    calls: int = 0
+    basis: str = ""
+    """Of the compute model."""
+    outcome: Outcome = Outcome(ended="")
+    state: BufferState = BufferState()
+    """Of the memory of the output, or of the input, at fault."""
+    returned: str = ""
+    """The status that decides; empty where there is none."""
+    promised: tuple[str, ...] = ()
+    grown: int = 0
+    """Bytes."""
+    form: str = ""
+    """The shape or dtype that came back instead."""
+
+
+class NoProgram:
+    """Why a card has no program (values of `MadePrograms.missing`)."""
+
+    ELEMENTS = "elements"
+    """The case has more elements than a program holds."""
+    CALLS = "calls"
+    """The calls of the trial together have."""
+    TEXT = "text"
+    """Every program is longer than a page shows."""
+    ROOM = "room"
+    """The page's room for programs is used up."""
+    TRIAL = "trial"
+    """None can be made of the trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that shows a case and needs nothing of ours."""
+
+    language: str
+    """`cpp`, `python`, `numpy` or `torch`."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadePrograms:
+    """The programs of a finding."""
+
+    programs: tuple[Program, ...] = ()
+    call: tuple[int, int]
+    """Which of how many calls of the trial they make; (1, 1) where it has one, 0 for all of a law's in turn."""
+    missing: str = ""
+    """Why there is none (`NoProgram`); empty where there is one."""
+    elements: tuple[int, int] = (0, 0)
+    """Elements of the case's calls, and those that a program holds, where these are too few; else zeros."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingMember:
+    """Failures of a finding that a run keeps under one key."""
+
+    run: str
+    member: Member
+    file: str
+    """The trial file of that key, in the run's folder `failures`."""
+    joined: bool
+    """Whether they only look like the finding: their calls were not made again one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingCard:
+    """All failures that are put together as one finding."""
+
+    id: str
+    """`F1`, `F2`, ... in this report."""
+    severity: str
+    operator: str
+    check: str
+    """`values` for all that one fault of a call's values breaks; `members` has the checks that met it."""
+    kind: str
+    """The gravest of its failures', where several kinds are taken together."""
+    kinds: Mapping[str, int]
+    """Those of the recorded failures, where there are several."""
+    members: tuple[FindingMember, ...]
+    """All recorded failures, sorted out."""
+    constraint: str
+    output: str
+    mode: str
+    dtype: str
+    """Those of all failures: of the first output and, with its name, of the argument that decides."""
+    number: int
+    waived: int
+    waivers: tuple[str, ...]
+    of: int
+    """Judged trials of the operator with the members' checks, modes and dtypes: what `number` is a part of."""
+    runs: tuple[str, ...]
+    message: str
+    """Of the smallest case, as recorded."""
+    clauses: tuple[tuple[str, str], ...]
+    """Operator (empty: the interface) and address of those that it contradicts."""
+    case: tuple[tuple[str, str], ...]
+    """Arguments of the smallest case, as text."""
+    record: Record
+    """Of the trial that the figures are of."""
+    chosen_of: int
+    """The failures that the case is the smallest of, where it was not shrunk: the gravest ones that are this finding
+    by themselves."""
+    shrunk: bool
+    """Whether a campaign or `aclnn-cts shrink` made the case smaller; else it is the smallest of those recorded."""
+    executions: int
+    """That shrinking took; 0 where it was not shrunk."""
+    shrunk_whole: bool
+    """Whether shrinking tried everything within its limit."""
+    shrink: str
+    """The command that makes the findings of the run smaller."""
+    change: str
+    """What was changed against the valid twin."""
+    after: int
+    """Calls that the trial, and its programs, make before its own, as the failure does not show without them."""
+    trial_id: str
+    trial: str
+    """The smallest case's trial as JSON; empty where it is too large for a page."""
+    figures_of: str
+    """The trial whose figures `record`, `fault` and `outcome` have, where it is not the case's own: of a case that a
+    campaign shrank no record is kept."""
+    fault: FaultFacts
+    outcome: tuple[Outcome, ...]
+    """Of the first calls, with the beginning of long messages."""
+    made: MadePrograms
+    replay: str
+    file: str
+    """Its trial file in the run directory."""
+    file_is_case: bool
+    """Whether the file holds the case; else it holds the first one that failed so."""
+    campaigns: tuple[tuple[str, Finding], ...]
+    """What the campaigns among the runs, by name, know of it beyond the records that they keep."""
+    alone: Mapping[str, int]
+    """Of those that were run again alone in a fresh process, what came of it."""
+    second_oracle: Mapping[str, int]
+    """`agrees`, `not asked`: what the second oracle said of the expected value."""
+    shared: SharedCondition | None = None
+    """What the failing calls of the run that met it most share and its passing calls do not, where anything."""
+
+    def by_check(self, *, joined: bool) -> dict[str, int]:
+        """Failures by check, the most first: those that are the finding by themselves, or only look like it."""
+        found: Counter[str] = Counter()
+        for item in self.members:
+            if item.joined == joined:
+                found[item.member.check] += item.member.number
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaiverRow:
+    """A waiver that spoke for failures; what is not known of it is None."""
+
+    id: str
+    failures: int
+    findings: tuple[str, ...]
+    reason: str | None
+    reason_zh: str | None
+    """The same in Chinese, where its owner has written it."""
+    owner: str | None
+    expiry: str | None
+    link: str | None
+    expired: bool | None
+    """On the day of the run."""

@@ -17,8 +17,7 @@ from aclnn_cts.findings.fingerprint import findings_of, findings_together
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
-from aclnn_cts.reports.model.acceptance_findings import FindingCard, WaiverRow
-from aclnn_cts.reports.model.acceptance_rows import ClauseRow
+from aclnn_cts.reports.model.acceptance_rows import ClauseRow, FindingCard, WaiverRow
 from aclnn_cts.reports.model.collect import Collected, OperatorTally
 from aclnn_cts.reports.model.findings import finding_cards, take_findings
 from aclnn_cts.reports.model.kill_matrix import shipped_power

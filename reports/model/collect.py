@@ -9,15 +9,12 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.clauses.clause_evidence import Speakers
-from aclnn_cts.core.aims import is_valid_call
 from aclnn_cts.core.case import Tensor, owner
 from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
-from aclnn_cts.core.observations import Observation
-from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.statuses import status_name
-from aclnn_cts.core.verdict import Record, Result, Skip, Verdict
+from aclnn_cts.core.outcome import Ended, status_name
+from aclnn_cts.core.verdict import Observation, Record, Result, Skip, Verdict, is_valid_call
 from aclnn_cts.execution.second_opinion import DISPUTE_FACT
-from aclnn_cts.judgement.finer import FINER_FACT
+from aclnn_cts.judgement.compare import FINER_FACT
 from aclnn_cts.reports.model.possible import LAYOUTS, RANKS
 from aclnn_cts.reports.model.precision import PrecisionTally
 from aclnn_cts.speclang.model import Spec

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT, formats_of
-from aclnn_cts.core.strict_json import spelled
+from aclnn_cts.core.outside import spelled
 from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result
+from aclnn_cts.judgement.compare import FINER_FACT
 from aclnn_cts.judgement.figures import SHARE_EDGES
-from aclnn_cts.judgement.finer import FINER_FACT
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.reports.model.acceptance_rows import ToleranceRow
 

@@ -14,9 +14,8 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from aclnn_cts.adapters.cann.bindings import META, RUNTIME, Functions
-from aclnn_cts.adapters.cann.call_modes import available
 from aclnn_cts.adapters.cann.device import Device
-from aclnn_cts.adapters.cann.execution import Api
+from aclnn_cts.adapters.cann.execution import Api, available
 from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototype
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.protocol import Capabilities

@@ -13,11 +13,10 @@ from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.execution.executor import Asked
-from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.judging import Judges
 from aclnn_cts.repro.cpp import cpp_program
-from aclnn_cts.repro.facts import Program, reproduction
+from aclnn_cts.repro.facts import Program, reproduction, steps_of
 from aclnn_cts.repro.python import python_program
-from aclnn_cts.repro.steps import steps_of
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.adapters.loopback.support import LIBRARIES, compiler, home, needs_compiler

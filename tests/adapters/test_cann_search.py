@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.cann.search import CLASSIC, META, RUNTIME, SPLIT, custom_folders, folders, given, search
+from aclnn_cts.adapters.cann.library import CLASSIC, META, RUNTIME, SPLIT, custom_folders, folders, given, search
 from aclnn_cts.adapters.registry import choose
 from aclnn_cts.core.errors import UsageError
 

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.adapters.cann.call_modes import BOTH_PHASES, FIRST_PHASE
-from aclnn_cts.adapters.cann.memory import WORKSPACE
+from aclnn_cts.adapters.cann.execution import BOTH_PHASES, FIRST_PHASE, WORKSPACE
 from aclnn_cts.adapters.protocol import Call, Inexpressible
 from aclnn_cts.adapters.results import perform
 from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Tensor
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.generate.buffers import prepare
-from aclnn_cts.generate.contents import case_arrays
-from aclnn_cts.generate.placement import GUARD
+from aclnn_cts.generate.buffers import GUARD, prepare
+from aclnn_cts.generate.recipes import case_arrays
 from tests.adapters.recording_device import SPECS, Kernel, RecordingDevice, open_session
 
 GIVEN_UP = (Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from aclnn_cts.adapters.protocol import Session
-from aclnn_cts.core.case import Case
+from aclnn_cts.core.case import Case, Target
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
@@ -30,19 +29,19 @@ def cases(count: int) -> Iterator[Case]:
 
 
 def test_both_ways_give_the_same_bits(sessions: Mapping[str, Session], monkeypatch: pytest.MonkeyPatch) -> None:
-    from aclnn_cts.adapters import torch_rms_norm  # noqa: PLC0415 - it imports torch
+    from aclnn_cts.adapters import torch_functions  # noqa: PLC0415 - it imports torch
 
     replaced: list[bool] = []
-    directly = torch_rms_norm.replace_rstd
+    directly = torch_functions.replace_rstd
 
     def watched(normal: Any, rstd: Any) -> bool:
         replaced.append(directly(normal, rstd))
         return replaced[-1]
 
     for case in cases(100):
-        monkeypatch.setattr(torch_rms_norm, "replace_rstd", watched)
+        monkeypatch.setattr(torch_functions, "replace_rstd", watched)
         first, left = run(sessions["direct"], case)
-        monkeypatch.setattr(torch_rms_norm, "replace_rstd", lambda _normal, _rstd: False)
+        monkeypatch.setattr(torch_functions, "replace_rstd", lambda _normal, _rstd: False)
         second, right = run(sessions["direct"], case)
         assert (first.ended, first.message, first.facts) == (second.ended, second.message, second.facts)
         for name in left.outputs:
@@ -69,7 +68,7 @@ def test_any_rstd_gives_the_gradients_of_the_formula(
 
 
 def test_an_unknown_forward_pass_is_left_alone() -> None:
-    from aclnn_cts.adapters.torch_rms_norm import replace_rstd  # noqa: PLC0415 - it imports torch
+    from aclnn_cts.adapters.torch_functions import replace_rstd  # noqa: PLC0415 - it imports torch
 
     x = torch.ones(2, 3, requires_grad=True)
     rstd = torch.zeros(2, 1)
@@ -93,7 +92,7 @@ def test_a_forward_pass_that_takes_no_rstd_is_inexpressible(
 
 def test_opening_does_not_load_torchs_compiler() -> None:
     program = (
-        "import sys; from aclnn_cts.adapters.registry import choose, load; from aclnn_cts.core.target import Target;"
+        "import sys; from aclnn_cts.adapters.registry import choose, load; from aclnn_cts.core.case import Target;"
         "load(choose('torch')).open(Target(), {}); print([name for name in sys.modules if name == 'torch._inductor'])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -13,11 +13,10 @@ import pytest
 from aclnn_cts.adapters.bindings import shipped
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Case, Data, Target, Tensor
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import prepare
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.recipes import case_arrays
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
 F = torch.nn.functional

@@ -11,7 +11,7 @@ from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.generate.buffers import CallBuffers, prepare
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.recipes import case_arrays
 
 OUTPUTS = {
     "aclnnConvTbcBackward": ("gradInput", "gradWeight", "gradBias"),

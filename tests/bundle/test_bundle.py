@@ -18,17 +18,23 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from aclnn_cts.bundle import archive, record_json, statement, write
+from aclnn_cts.bundle import archive, statement, write
 from aclnn_cts.bundle.archive import Member, archive_bytes, bad_name
-from aclnn_cts.bundle.keys import Signer, Verifier
-from aclnn_cts.bundle.record_json import record_from_json, record_schema, record_to_json
-from aclnn_cts.bundle.statement import Predicate, Problem
+from aclnn_cts.bundle.statement import (
+    Predicate,
+    Problem,
+    Signer,
+    Verifier,
+    record_from_json,
+    record_schema,
+    record_to_json,
+)
 from aclnn_cts.bundle.verify import Verification, verify_bundle
 from aclnn_cts.bundle.write import write_bundle
+from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.store.events import Planned, Skipped
@@ -296,7 +302,7 @@ def test_of_an_older_bundle_bytes_and_signature_are_checked(
     key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write, "Predicate", functools.partial(Predicate, format="aclnn-cts/bundle/1"))
-    monkeypatch.setattr(record_json, "RECORD_FORMAT", "aclnn-cts/record/1")
+    monkeypatch.setattr(statement, "RECORD_FORMAT", "aclnn-cts/record/1")
     path = tmp_path / "old.zip"
     write_bundle(small_run(tmp_path / "run"), OutputFile(path), signer=Signer(key), make_report=lambda _run: PAGE)
     public = Verifier(key.with_suffix(".pub"))

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.campaign.fleet import worker_backoff
-from aclnn_cts.campaign.fleet.slots import Event
-from aclnn_cts.campaign.fleet.worker_backoff import Openings
+from aclnn_cts.campaign.fleet import slots
+from aclnn_cts.campaign.fleet.slots import Event, Openings
 from tests.campaign.test_campaigns import chunks
 from tests.support.ran import Ran
 
@@ -24,8 +23,8 @@ def make_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "away"
     folder.mkdir()
     monkeypatch.setenv("AWAY", str(folder))
-    monkeypatch.setattr(worker_backoff, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(worker_backoff, "OUT_SECONDS", 0.5)
+    monkeypatch.setattr(slots, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(slots, "OUT_SECONDS", 0.5)
     return folder
 
 
@@ -67,7 +66,7 @@ def test_when_no_device_opens_for_long_it_ends_and_goes_on_later(
     failed = Openings.failed
 
     def failed_for_long(self: Openings, number: int, reason: str, *, usage: bool = False) -> list[Event]:
-        patch.setattr(worker_backoff, "PATIENCE_SECONDS", -1.0)
+        patch.setattr(slots, "PATIENCE_SECONDS", -1.0)
         return failed(self, number, reason, usage=usage)
 
     with monkeypatch.context() as patch:

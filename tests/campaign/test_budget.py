@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.campaign.budget import COSTLY_SECONDS, Turns
 from aclnn_cts.campaign.campaign_state import Memory
-from aclnn_cts.campaign.stopping import GRACE_SECONDS, HANG_SECONDS, Stop, Stopping
+from aclnn_cts.campaign.head import GRACE_SECONDS, HANG_SECONDS, Stop, Stopping
+from aclnn_cts.campaign.queues import COSTLY_SECONDS, Turns
 
 
 @dataclass

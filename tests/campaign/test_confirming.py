@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aclnn_cts.campaign import stopping
+from aclnn_cts.campaign import head
 from aclnn_cts.campaign.fleet.jobs import ExamineJob, WorkerOptions
 from aclnn_cts.campaign.fleet.worker import open_worker
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import Confirmed
+from aclnn_cts.findings.fingerprint import distinct
 from aclnn_cts.store.run_directory import failure_name
 from tests.campaign.fleet.test_triage import examined
 from tests.campaign.test_campaigns import findings, fuzz
@@ -78,7 +78,7 @@ def test_what_there_was_no_time_for_is_said_and_comes_with_the_next_session(
 ) -> None:
     path = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(stopping, "GRACE_SECONDS", 0.0)
+        patch.setattr(head, "GRACE_SECONDS", 0.0)
         run = fuzz(ran, "tail", "--time", "0.1s", out=path)
     assert run.code == 1, run.err
     [waiting] = [item for item in findings(run) if item.key.fault == "value"]

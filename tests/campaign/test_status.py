@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from aclnn_cts.campaign.campaign_state import Memory
-from aclnn_cts.campaign.fleet.inflight_log import Notes, Position, read_notes, read_position
-from aclnn_cts.campaign.progress import Progress
-from aclnn_cts.campaign.status import EXAMINES, UnderWay
+from aclnn_cts.campaign.fleet.jobs import Notes, Position, read_notes, read_position
+from aclnn_cts.campaign.status import EXAMINES, Progress, UnderWay
 
 
 def test_a_position_is_what_the_worker_noted_last(tmp_path: Path) -> None:

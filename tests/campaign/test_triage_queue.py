@@ -13,7 +13,7 @@ from aclnn_cts.campaign.campaign_state import Memory
 from aclnn_cts.campaign.fleet.dispatch import Dispatcher
 from aclnn_cts.campaign.fleet.jobs import Examined
 from aclnn_cts.campaign.fleet.slots import Health, Slot
-from aclnn_cts.campaign.triage_queue import OTHERS, TRIES, Inquiries, Question
+from aclnn_cts.campaign.queues import OTHERS, TRIES, Inquiries, Question
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Earlier, Trial

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
+from aclnn_cts.checks.laws import with_values
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.value_check import with_values
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import FAILED_CHECKS, UNJUDGED_VALUES, Judged, Record, Result, Skip, Verdict
 from aclnn_cts.trials.trial_runner import Bench

@@ -16,8 +16,7 @@ from rich.console import Console
 from aclnn_cts.campaign.corpus.check_coverage import Share
 from aclnn_cts.campaign.fleet.slots import Health, Slot
 from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
-from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen
-from aclnn_cts.cli.campaign_words import show_campaign_end
+from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen, show_campaign_end
 from aclnn_cts.cli.screen import OPERATORS_SHOWN
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.fingerprint import Fingerprint

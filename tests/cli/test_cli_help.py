@@ -10,8 +10,7 @@ import click
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from aclnn_cts.cli.lazy import LazyGroup
-from aclnn_cts.cli.main import COMMANDS
+from aclnn_cts.cli.main import COMMANDS, LazyGroup
 from aclnn_cts.cli.options import RENAMED, Command
 from tests.cli.conftest import Called
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from aclnn_cts.cli import groups
-from aclnn_cts.cli.lazy import CommandEntry, LazyGroup
-from aclnn_cts.cli.main import COMMANDS
+from aclnn_cts.cli import main
+from aclnn_cts.cli.main import COMMANDS, CommandEntry, LazyGroup
 
 HEAVY = ("numpy", "pydantic", "rich", "yaml", "msgspec", "hypothesis", "pytest", "torch", "ml_dtypes")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -64,7 +63,7 @@ def test_a_terminal_without_chinese(tmp_path: Path) -> None:
     assert b"\\u" in done.stdout
 
 
-@pytest.mark.parametrize("entry", [*COMMANDS, *groups.spec._entries.values()], ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", [*COMMANDS, *main.spec._entries.values()], ids=lambda entry: entry.name)
 def test_every_entry_of_the_table_is_a_command_with_help(entry: CommandEntry) -> None:
     group = LazyGroup("group", entries=[entry])
     command = group.get_command(click.Context(group), entry.name)

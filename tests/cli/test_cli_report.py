@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.cli.report import FORMS
-from aclnn_cts.reports.pdf import browser
+from aclnn_cts.reports.signing import browser
 from tests.cli.conftest import Called
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 

@@ -14,8 +14,16 @@ import pytest
 
 from aclnn_cts.core import outside
 from aclnn_cts.core.case_json import case_to_json
-from aclnn_cts.core.outside import MESSAGE_LIMIT, YAML_ITEMS, read_outside
-from aclnn_cts.core.strict_json import JSON_CONTAINERS, JSON_DEPTH, JSON_DIGITS, JSON_ITEMS, strict_json
+from aclnn_cts.core.outside import (
+    JSON_CONTAINERS,
+    JSON_DEPTH,
+    JSON_DIGITS,
+    JSON_ITEMS,
+    MESSAGE_LIMIT,
+    YAML_ITEMS,
+    read_outside,
+    strict_json,
+)
 from aclnn_cts.core.trial import Trial, trial_to_json
 from tests.cli.conftest import Called, named
 from tests.reports.synthetic import softmax_case

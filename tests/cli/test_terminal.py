@@ -20,7 +20,7 @@ from aclnn_cts.cli import screen
 from aclnn_cts.cli.campaign_screen import CampaignScreen
 from aclnn_cts.cli.progress_line import Moment, RunMeter, progress_document, progress_line
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.generate.regimes import Regime
+from aclnn_cts.generate.sizes import Regime
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.events import BatchJudged, Event, Expected, PhaseStarted, Planned, RunStarted, Skipped
 from aclnn_cts.store.summary import Summary

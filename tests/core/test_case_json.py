@@ -8,10 +8,22 @@ import math
 import msgspec
 import pytest
 
-from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList, argument_kind
+from aclnn_cts.core.case import (
+    Argument,
+    BoolArray,
+    Case,
+    Data,
+    FloatArray,
+    Scalar,
+    Tensor,
+    TensorList,
+    argument_kind,
+    host_bytes,
+    made,
+    number,
+)
 from aclnn_cts.core.case_json import canonical_json, case_from_json, case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.scalars import host_bytes, made, number
 
 NON_FINITE = (math.inf, -math.inf, math.nan)
 

@@ -6,8 +6,7 @@ from itertools import chain
 import msgspec
 import pytest
 
-from aclnn_cts.core.fault_words import fault_words
-from aclnn_cts.core.faults import Family, Fault, Severity, severity
+from aclnn_cts.core.faults import Family, Fault, Severity, fault_words, severity
 
 
 def test_a_fault_is_its_code_wherever_a_string_is_expected() -> None:

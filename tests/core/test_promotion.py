@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.promotion import converts, promoted, promoted_by_scalar, promoted_inputs
+from aclnn_cts.core.dtypes import DTYPES, converts, promoted, promoted_by_scalar, promoted_inputs
 
 ALONE = ("UINT16", "UINT32", "UINT64")
 

@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.findings.waivers.scope import admits_version
+from aclnn_cts.findings.waivers.matching import admits_version
 from aclnn_cts.pip_constraints import CONSTRAINTS
 from tests.docs.test_pages import ROOT, blocks
 

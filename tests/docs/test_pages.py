@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from aclnn_cts.cli import lazy
-from aclnn_cts.cli.main import COMMANDS, main
+from aclnn_cts.cli.main import COMMANDS, LazyGroup, main
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.speclang.load import load_specs
@@ -69,7 +68,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 @pytest.mark.parametrize("line", sorted({line for page in PAGES for line in commands(page)}), ids=str)
 def test_a_command_of_the_pages_can_be_called(line: str) -> None:
-    command: click.Command = lazy.LazyGroup(entries=COMMANDS)
+    command: click.Command = LazyGroup(entries=COMMANDS)
     words = shlex.split(line)[1:]
     with click.Context(command) as context:
         while isinstance(command, click.Group) and not words[0].startswith("-"):

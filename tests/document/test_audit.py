@@ -9,8 +9,7 @@ import yaml
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.document.agreement import differences
-from aclnn_cts.document.audit import State, audit
-from aclnn_cts.document.claims import Claim, Claims, claims_text, read_claims
+from aclnn_cts.document.claims import Claim, Claims, State, audit, claims_text, read_claims
 from aclnn_cts.document.model import Document
 from aclnn_cts.document.proposals import proposals
 from aclnn_cts.document.read import parse_document

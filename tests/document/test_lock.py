@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.document.audit import audit
-from aclnn_cts.document.claims import Claim, Claims
+from aclnn_cts.document.claims import Claim, Claims, audit
 from aclnn_cts.document.lock import locked, outdated, unmatched
 from aclnn_cts.document.model import Document
 from aclnn_cts.document.proposals import proposals

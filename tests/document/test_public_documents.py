@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.document.audit import State, audit
-from aclnn_cts.document.claims import claims_path, claims_text, edition_of, read_claims
+from aclnn_cts.document.claims import State, audit, claims_path, claims_text, edition_of, read_claims
 from aclnn_cts.document.draft import draft_spec
 from aclnn_cts.document.lock import locked
 from aclnn_cts.document.read import read_document

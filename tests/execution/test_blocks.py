@@ -12,19 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from aclnn_cts.core import blocks
-from aclnn_cts.core.case import Case, Data, Tensor, real_view
+from aclnn_cts.core import rounding
+from aclnn_cts.core.case import Case, Data, Target, Tensor, real_view
 from aclnn_cts.core.dtypes import composed
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.executor import Performed
-from aclnn_cts.execution.judges import Judges
-from aclnn_cts.execution.judging import Judge
-from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.contents import case_arrays
-from aclnn_cts.generate.philox import words
+from aclnn_cts.execution.judging import Judge, Judges
+from aclnn_cts.generate.choices import StreamChoices, words
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.recipes_real import normal_values
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.oracles import registry
@@ -54,14 +51,14 @@ def judges() -> Judges:
 @contextlib.contextmanager
 def in_blocks(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", size)
+        patch.setattr(rounding, "BLOCK", size)
         yield
 
 
 @given(count=st.integers(0, 99), each=st.integers(0, 9), size=st.sampled_from(SIZES))
 def test_blocks_are_all_places_in_order(count: int, each: int, size: int) -> None:
     with in_blocks(size):
-        found = list(blocks.blocks(count, each=each))
+        found = list(rounding.blocks(count, each=each))
     assert [place for item in found for place in range(count)[item]] == list(range(count))
     assert all((item.stop - item.start) * each <= max(size, each) for item in found)
 
@@ -193,7 +190,7 @@ def test_blocks_of_softmax_say_what_the_whole_says(drawn: Mapping[str, Any], siz
 
 
 def test_a_large_conforming_call_is_judged_in_blocks(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
-    shape = (2 * blocks.BLOCK // 512, 512)
+    shape = (2 * rounding.BLOCK // 512, 512)
     judge = judges.of(load_specs()["aclnnSoftmaxBackward"])
     for dtype in FLOATS[:3]:
         arguments: dict[str, Any] = {

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Buffers
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, Target, Tensor
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution import judging
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.regimes import STANDARD
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sizes import STANDARD
 from aclnn_cts.speclang.model import Spec
 from tests.support.laws import bench, specs
 

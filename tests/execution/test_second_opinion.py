@@ -8,17 +8,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Case, Data, Target, Tensor
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.execution.judging import Judge, widened
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.oracles import registry

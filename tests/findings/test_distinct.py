@@ -8,8 +8,8 @@ import pytest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint, Looks
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.findings.distinct import distinct
 from aclnn_cts.findings.finding import Confirmed, Finding
+from aclnn_cts.findings.fingerprint import distinct
 from tests.support.build_records import SOFTMAX, make_record
 
 CASE = make_record().trial.case

@@ -9,14 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Case
+from aclnn_cts.core.case import Case, Target
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Limits
 from aclnn_cts.formula.expectation import FormulaOracle
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.bound import bound
 from aclnn_cts.judgement.model import load_precision

@@ -16,7 +16,7 @@ from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.definition import Form, Operator
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
-from aclnn_cts.judgement.gamma import ORACLE_ROUNDOFF, gamma
+from aclnn_cts.judgement.model import ORACLE_ROUNDOFF, gamma
 
 U = 2.0**-24 + ORACLE_ROUNDOFF
 NAN, INF = np.nan, np.inf

@@ -25,9 +25,9 @@ from aclnn_cts.generate.buffers import (
     layout,
     prepare,
 )
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.configuration import VIEWS, lay_out
 from aclnn_cts.generate.layouts import storage_dtype
-from aclnn_cts.generate.views import VIEWS, lay_out
+from aclnn_cts.generate.recipes import case_arrays
 
 OUTPUTS = frozenset({"out", "wide"})
 INPUTS = ("x", "index", "none")

@@ -18,9 +18,10 @@ from aclnn_cts.generate.choices import (
     HypothesisChoices,
     RecordedChoices,
     StreamChoices,
+    Streams,
     stream_block,
+    words,
 )
-from aclnn_cts.generate.philox import Streams, words
 from tests.support.replay import ReplayChoices
 
 MASK = 2**64 - 1

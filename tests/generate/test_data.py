@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.layouts import to_storage
-from aclnn_cts.generate.recipes import CHUNK, RECIPES, array, check_data
-from aclnn_cts.generate.value_analysis import lattice
+from aclnn_cts.generate.recipes import CHUNK, RECIPES, array, case_arrays, check_data, lattice
 from tests.generate.made_data import HELD, checksum, few, make, needed, seeds, wide
 
 

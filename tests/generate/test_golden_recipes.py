@@ -18,8 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 import aclnn_cts
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.generate.contents import case_arrays
-from aclnn_cts.generate.recipes import CHUNK, RECIPES
+from aclnn_cts.generate.recipes import CHUNK, RECIPES, case_arrays
 from tests.generate.made_data import checksum
 
 LONG = 2**18 + 77

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aclnn_cts.core.case import Case
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Case, Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.proof import prove_spec
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.regime_cells import planned_cells, reachable
-from aclnn_cts.generate.regimes import QUICK, Regime
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sizes import QUICK, Regime
 from aclnn_cts.speclang.build import build_interface, build_spec
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Spec

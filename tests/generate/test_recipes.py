@@ -15,14 +15,11 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.generate.contents import case_arrays
+from aclnn_cts.generate.buffers import check_view
 from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, to_storage
-from aclnn_cts.generate.placement import check_view
-from aclnn_cts.generate.recipes import RECIPES, array
+from aclnn_cts.generate.recipes import RECIPES, array, case_arrays, lattice
 from aclnn_cts.generate.recipes_exact import index_bounds
-from aclnn_cts.generate.value_analysis import lattice
-from aclnn_cts.speclang.kinds_data import INDEX_RECIPES
-from aclnn_cts.speclang.kinds_structure import SEGMENTS
+from aclnn_cts.speclang.kinds_data import INDEX_RECIPES, SEGMENTS
 from tests.generate.made_data import FLOATS, few, make, needed, seeds, shapes, wide
 
 NORMAL_REACH = 2.0 * 65535.0 / math.sqrt(4.0 * (2.0**32 - 1.0) / 12.0)

@@ -12,7 +12,7 @@ from aclnn_cts.checks.plan import Part
 from aclnn_cts.cli import screen
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.generate.regime_cells import cells_of, planned_cells
-from aclnn_cts.generate.regimes import QUICK, STANDARD
+from aclnn_cts.generate.sizes import QUICK, STANDARD
 from aclnn_cts.reports.model.rows import regime_maps
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 from tests.generate.every_operator import each, sampler, valid_cases

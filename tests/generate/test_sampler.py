@@ -18,18 +18,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Case, Data, Tensor, owner
+from aclnn_cts.core.case import Case, Data, Target, Tensor, owner
 from aclnn_cts.core.case_json import case_from_json, case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import check_view
 from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoices, StreamChoices
-from aclnn_cts.generate.drawing import DATA_KINDS
+from aclnn_cts.generate.configuration import DATA_KINDS, VIEWS, lay_out
 from aclnn_cts.generate.names import MAX_LENGTH
 from aclnn_cts.generate.recipes import check_data
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
-from aclnn_cts.generate.views import VIEWS, lay_out
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds_data import Finite

@@ -18,8 +18,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.recipes import array
 from aclnn_cts.interop import import_atk as importing
-from aclnn_cts.interop.atk_values import NotCarried, atk_attribute, atk_data
-from aclnn_cts.interop.import_atk import AtkEntry, import_atk
+from aclnn_cts.interop.import_atk import AtkEntry, NotCarried, atk_attribute, atk_data, import_atk
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.case_files import read_case_file
 from tests.support.ran import Ran

@@ -14,8 +14,7 @@ from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to, to_dtype, widen
 from aclnn_cts.judgement.bound import bound, loosest
-from aclnn_cts.judgement.gamma import gamma
-from aclnn_cts.judgement.model import ComputeModel, load_precision
+from aclnn_cts.judgement.model import ComputeModel, gamma, load_precision
 from tests.judgement.emulation import ORDERS, dot, flushed, forward, fused, known, truncated, truncating
 from tests.support.compared import compare
 

@@ -11,14 +11,11 @@ import pytest
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.observations import Observation
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome
-from aclnn_cts.core.statuses import ANY_ERROR, SUCCESS
-from aclnn_cts.core.verdict import ALSO_STATUS, Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS, BufferState, Ended, Outcome
+from aclnn_cts.core.verdict import ALSO_STATUS, Judged, Observation, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.compare import compare_all
 from aclnn_cts.judgement.model import load_precision
-from aclnn_cts.judgement.status import judge_status
-from aclnn_cts.judgement.verdict import compared, conclude, fingerprint, judge_form
+from aclnn_cts.judgement.verdict import compared, conclude, fingerprint, judge_form, judge_status
 
 OUTPUTS = {"dxOut": Tensor(shape=(2, 3), dtype="FLOAT16"), "dgammaOut": Tensor(shape=(3,), dtype="FLOAT")}
 MODELS = load_precision().models(

@@ -15,27 +15,24 @@ from numpy.typing import NDArray
 
 from aclnn_cts.checks.plan import Profile
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import CallOptions, Case, Data, Tensor
+from aclnn_cts.core.case import CallOptions, Case, Data, Target, Tensor
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.statuses import STATUSES
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.outcome import STATUSES, Outcome
 from aclnn_cts.execution.executor import Asked, Performer
 from aclnn_cts.formula.emulator import Variant
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.mutants import generated_power, mutated_session
-from aclnn_cts.mutants.generated import Change, GeneratedDecoy, GeneratedMutant, draw_mutants
+from aclnn_cts.mutants.generated import Asks, Change, Condition, GeneratedDecoy, GeneratedMutant, Layout, draw_mutants
 from aclnn_cts.mutants.generated_power import (
     DecoyResult,
     MutantResult,
     OperatorTask,
     Wanted,
+    Witnesses,
     measure_operator,
     read_generated,
 )
 from aclnn_cts.mutants.mutated_session import MutantAdapter, MutatedSession
-from aclnn_cts.mutants.triggers import Asks, Condition, Layout
-from aclnn_cts.mutants.witness import Witnesses
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs, load_specs

@@ -7,9 +7,8 @@ import pytest
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault
-from aclnn_cts.mutants.kill_matrix import KillMatrix, build_matrix, figures, read_matrix
+from aclnn_cts.mutants.kill_matrix import Attempt, KillMatrix, build_matrix, figures, read_matrix
 from aclnn_cts.store.provenance import Beginning
 
 

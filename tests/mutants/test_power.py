@@ -17,8 +17,8 @@ from aclnn_cts.checks.plan import Profile, plan_parts
 from aclnn_cts.cli import faults
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.mutants.fault_attempt import Attempt
 from aclnn_cts.mutants.fault_catalogue import read_catalogue
+from aclnn_cts.mutants.kill_matrix import Attempt
 from aclnn_cts.mutants.power import FAULT_VARIABLE, Task, attempt, switched_on
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.harness_parts import harness_parts

@@ -17,7 +17,7 @@ from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.formula.derivative import differences
-from aclnn_cts.judgement.elements import Elements, sorted_elements
+from aclnn_cts.judgement.bound import Elements, sorted_elements
 from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.oracles import registry
 from aclnn_cts.oracles import swiglu_backward_mx_quant_with_dual_axis as oracle

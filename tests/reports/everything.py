@@ -26,7 +26,7 @@ from aclnn_cts.core.verdict import (
 )
 from aclnn_cts.execution.second_opinion import DISPUTE_FACT
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
-from aclnn_cts.findings.waivers.report import WaiverReport
+from aclnn_cts.findings.waivers.matching import WaiverReport
 from aclnn_cts.reports.text import words
 from aclnn_cts.store.manifest import Fact, adapter_facts
 from aclnn_cts.store.run_directory import RunDirectory

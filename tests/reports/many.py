@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.model.acceptance_findings import FindingCard
+from aclnn_cts.reports.model.acceptance_rows import FindingCard
 from aclnn_cts.store.counts import Counts
 
 _WORDS = ("Conv", "Embedding", "Gather", "Index", "LayerNorm", "Pool", "Reduce", "Scatter", "Softmax", "Upsample")

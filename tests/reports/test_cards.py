@@ -18,13 +18,13 @@ from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.junit import finding_text
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.model.acceptance_findings import FindingCard, NoProgram, Program
+from aclnn_cts.reports.model.acceptance_rows import FindingCard, NoProgram, Program
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.programs import on_one_page
+from aclnn_cts.reports.model.findings import on_one_page
 from aclnn_cts.reports.text import pair
-from aclnn_cts.reports.units import finding_text
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.trials.confirm import ALONE_FACT

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from aclnn_cts.document.catalogue import FAMILIES, family_of
+from aclnn_cts.reports.charts import anchors, families, start_rows
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.start import anchors, families, start_rows
 from aclnn_cts.reports.text import LANGUAGES, words
 from tests.reports.axe import CONTRAST, SHADED, axe_violations, mark_shades
 from tests.reports.browser import MISSING, SCHEMES, open_page, schemed, shown, wide

@@ -14,11 +14,9 @@ import pytest
 
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Result, Skip
-from aclnn_cts.reports.ctrf import ctrf_bytes
-from aclnn_cts.reports.junit import junit_bytes
+from aclnn_cts.reports.junit import ctrf_bytes, junit_bytes, sarif_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.sarif import sarif_bytes
 from aclnn_cts.reports.text import LANGUAGES, Language
 from tests.reports.junit_rules import problems
 from tests.reports.synthetic import record, softmax_case, synthetic_run

@@ -14,15 +14,12 @@ import pytest
 
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.reports.ctrf import ctrf_bytes
-from aclnn_cts.reports.junit import junit_bytes
-from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.junit import csv_bytes, ctrf_bytes, junit_bytes
+from aclnn_cts.reports.junit import test_units as units_of
+from aclnn_cts.reports.markdown import CHAPTERS, markdown_bytes, outline_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.trials import trial_rows
-from aclnn_cts.reports.outline import CHAPTERS, outline_bytes
-from aclnn_cts.reports.trials_csv import csv_bytes
-from aclnn_cts.reports.units import test_units as units_of
+from aclnn_cts.reports.model.runs import trial_rows
 from aclnn_cts.reports.workbook import COLUMNS, SHEETS, workbook_bytes
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.page_text import half_width

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.mutants.fault_attempt import SeedResult
-from aclnn_cts.mutants.kill_matrix import DecoyRow, FaultRow, KillMatrix
+from aclnn_cts.mutants.kill_matrix import DecoyRow, FaultRow, KillMatrix, SeedResult
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.kill_matrix import power_of

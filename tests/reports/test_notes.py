@@ -25,15 +25,15 @@ from aclnn_cts.execution.second_opinion import DISPUTE_FACT
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.notes import (
+from aclnn_cts.reports.sentences import (
     because_text,
     note_markup,
     note_text,
     tolerance_markup,
     tolerance_source,
     tolerance_text,
+    verdict_text,
 )
-from aclnn_cts.reports.sentences import verdict_text
 from aclnn_cts.reports.text import words
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount
 from tests.judgement.tolerances.pairs import pair

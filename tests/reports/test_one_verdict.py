@@ -13,16 +13,13 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from aclnn_cts.core.verdict import RunVerdict
-from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.html import render_html
-from aclnn_cts.reports.junit import junit_bytes
+from aclnn_cts.reports.junit import csv_bytes, ctrf_bytes, junit_bytes, sarif_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.model.trials import trial_rows
-from aclnn_cts.reports.sarif import sarif_bytes
+from aclnn_cts.reports.model.runs import trial_rows
 from aclnn_cts.reports.signing import signing_bytes
 from aclnn_cts.reports.text import phrase
-from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.workbook import workbook_bytes
 
 

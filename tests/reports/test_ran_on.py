@@ -13,22 +13,18 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from aclnn_cts.cli.campaign_screen import progress
-from aclnn_cts.cli.campaign_words import show_campaign_end
+from aclnn_cts.cli.campaign_screen import progress, show_campaign_end
 from aclnn_cts.cli.main import main
 from aclnn_cts.cli.output import console
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.html import render_html
-from aclnn_cts.reports.junit import junit_bytes
-from aclnn_cts.reports.markdown import markdown_bytes
+from aclnn_cts.reports.junit import csv_bytes, ctrf_bytes, junit_bytes
+from aclnn_cts.reports.markdown import markdown_bytes, outline_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.trials import trial_rows
-from aclnn_cts.reports.outline import outline_bytes
+from aclnn_cts.reports.model.runs import trial_rows
 from aclnn_cts.reports.text import phrase
-from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.workbook import workbook_bytes
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.manifest import adapter_facts

@@ -18,11 +18,11 @@ from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.verdict import Deviation, Record, Result, ToleranceFigure, ToleranceResult
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.markdown import outline_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.model.acceptance_findings import FaultFacts, FindingCard
+from aclnn_cts.reports.model.acceptance_rows import FaultFacts, FindingCard
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.outline import outline_bytes
-from aclnn_cts.reports.said import chinese_message
+from aclnn_cts.reports.sentences import chinese_message
 from aclnn_cts.reports.text import words
 from aclnn_cts.speclang.load import load_specs
 from tests.reports.synthetic import record, softmax_case, synthetic_run

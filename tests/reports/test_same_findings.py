@@ -18,16 +18,13 @@ from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.fingerprint import findings_of
-from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.html import render_html
-from aclnn_cts.reports.junit import junit_bytes
+from aclnn_cts.reports.junit import csv_bytes, ctrf_bytes, junit_bytes, sarif_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.acceptance import TrialRow
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.trials import trial_rows
-from aclnn_cts.reports.sarif import sarif_bytes
+from aclnn_cts.reports.model.runs import trial_rows
 from aclnn_cts.reports.signing import signing_bytes
-from aclnn_cts.reports.trials_csv import csv_bytes
 from aclnn_cts.reports.workbook import workbook_bytes
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory

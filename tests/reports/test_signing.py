@@ -12,12 +12,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.findings.shared_condition import SharedCondition
-from aclnn_cts.reports import pdf
-from aclnn_cts.reports.evidence import evidence_digest, report_number
+from aclnn_cts.reports import signing
+from aclnn_cts.reports.html import evidence_digest, report_number
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.model.acceptance_findings import WaiverRow
-from aclnn_cts.reports.pdf import browser, pdf_bytes
-from aclnn_cts.reports.signing import FINDINGS, finding_lines, signing_bytes
+from aclnn_cts.reports.model.acceptance_rows import WaiverRow
+from aclnn_cts.reports.signing import FINDINGS, browser, finding_lines, pdf_bytes, signing_bytes
 from aclnn_cts.reports.text import LANGUAGES, Language, phrase
 
 SHEETS = 10
@@ -187,6 +186,6 @@ def test_the_same_report_is_printed_as_the_same_bytes(faulty: Acceptance) -> Non
 def test_without_a_browser_the_message_says_what_to_do(
     faulty: Acceptance, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pdf, "browser", lambda: None)
+    monkeypatch.setattr(signing, "browser", lambda: None)
     with pytest.raises(HarnessError, match="--format signing"):
         pdf_bytes(faulty, None, "en")

@@ -10,7 +10,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from aclnn_cts.bundle.record_json import record_from_json, record_schema, record_to_json
+from aclnn_cts.bundle.statement import record_from_json, record_schema, record_to_json
 from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.reports.charts import LEAST, history, ratio_charts, spread_rows, spread_total

@@ -11,10 +11,9 @@ from markupsafe import Markup
 
 from aclnn_cts import reports
 from aclnn_cts.checks.registry import CHECKS
-from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
 from aclnn_cts.core.faults import Fault, Severity
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import ClauseVerdict, OutOfScope, Result, RunVerdict, Skip, UntestedReason
 from aclnn_cts.findings.finding import Confirmed
 from aclnn_cts.reports.html import SECTIONS
 from aclnn_cts.reports.text import both, pair, phrase, words

@@ -16,17 +16,16 @@ from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.cli.main import main
+from aclnn_cts.core.case import Target
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.judging import Judges
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.repro import write
 from aclnn_cts.repro.cpp import cpp_program
-from aclnn_cts.repro.facts import Program
+from aclnn_cts.repro.facts import VERBS, Program
 from aclnn_cts.repro.python import python_program
 from aclnn_cts.repro.relations import Side, Slot, relations_of
-from aclnn_cts.repro.steps import VERBS
 from aclnn_cts.repro.write import Programs
 from tests.support.programs import SPECS, built_program, home, needs_compiler, run_script, started
 

@@ -15,8 +15,8 @@ from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import first_phase
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Result, RunVerdict, Skip
-from aclnn_cts.reports.ctrf import ctrf_bytes
 from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.junit import ctrf_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.text import phrase

@@ -11,14 +11,13 @@ import pytest
 
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.clauses.counted import NO_STATUS, Said
+from aclnn_cts.clauses.thresholds import NO_STATUS, Said
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.statuses import SUCCESS
+from aclnn_cts.core.outcome import SUCCESS, Ended
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, Skip
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.trials.evidence import is_sampled
+from aclnn_cts.trials.verdicts import is_sampled
 from tests.support.laws import bench, specs
 from tests.support.ran import Ran
 from tests.support.rejecting_adapter import Rejecting

@@ -8,7 +8,7 @@ import pytest
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.sandbox.arena import Arena
-from aclnn_cts.sandbox.memory_use import allocated
+from aclnn_cts.sandbox.process_tree import allocated
 
 MIB = 1 << 20
 

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Target, Tensor
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.binding import infer_outputs
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import FUNCTIONS, compile_node
 from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.inference import infer_outputs
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.shape import compile_shape, parse_shape
 from tests.speclang.small_spec import messages, with_constraint

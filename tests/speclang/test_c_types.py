@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from aclnn_cts.core.case import BoolArray, Case, Scalar, Tensor
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import BoolArray, Case, Scalar, Target, Tensor
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.binding import infer_outputs
 from aclnn_cts.speclang.build import build_interface, build_spec
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.speclang.inference import infer_outputs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.problems import Problems

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.promotion import converts, promoted
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Target, Tensor
+from aclnn_cts.core.dtypes import converts, promoted
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.model import precision_of
+from aclnn_cts.speclang.binding import infer_outputs
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import FUNCTIONS
-from aclnn_cts.speclang.inference import infer_outputs
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Case, Target, Tensor
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
@@ -17,7 +16,7 @@ from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.triage.structure import structure_of
+from aclnn_cts.triage.shrink import structure_of
 
 TEXT = """\
 operator: aclnnSequencesGrad

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Data, Tensor, replaced
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Data, Target, Tensor, replaced
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.contents import case_arrays
 from aclnn_cts.generate.negative import invalid_cases
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import divided

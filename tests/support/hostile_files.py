@@ -24,14 +24,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 
-from aclnn_cts.bundle.keys import Signer, Verifier
+from aclnn_cts.bundle.statement import Signer, Verifier
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.bundle.write import write_bundle
-from aclnn_cts.checks.fitted_trial import fitted_trial
+from aclnn_cts.checks.registry import fitted_trial
 from aclnn_cts.cli.screen import show_verdict
-from aclnn_cts.core.case import Case
+from aclnn_cts.core.case import Case, case_text
 from aclnn_cts.core.case_json import case_id, case_to_json
-from aclnn_cts.core.case_text import case_text
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Earlier, Trial, trial_to_json
 from aclnn_cts.findings.finding_groups import finding_groups

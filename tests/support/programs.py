@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.adapters.loopback_build import Home, build
-from aclnn_cts.core.case import Case
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Case, Target
 from aclnn_cts.execution.executor import Asked
-from aclnn_cts.execution.judges import Judges
+from aclnn_cts.execution.judging import Judges
 from aclnn_cts.generate.listing import case_stream
 from aclnn_cts.repro.cpp import cpp_program
-from aclnn_cts.repro.facts import Program, Reproduction, reproduction
+from aclnn_cts.repro.facts import Program, Reproduction, reproduction, steps_of
 from aclnn_cts.repro.python import python_program
-from aclnn_cts.repro.steps import steps_of
 from aclnn_cts.speclang.load import load_specs
 
 SPECS = load_specs()

@@ -15,18 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Origin
-from aclnn_cts.core.clause_verdict import ClauseVerdict
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Earlier
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import ClauseVerdict, Record, Result
 from aclnn_cts.findings.fingerprint import grouped
 from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.junit import csv_bytes, finding_text, test_units
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.trials import trial_rows
-from aclnn_cts.reports.trials_csv import csv_bytes
-from aclnn_cts.reports.units import finding_text, test_units
+from aclnn_cts.reports.model.runs import trial_rows
 from aclnn_cts.triage.dedup import Failures, Members, by_finding, finding_ids
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 

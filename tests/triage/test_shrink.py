@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.checks.registry import derived_trial
-from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Origin, Target, Tensor
 from aclnn_cts.core.case_json import case_from_json
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.generate.choices import StreamChoices
@@ -24,8 +23,7 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import OutputFile
-from aclnn_cts.triage.shrink import shrink
-from aclnn_cts.triage.structure import structure_of
+from aclnn_cts.triage.shrink import shrink, structure_of
 from tests.support.ran import Ran
 from tests.support.targets import LEAST_COLUMNS, targets
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.measuring import Measuring
@@ -17,8 +17,8 @@ from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.trials.evidence import FIRST, Evidence, is_measured, is_sampled
 from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.verdicts import FIRST, Evidence, is_measured, is_sampled
 from tests.support.build_records import make_record
 from tests.support.wrong_adapters import Wrong
 

@@ -13,8 +13,7 @@ from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.trials.batches import BATCH_BYTES
-from aclnn_cts.trials.confirm import History
-from aclnn_cts.trials.order_dependence import MOST_CALLS, after_which
+from aclnn_cts.trials.confirm import MOST_CALLS, History, after_which
 
 
 def call(number: int, dtype: str = "FLOAT", size: int = 2) -> Case:

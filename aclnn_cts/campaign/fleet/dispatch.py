@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import shutil
 import signal
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -14,7 +17,6 @@ from pathlib import Path
 from typing import Protocol
 
 from aclnn_cts.adapters.registry import choose
-from aclnn_cts.campaign.fleet.inflight_log import Notes, Position, read_notes, read_position
 from aclnn_cts.campaign.fleet.jobs import (
     Answer,
     ChunkResult,
@@ -22,18 +24,22 @@ from aclnn_cts.campaign.fleet.jobs import (
     Failed,
     Gone,
     Job,
+    Notes,
     Opened,
     PlanResult,
+    Position,
     WorkerOptions,
     decode_answer,
     decode_job,
     encode,
+    read_notes,
+    read_position,
 )
-from aclnn_cts.campaign.fleet.slots import Done, Event, Health, Lost, Slot
-from aclnn_cts.campaign.fleet.worker_backoff import Openings
+from aclnn_cts.campaign.fleet.slots import Done, Event, Health, Lost, Openings, Slot
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
 from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.store.output_file import storage_failure
 
 LEASE_SECONDS = 900.0
 """A worker that notes nothing for so long, or is not open by then, is ended: its limits should have let it go on."""
@@ -313,3 +319,62 @@ def _serve(connection: Connection, options: WorkerOptions, notes: Path, parent: 
                 connection.send_bytes(encode(Gone(reason.partition("\n")[0], answer)))
                 return
             connection.send_bytes(encode(answer))
+
+
+_PREFIX = "aclnn-cts-"
+_LOCK = ".lock"
+"""The file in a folder that its process holds locked: the system lets go of it whatever ends the process, and tells so
+to processes of other containers too, in which that process's id means nothing."""
+
+
+def memory_folder() -> Path:
+    """Where a file lies in memory, if there is such a file system: a full disk must not end who only takes notes."""
+    shared = Path("/dev/shm")  # noqa: S108 - the folders made in it are private
+    return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+
+
+@contextlib.contextmanager
+def scratch_folder(parent: Path) -> Iterator[Path]:
+    """A private folder, removed at the end. What killed processes have left in `parent` is removed first.
+
+    Raises HarnessError where it cannot be made.
+    """
+    sweep(parent)
+    try:
+        # Under another name until it is locked, so that nobody takes it for one that was left.
+        made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent))
+        lock = os.open(made / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = made.rename(made.with_name(made.name[1:]))
+    except OSError as error:
+        raise storage_failure(parent, error) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def sweep(parent: Path) -> None:
+    """Remove the folders of ours whose process is gone. Those of other users, and without a lock, stay."""
+    with contextlib.suppress(OSError):
+        for folder in parent.glob(f"{_PREFIX}*"):
+            if _left(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _left(folder: Path) -> bool:
+    try:
+        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+            return False
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(lock)

@@ -20,13 +20,19 @@ from typing import Any
 import msgspec
 import ray
 
-from aclnn_cts.campaign.fleet.dispatch import LocalDispatcher, device_of
-from aclnn_cts.campaign.fleet.inflight_log import Position
-from aclnn_cts.campaign.fleet.jobs import Failed, Job, Opened, WorkerOptions, decode_answer, decode_job, encode
-from aclnn_cts.campaign.fleet.scratch import memory_folder, scratch_folder
+from aclnn_cts.campaign.fleet.dispatch import LocalDispatcher, device_of, memory_folder, scratch_folder
+from aclnn_cts.campaign.fleet.jobs import (
+    Failed,
+    Job,
+    Opened,
+    Position,
+    WorkerOptions,
+    decode_answer,
+    decode_job,
+    encode,
+)
 from aclnn_cts.campaign.fleet.shipping import ship
-from aclnn_cts.campaign.fleet.slots import Away, Done, Event, Health, Lost, Slot
-from aclnn_cts.campaign.fleet.worker_backoff import Openings
+from aclnn_cts.campaign.fleet.slots import Away, Done, Event, Health, Lost, Openings, Slot
 from aclnn_cts.core.errors import HarnessError, UsageError
 
 CLOSE_SECONDS = 5.0

@@ -12,24 +12,22 @@ from numpy.typing import NDArray
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.verdict import ToleranceResult, ToleranceWhy
-from aclnn_cts.judgement.tolerances.pair import (
+from aclnn_cts.judgement.tolerances.protocol import (
     RELATIVE_EPSILON,
     Pair,
+    Tolerance,
     alike,
     by_size,
-    mean,
-    root_mean_square,
-    row_of,
-    signed_mean,
-)
-from aclnn_cts.judgement.tolerances.protocol import (
-    Tolerance,
     conclude,
     equal_everywhere,
     figure,
+    mean,
     no_benchmark,
     no_special_values,
     not_applicable,
+    root_mean_square,
+    row_of,
+    signed_mean,
     unmeasured,
 )
 

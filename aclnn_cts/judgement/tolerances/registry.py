@@ -12,10 +12,16 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.registry import registered
 from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
 from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, Double, Dual
-from aclnn_cts.judgement.tolerances.msprobe import MsprobeThreshold, MsprobeUlp
-from aclnn_cts.judgement.tolerances.pair import Pair
-from aclnn_cts.judgement.tolerances.protocol import Tolerance
-from aclnn_cts.judgement.tolerances.single_benchmark import AssertClose, MereMare, Mixed, Single, Ulp
+from aclnn_cts.judgement.tolerances.protocol import Pair, Tolerance
+from aclnn_cts.judgement.tolerances.single_benchmark import (
+    AssertClose,
+    MereMare,
+    Mixed,
+    MsprobeThreshold,
+    MsprobeUlp,
+    Single,
+    Ulp,
+)
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 
 TOLERANCE_FACT = "tolerance"

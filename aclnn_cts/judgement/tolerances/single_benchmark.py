@@ -12,14 +12,19 @@ import numpy as np
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, round_to, spacing
-from aclnn_cts.core.verdict import ToleranceResult
-from aclnn_cts.judgement.tolerances.pair import Pair, alike, mean, row_of, signed_mean
+from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult
 from aclnn_cts.judgement.tolerances.protocol import (
+    Pair,
     Tolerance,
+    alike,
+    by_size,
     conclude,
     equal_everywhere,
     figure,
+    mean,
     no_special_values,
+    row_of,
+    signed_mean,
     unmeasured,
 )
 
@@ -284,3 +289,134 @@ def _ulp(reference: Float64, form: BinaryFormat) -> Float64:
     # Of a power of two the spacing below it counts: half of that above, or less where precision is tapered.
     below = spacing(np.nextafter(reference, 0.0), form) if form.mantissas else unit * 0.5
     return np.where((mantissa == 0.5) & (np.abs(reference) > form.smallest_normal), below, unit)
+
+
+_SOURCE = "Ascend/msprobe 8ff00da3, api_accuracy_checker/precision_standard/standard_config.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MsprobeRow:
+    """The numbers of one dtype for the threshold."""
+
+    small: float
+    """Golden magnitudes below this are small values."""
+    tolerance: float
+    """Absolute, for small values."""
+    rtol: float
+    """Relative, for the others."""
+    epsilon: float
+    """Added to the golden's magnitude in the relative error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MsprobeUlpRow:
+    """The numbers of one dtype for errors in ULP."""
+
+    large: float
+    """Errors above this count."""
+    share: float
+    """Their share must be below this."""
+    mean: float | None = None
+
+
+MSPROBE_ROWS: Mapping[str, MsprobeRow] = MappingProxyType(
+    {
+        "FLOAT16": MsprobeRow(small=2.0**-10, tolerance=2.0**-16, rtol=2.0**-10, epsilon=2.0**-23),
+        "BF16": MsprobeRow(small=2.0**-10, tolerance=1e-16, rtol=2.0**-8, epsilon=2.0**-8),
+        "FLOAT": MsprobeRow(small=2.0**-20, tolerance=2.0**-30, rtol=2.0**-20, epsilon=2.0**-52),
+    }
+)
+MSPROBE_ULP_ROWS: Mapping[str, MsprobeUlpRow] = MappingProxyType(
+    {
+        "FLOAT16": MsprobeUlpRow(large=1, share=0.001),
+        "BF16": MsprobeUlpRow(large=1, share=0.001),
+        "FLOAT": MsprobeUlpRow(large=32, share=0.05, mean=64),
+    }
+)
+
+
+def _golden(pair: Pair) -> Float64:
+    """One precision higher than the output; a number that only DOUBLE tells from 0 is 0 in FLOAT."""
+    if pair.dtype in ("FLOAT", "DOUBLE"):
+        return pair.golden
+    return pair.shared("msprobe golden", lambda: round_to(pair.golden, BINARY_FORMATS["FLOAT"]))
+
+
+def _disagreements(pair: Pair) -> ToleranceFigure | None:
+    """Positions where inf or nan stands on one side alone, or with another sign; None where there is neither."""
+    if pair.finite:
+        return None
+    special = ~(np.isfinite(pair.got) & np.isfinite(pair.golden))
+    return figure("inf and nan that disagree", int(np.count_nonzero(special & ~alike(pair.got, pair.golden))), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MsprobeThreshold(Tolerance):
+    """The rule; it has no settings."""
+
+    name: str = "msprobe-threshold"
+    source: str = f"{_SOURCE}, absolute threshold"
+
+    def measure(self, pair: Pair) -> ToleranceResult:
+        """The largest errors of normal and of small values: that no share is above means that no error is."""
+        row = row_of(MSPROBE_ROWS, pair, default="FLOAT")
+        if row is None or not pair.got.size:
+            return unmeasured(self, pair, row)
+        golden, error = _golden(pair), pair.error
+        figures = []
+        usable = None
+        if (disagreeing := _disagreements(pair)) is not None:
+            figures.append(disagreeing)
+            usable = np.isfinite(pair.got) & np.isfinite(golden)
+        if golden is not pair.golden:
+            with np.errstate(all="ignore"):
+                error = np.abs(pair.got - golden)
+        size = np.abs(golden)
+        normal, small = by_size(size, row.small, usable)
+        if normal.any():
+            relative = error[normal] / (size[normal] + row.epsilon)
+            figures.append(figure("largest relative error", relative.max(), row.rtol))
+        if small.any():
+            figures.append(figure("largest small-value error", error[small].max(), row.tolerance))
+        return conclude(self, figures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MsprobeUlp(Tolerance):
+    """The rule; it has no settings."""
+
+    name: str = "msprobe-ulp"
+    source: str = f"{_SOURCE}, ULP error"
+    needs_benchmark: bool = True
+
+    def measure(self, pair: Pair) -> ToleranceResult:
+        """The mean error in ULP, the share of large ones, and that share over the benchmark's where there is one."""
+        row = row_of(MSPROBE_ULP_ROWS, pair)
+        if row is None or not pair.got.size:
+            return unmeasured(self, pair, row)
+        disagreeing = _disagreements(pair)
+        if disagreeing is not None and disagreeing.value:
+            return conclude(self, [disagreeing])
+        golden = _golden(pair)
+        unit = spacing(golden, BINARY_FORMATS[pair.dtype])
+        errors = _in_ulps(pair.got, golden, unit)
+        share = np.count_nonzero(errors > row.large) / errors.size
+        figures = [figure(f"share above {row.large:g} ULP", share, row.share, "<")]
+        if row.mean is not None:
+            figures.append(figure("mean ULP error", mean(errors), row.mean, "<"))
+        if pair.benchmark is not None:
+            other = _in_ulps(pair.benchmark, golden, unit)
+            other_share = np.count_nonzero(other > row.large) / other.size
+            ratio = share / other_share if other_share else (np.inf if share else 1.0)
+            figures.append(figure(f"ratio of shares above {row.large:g} ULP", ratio, 1, "<"))
+        return conclude(self, figures, any_of=True, benchmark=pair.benchmark_name)
+
+
+def _in_ulps(values: Float64, golden: Float64, unit: Float64) -> Float64:
+    """Errors in units, the spacing of the golden's binade or the subnormal one below it; 0 for equal inf and nan."""
+    with np.errstate(all="ignore"):
+        errors: Float64 = np.abs(values - golden) / unit
+        if not math.isfinite(np.add.reduce(errors)):
+            errors[alike(values, golden)] = 0.0
+            errors[np.isnan(errors)] = np.inf
+    return errors

@@ -9,13 +9,25 @@ from collections import Counter
 import msgspec
 import pytest
 
-from aclnn_cts.campaign.corpus.check_coverage import TRIES, Covered, Share, check_coverage, packed
-from aclnn_cts.campaign.corpus.chunk import PLAN, RANDOM, SEARCH, Chunk, Parent, chunk_trials, parent_of
-from aclnn_cts.campaign.corpus.corpus import PARENTS, Learned, Snapshot, best, snapshot_id
-from aclnn_cts.campaign.corpus.factors import Factors
-from aclnn_cts.campaign.corpus.schedule import Schedule, take_snapshot
+from aclnn_cts.campaign.corpus.check_coverage import TRIES, Covered, Factors, Share, check_coverage, packed
+from aclnn_cts.campaign.corpus.schedule import (
+    PARENTS,
+    PLAN,
+    RANDOM,
+    SEARCH,
+    Chunk,
+    Learned,
+    Parent,
+    Schedule,
+    Snapshot,
+    best,
+    chunk_trials,
+    parent_of,
+    snapshot_id,
+    take_snapshot,
+)
 from aclnn_cts.campaign.fleet.jobs import ChunkJob, decode_job, encode
-from aclnn_cts.core.target import Target
+from aclnn_cts.core.case import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.sampler import Sampler

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.campaign.fleet import shipping, worker_backoff
+from aclnn_cts.campaign.fleet import shipping, slots
 from tests.campaign.test_campaigns import chunks, expect_the_same, fuzz
 from tests.campaign.test_kills import committed
 from tests.support.ran import Ran, ran
@@ -36,7 +36,7 @@ def make_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "away"
     folder.mkdir()
     monkeypatch.setenv("AWAY", str(folder))
-    monkeypatch.setattr(worker_backoff, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(slots, "FIRST_PAUSE", 0.1)
     return folder
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.campaign.fleet.scratch import memory_folder, scratch_folder
+from aclnn_cts.campaign.fleet.dispatch import memory_folder, scratch_folder
 from aclnn_cts.core.errors import HarnessError
 
 HOLD = """
 import sys
 from pathlib import Path
-from aclnn_cts.campaign.fleet.scratch import scratch_folder
+from aclnn_cts.campaign.fleet.dispatch import scratch_folder
 with scratch_folder(Path(sys.argv[1])) as folder:
     (folder / "worker-0").write_text("notes")
     print(folder, flush=True)

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from aclnn_cts.campaign.fleet.slots import Away, Back, Health, Slot
-from aclnn_cts.campaign.fleet.worker_backoff import FIRST_PAUSE, LONGEST_PAUSE, OUT_SECONDS, PATIENCE_SECONDS, Openings
+from aclnn_cts.campaign.fleet.slots import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    OUT_SECONDS,
+    PATIENCE_SECONDS,
+    Away,
+    Back,
+    Health,
+    Openings,
+    Slot,
+)
 from aclnn_cts.core.errors import HarnessError, UsageError
 
 

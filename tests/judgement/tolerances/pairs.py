@@ -10,7 +10,7 @@ import numpy as np
 from aclnn_cts.core.dtypes import FLOATING, numpy_dtype
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult
-from aclnn_cts.judgement.tolerances.pair import Pair, make_pair
+from aclnn_cts.judgement.tolerances.protocol import Pair, make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 
 

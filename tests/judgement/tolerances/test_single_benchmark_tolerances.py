@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.verdict import ToleranceVerdict
-from aclnn_cts.judgement.tolerances.msprobe import MSPROBE_ROWS
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
-from aclnn_cts.judgement.tolerances.single_benchmark import ASSERT_CLOSE_ROWS, MERE_LIMITS, MIXED_ROWS, SINGLE_ROWS
+from aclnn_cts.judgement.tolerances.single_benchmark import (
+    ASSERT_CLOSE_ROWS,
+    MERE_LIMITS,
+    MIXED_ROWS,
+    MSPROBE_ROWS,
+    SINGLE_ROWS,
+)
 from tests.judgement.tolerances.pairs import figures, pair, says, values
 
 PASS, FAIL, NOT_APPLICABLE = ToleranceVerdict.PASS, ToleranceVerdict.FAIL, ToleranceVerdict.NOT_APPLICABLE

@@ -11,23 +11,21 @@ import numpy as np
 import pytest
 
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import Argument, Case, Data, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Target, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype
-from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, ToleranceVerdict, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, Performer
-from aclnn_cts.execution.judges import Judges
-from aclnn_cts.execution.judging import Judge
+from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judgement.finer import FINER_FACT
-from aclnn_cts.judgement.status import judge_status
+from aclnn_cts.judgement.compare import FINER_FACT
 from aclnn_cts.judgement.tolerances.registry import TOLERANCE_FACT, TOLERANCES
+from aclnn_cts.judgement.verdict import judge_status
 from aclnn_cts.sandbox.host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.record_codec import decode_record, encode_record

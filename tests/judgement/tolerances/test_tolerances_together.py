@@ -17,9 +17,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype, widen
 from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
 from aclnn_cts.judgement.tolerances.double_benchmark import DOUBLE_ROWS, DUAL_LEVELS, DUAL_ROWS
-from aclnn_cts.judgement.tolerances.msprobe import MSPROBE_ROWS, MSPROBE_ULP_ROWS
-from aclnn_cts.judgement.tolerances.pair import make_pair
-from aclnn_cts.judgement.tolerances.protocol import conclude, figure, headroom
+from aclnn_cts.judgement.tolerances.protocol import conclude, figure, headroom, make_pair
 from aclnn_cts.judgement.tolerances.registry import (
     TOLERANCE_FACT,
     TOLERANCES,
@@ -31,6 +29,8 @@ from aclnn_cts.judgement.tolerances.single_benchmark import (
     ASSERT_CLOSE_ROWS,
     MERE_LIMITS,
     MIXED_ROWS,
+    MSPROBE_ROWS,
+    MSPROBE_ULP_ROWS,
     SINGLE_ROWS,
     ULP_LIMITS,
     Mixed,

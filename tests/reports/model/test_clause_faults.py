@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.clauses.conditions import is_at_fault
-from aclnn_cts.clauses.counted import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL
+from aclnn_cts.clauses.thresholds import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, is_at_fault
 from aclnn_cts.core.case import Origin
-from aclnn_cts.core.clause_verdict import ClauseVerdict, UntestedReason
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import ClauseVerdict, Record, Result, UntestedReason
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.speclang.load import load_specs
 from tests.reports.model.test_clauses import NULLPTR, ONCE, RMS, STREAMS, at_of, broken, clause, judged, report_of

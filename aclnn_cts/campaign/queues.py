@@ -1,20 +1,22 @@
-"""Findings that are looked into: which wait, what is asked of a worker, and what its answer says."""
+"""Which chunk comes next: those whose worker was lost before new ones, without the trials that cost their workers."""
 
 from __future__ import annotations
 
 import contextlib
-from collections import deque
-from collections.abc import Sequence
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from aclnn_cts.campaign.campaign_state import Memory
-from aclnn_cts.campaign.corpus.chunk import Chunk
+from aclnn_cts.campaign.corpus.schedule import Chunk, chunk_trials
 from aclnn_cts.campaign.fleet.dispatch import Dispatcher
-from aclnn_cts.campaign.fleet.jobs import KNOWN, Examined, ExamineJob
+from aclnn_cts.campaign.fleet.jobs import KNOWN, Examined, ExamineJob, Position
 from aclnn_cts.campaign.fleet.slots import Health, Slot
+from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
@@ -23,9 +25,89 @@ from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.speclang.load import Specs
-from aclnn_cts.store.files import write_atomically
+from aclnn_cts.store.output_file import write_atomically
 from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.run_directory import RunDirectory
+
+CHUNK_TRIES = 2
+"""Workers that a chunk may cost until the call that was under way is left out, or the chunk is given up."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ChunkQueue:
+    """The chunks that are yet to be tried."""
+
+    memory: Memory
+    limit: int | None
+    """Chunks of the whole campaign."""
+    again: deque[Chunk] = field(default_factory=deque)
+    """Those with pinned cases, which come before all others, and after them those whose worker was lost."""
+    avoid: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By index of a chunk, the ids of its trials that are not to be made."""
+    _next: int = 0
+    _tries: Counter[int] = field(default_factory=Counter)
+    _suspects: Counter[str] = field(default_factory=Counter)
+    """Workers that were lost with a call under way, by the case's id."""
+
+    @property
+    def pins_wait(self) -> bool:
+        """Whether pinned cases are next; a session tries those even where nothing else is left to do."""
+        return bool(self.again) and self.again[0].index < 0
+
+    @property
+    def more(self) -> bool:
+        """Whether a chunk could be handed out now."""
+        return bool(self.again) or (self.memory.ready(self._next) and (self.limit is None or self._next < self.limit))
+
+    def take(self, *, ending: bool) -> Chunk | None:
+        """The next chunk; None where there is none to be had now, or none any more since the session is `ending`."""
+        if self.again and (not ending or self.pins_wait):
+            return self.again.popleft()
+        if ending:
+            return None
+        while self.memory.done(self._next):
+            self._next += 1
+        if (self.limit is not None and self._next >= self.limit) or not self.memory.ready(self._next):
+            return None
+        self._next += 1
+        return self.memory.chunk(self._next - 1)
+
+    def worker_lost(self, chunk: Chunk, flight: Position | None, reason: str) -> str:
+        """Try a chunk again whose worker was lost, without the call under way if it costs every worker.
+
+        Gives why the chunk is given up instead; empty where it is not.
+        """
+        self._tries[chunk.index] += 1
+        if flight is not None and flight.case is not None and flight.chunk == chunk.index:
+            identifier = case_id(flight.case)
+            self._suspects[identifier] += 1
+            if self._suspects[identifier] >= CHUNK_TRIES:
+                self.avoid[chunk.index] += self._trials_of(chunk, identifier)
+                self.again.append(chunk)
+                return ""
+        if self._tries[chunk.index] > CHUNK_TRIES + 1:
+            return f"{self._tries[chunk.index]} workers were lost with it, the last since {reason}"
+        self.again.append(chunk)
+        return ""
+
+    def failed(self, chunk: Chunk, reason: str) -> str:
+        """Try a chunk again that ended in an exception of ours; why it is given up instead, empty where it is not."""
+        self._tries[chunk.index] += 1
+        if self._tries[chunk.index] >= CHUNK_TRIES:
+            return reason
+        self.again.append(chunk)
+        return ""
+
+    def _trials_of(self, chunk: Chunk, identifier: str) -> Iterator[str]:
+        """Ids of the trials of a chunk with a case, or a call of a trial that was made of one."""
+        sampler = self.memory.schedule.factors[chunk.operator].sampler
+        from aclnn_cts.checks.registry import check  # noqa: PLC0415 - only after a death
+
+        for item in chunk_trials(chunk, sampler):
+            calls = check(item.trial.check, where="trial").calls(item.trial, sampler.spec)
+            if any(case_id(call) == identifier for call in calls):
+                yield item.trial.id
+
 
 EXAMINED = 400
 """Findings that are looked into; whatever fails in more ways than that is not understood one by one."""
@@ -232,3 +314,57 @@ class Inquiries:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+FINDING_SECONDS = 5.0
+"""What a finding is reckoned at, until some were looked into: the mean of those then, where it is more."""
+
+COSTLY_SECONDS = 120.0
+"""What a finding is reckoned at whose trials hang."""
+
+
+@dataclass(slots=True)
+class Turns:
+    """Shares the seconds of all workers: findings get half of them at most as long as there are chunks.
+
+    Seconds, not workers: a single worker that looked into each finding at once would try nothing else for hours.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _spent: dict[bool, float] = field(default_factory=lambda: {True: 0.0, False: 0.0})
+    """Seconds that went to findings (True) and to chunks."""
+    _number: int = 0
+    """Findings that were looked into."""
+    _running: dict[int, tuple[bool, float]] = field(default_factory=dict)
+    """By slot: whether it is a finding, and since when."""
+    _last: dict[int, bool] = field(default_factory=dict)
+    """By slot: whether its last turn was a finding's."""
+
+    def begin(self, slot: int, *, finding: bool) -> None:
+        """A slot has been given work."""
+        self._running[slot] = (finding, self.clock())
+        self._last[slot] = finding
+
+    def end(self, slot: int) -> None:
+        """It is done, or lost."""
+        if slot in self._running:
+            finding, began = self._running.pop(slot)
+            self._spent[finding] += self.clock() - began
+            self._number += finding
+
+    def of_finding(self, slot: int, *, living: int, costly: bool) -> bool:
+        """Whether a finding is next on a slot while chunks wait too.
+
+        - `living`: slots that are not out; half of them look into findings at a time.
+        - `costly`: the finding takes minutes.
+        """
+        examining = sum(finding for finding, _ in self._running.values())
+        if examining >= max(living // 2, 1) or self._last.get(slot, False):
+            return False
+        now = self.clock()
+        spent = dict(self._spent)
+        for finding, began in self._running.values():
+            spent[finding] += now - began
+        mean = self._spent[True] / self._number if self._number else 0.0
+        reckoned = COSTLY_SECONDS if costly else min(max(mean, FINDING_SECONDS), COSTLY_SECONDS)
+        return spent[True] + reckoned <= spent[False]
