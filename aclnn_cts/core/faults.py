@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
 
 class Severity(str, Enum):
     """How grave a finding is, by its fault alone; the gravest first."""
@@ -140,7 +138,9 @@ class FaultWords(NamedTuple):
 @cache
 def fault_words() -> Mapping[str, FaultWords]:
     """The catalogue, by code (`Fault`)."""
-    content = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    import yaml  # noqa: PLC0415 - runners import the codes, and need no words
+
+    content = yaml.safe_load((Path(__file__).parent / "fault_words.yaml").read_text(encoding="utf-8"))
     return {
         code: FaultWords(name=tuple(entry["name"]), meaning=tuple(entry["meaning"])) for code, entry in content.items()
     }

@@ -11,6 +11,7 @@ import pytest
 from aclnn_cts.checks.plan import Profile
 from aclnn_cts.core.case import Case, Target
 from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
@@ -32,7 +33,7 @@ def waivers_for(adapter: str | None = None) -> tuple[Waiver, ...]:
     if adapter is None:
         return torchs
     return tuple(
-        dataclasses.replace(item, scope=dataclasses.replace(item.scope, adapter=[adapter], version=None))
+        dataclasses.replace(item, scope=item.scope.model_copy(update={"adapter": [adapter], "version": None}))
         for item in torchs
     )
 
@@ -63,7 +64,7 @@ def judged(
     return run(options, [listen]), records, notices
 
 
-CRASHES = {"crash", "write outside the output"}
+CRASHES = {Fault.CRASH, Fault.GUARD}
 """Kinds of faults of calls that may be ones that the document rejects."""
 
 
