@@ -3,7 +3,6 @@
 Each fault is run on its operator's quick plan to the end, and in the first chunks of a campaign. Of the faults that
 the plan finds, pairs of one operator are drawn by seed and switched on together. `--record FILE` keeps the fingerprints
 of all failures: another grouping can be tried on them without a device, and a measurement can be made in slices.
-It also keeps what each failing call came to, which tells the pairs of which one fault alone shows.
 `--store` keeps the figures for `docs/power.md`, which `make docs` makes from them. Run as
 `python -m benchmarks.findings` from the checkout.
 """
@@ -12,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
-import hashlib
 import math
 import random
 import statistics
@@ -21,7 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import combinations
 from operator import itemgetter
 from pathlib import Path
 
@@ -30,16 +27,15 @@ import msgspec
 from aclnn_cts.campaign.corpus.check_coverage import Factors
 from aclnn_cts.campaign.corpus.schedule import Schedule, Snapshot
 from aclnn_cts.campaign.fleet.worker import CampaignWorker
-from aclnn_cts.checks.laws import law_ids
-from aclnn_cts.checks.plan import PROFILES, plan_parts
+from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.core.case import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.group import Group, group
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.mutants.fault_catalogue import read_catalogue
-from aclnn_cts.mutants.power import Task, expanded, switched_on
+from aclnn_cts.mutants.power import Task, attempts, switched_on
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.sandbox.spread import Worker, spread
@@ -53,9 +49,8 @@ NAME = "findings"
 
 IN_RUN, IN_CAMPAIGN, OF_PAIR = "findings in a run", "findings in a campaign", "findings of a pair"
 """Of each fault or pair that was found."""
-MASKED = "one fault alone shows"
-"""1 of each pair of which each failing trial fails as with one of its faults, down to the bytes of its outputs: no
-grouping tells of both."""
+MASKED = "fails as one fault"
+"""1 of each pair that fails with the fingerprints of one of its faults, each as often: no grouping tells of both."""
 
 MOST_IN_RUN, MOST_IN_CAMPAIGN, APART = 1.1, 1.5, 0.95
 CHUNKS = 2
@@ -75,8 +70,6 @@ class Recorded(msgspec.Struct, frozen=True):
     id: str
     """Of the fault, or of both with a comma between them."""
     failures: tuple[tuple[Fingerprint, int], ...]
-    calls: tuple[str, ...]
-    """A digest of each failing trial and of what its calls came to."""
 
     @property
     def findings(self) -> tuple[Group, ...]:
@@ -120,77 +113,50 @@ class _Book:
         return {name: len(item.findings) for name, item in found.items() if item.failures}
 
     def is_masked(self, pair: str) -> bool:
-        """Whether one of its faults alone shows in a pair."""
-        calls = {*self.known[OF_PAIR, pair].calls}
-        return any(calls <= {*self.known[IN_RUN, name].calls} for name in pair.split(","))
+        """Whether a pair fails just as one of its faults does alone."""
+        failures = dict(self.known[OF_PAIR, pair].failures)
+        return any(failures == dict(self.known[IN_RUN, name].failures) for name in pair.split(","))
 
 
-def _recorded(what: str, name: str, records: Iterable[Record]) -> Recorded:
-    failed = [record for record in records if record.verdict.result == Result.FAILED]
-    numbers = Counter(record.fingerprint for record in failed)
-    return Recorded(what, name, tuple(numbers.items()), tuple(map(_digest, failed)))
-
-
-def _digest(record: Record) -> str:
-    """Of the trial, its fingerprint, and what its calls answered and wrote; without addresses and times."""
-    came_to = [
-        (
-            outcome.ended,
-            outcome.status,
-            outcome.signal,
-            [msgspec.structs.replace(state, stray=None) for _, state in sorted(outcome.buffers.items())],
-        )
-        for outcome in chain.from_iterable(record.attempts)
+def _run(book: _Book, what: str, operators: Mapping[str, str], workers: int) -> None:
+    tasks = [
+        Task(id=name, operator=operator, seed=0, profile=PROFILES["quick"], to_end=True)
+        # The trials of an operator are generated once for neighbours.
+        for name, operator in sorted(book.missing(what, operators).items(), key=itemgetter(1))
     ]
-    whole = msgspec.json.encode((record.trial_id, record.fingerprint, came_to))
-    return hashlib.sha256(whole).hexdigest()[:16]
-
-
-@contextlib.contextmanager
-def _bench(name: str, given: Worker) -> Iterator[Bench]:
-    """A device with a fault, or a pair of them."""
-    settings = BenchSettings(adapter="loopback:timeout=6", target=Target(product=DEFAULT_PRODUCT))
-    limits = Limits(call_seconds=30.0)
-    with (
-        switched_on(name),
-        ProcessHost(
-            settings.adapter, target=settings.target, limits=limits, workers=given.workers, spare=False
-        ) as host,
-    ):
-        yield Bench(specs=given.specs, host=host, settings=settings, explained=lambda _record: True)
-
-
-def _of_run(what: str, task: tuple[str, str], given: Worker) -> Recorded:
-    """What fails with a fault or a pair in the whole of its operator's plan."""
-    name, operator = task
-    plan = Task(id=name, operator=operator, seed=0, profile=PROFILES["quick"])
-    parts = plan_parts([given.specs[operator]], product=DEFAULT_PRODUCT, chosen=plan.profile, laws=law_ids)
-    with _bench(name, given) as bench:
-        trials = chain.from_iterable(expanded(plan, part, bench) for part in parts if not given.stopped())
-        return _recorded(what, name, (record for judged in bench.run(trials) for record in judged.records))
-
-
-def _in_campaign(what: str, task: tuple[str, str], given: Worker) -> Recorded:
-    """What fails with a fault in the first chunks of its operator."""
-    name, operator = task
-    spec = given.specs[operator]
-    with _bench(name, given) as bench:
-        factors = {operator: Factors(bench.sampler(spec))}
-        schedule = Schedule(operators=(spec,), factors=factors, product=DEFAULT_PRODUCT, seed=0, size=500)
-        waivers = waivers_of_run((), settings=bench.settings, environment={}, specs=given.specs)
-        worker = CampaignWorker(bench=bench, waivers=waivers, notes=None, chunk_seconds=600.0)
-        results = [worker.judge(schedule.chunk(index, Snapshot(-1))) for index in range(CHUNKS)]
-    return _recorded(what, name, (record for result in results for record in result.records))
-
-
-def _record(book: _Book, what: str, operators: Mapping[str, str], workers: int) -> None:
-    """Record what nothing is known of yet."""
-    # The trials of an operator are generated once for neighbours.
-    tasks = sorted(book.missing(what, operators).items(), key=itemgetter(1))
     if not tasks or book.is_over():
         return
-    work = functools.partial(_in_campaign if what == IN_CAMPAIGN else _of_run, what)
-    with contextlib.closing(spread(work, tasks, workers=workers, advice="run with fewer")) as made:
+    with contextlib.closing(attempts(tasks, workers=workers)) as made:
+        for attempt in made:
+            book.add(Recorded(what, attempt.id, attempt.failures))
+            if book.is_over():
+                break
+
+
+def _in_campaign(task: tuple[str, str], given: Worker) -> Recorded:
+    """What fails with a fault in the first chunks of its operator."""
+    name, operator = task
+    specs, target = given.specs, Target(product=DEFAULT_PRODUCT)
+    settings = BenchSettings(adapter="loopback:timeout=6", target=target)
+    with (
+        switched_on(name),
+        ProcessHost(settings.adapter, target=target, limits=Limits(call_seconds=30.0), spare=False) as host,
+    ):
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+        factors = {operator: Factors(bench.sampler(specs[operator]))}
+        schedule = Schedule(operators=(specs[operator],), factors=factors, product=DEFAULT_PRODUCT, seed=0, size=500)
+        waivers = waivers_of_run((), settings=settings, environment={}, specs=specs)
+        worker = CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=None, chunk_seconds=600.0)
+        results = [worker.judge(schedule.chunk(index, Snapshot(-1))) for index in range(CHUNKS)]
+    failed = (record for result in results for record in result.records if record.verdict.result == Result.FAILED)
+    return Recorded(IN_CAMPAIGN, name, tuple(Counter(record.fingerprint for record in failed).items()))
+
+
+def _campaigns(book: _Book, operators: Mapping[str, str], workers: int) -> None:
+    tasks = tuple(book.missing(IN_CAMPAIGN, operators).items())
+    if not tasks or book.is_over():
+        return
+    with contextlib.closing(spread(_in_campaign, tasks, workers=workers, advice="run with fewer")) as made:
         for item in made:
             book.add(item)
             if book.is_over():
@@ -205,18 +171,15 @@ def shown(rounds: Rounds) -> Iterator[Row]:
             single = sum(value == 1 for value in values)
             what = f"{name}, a fault (mean of {len(values)} faults, of which {single} are one finding)"
             yield Row(what=what, figure=f"{mean:.2f}", goal=f"at most {most:g}", missed=mean > most)
-    if numbers := {name: item.median for name, item in figures_of(rounds, OF_PAIR).items()}:
-        share = sum(number >= 2 for number in numbers.values()) / len(numbers)
+    if values := [item.median for item in figures_of(rounds, OF_PAIR).values()]:
+        share = sum(value >= 2 for value in values) / len(values)
         what = (
-            f"pairs of faults of one operator, switched on together, that are at least two findings (of {len(numbers)})"
+            f"pairs of faults of one operator, switched on together, that are at least two findings (of {len(values)})"
         )
         yield Row(what=what, figure=f"{share:.1%}", goal=f"at least {APART:.0%}", missed=share < APART)
-    if masked := [name for name, item in figures_of(rounds, MASKED).items() if item.median]:
-        what = f"pairs of which one fault alone shows, down to the bytes: no grouping tells of both (of {len(numbers)})"
-        yield Row(what=what, figure=f"{len(masked)}")
-        both = [number for name, number in numbers.items() if name not in masked]
-        what = f"pairs of which both faults show, that are at least two findings (of {len(both)})"
-        yield Row(what=what, figure=f"{sum(number >= 2 for number in both) / max(len(both), 1):.1%}")
+    if values := [item.median for item in figures_of(rounds, MASKED).values()]:
+        what = f"pairs that fail just as one of their faults does alone: no grouping tells of both (of {len(values)})"
+        yield Row(what=what, figure=f"{sum(values):.0f}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -239,14 +202,14 @@ def main(arguments: Sequence[str]) -> int:
     operators = {entry.id: entry.operator for entry in faults}
     until = math.inf if options.seconds is None else time.monotonic() + options.seconds
     book = _Book(options.record, until=until)
-    _record(book, IN_RUN, operators, options.workers)
+    _run(book, IN_RUN, operators, options.workers)
     found = {name: operators[name] for name in book.numbers(IN_RUN, operators)}
     pairs: list[str] = []
     if not book.missing(IN_RUN, operators):
         pairs = [",".join(pair) for pair in pairs_of(found, options.pairs, options.seed)]
-        _record(book, OF_PAIR, {pair: operators[pair.partition(",")[0]] for pair in pairs}, options.workers)
+        _run(book, OF_PAIR, {pair: operators[pair.partition(",")[0]] for pair in pairs}, options.workers)
     if not options.no_campaign:
-        _record(book, IN_CAMPAIGN, found, options.workers)
+        _campaigns(book, found, options.workers)
     rounds: dict[str, tuple[float, ...]] = {}
     for what, names in ((IN_RUN, [*operators]), (IN_CAMPAIGN, [*found]), (OF_PAIR, pairs)):
         rounds |= {

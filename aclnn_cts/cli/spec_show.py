@@ -292,7 +292,7 @@ def _show(out: Console, clause: Clause, constraints: Mapping[str, Constraint], l
         condition = f" when {clause.when_text}" if clause.when_text is not None else ""
         about = f" of {clause.output}" if clause.output is not None else ""
         names = joined([fault_name(code) for code in clause.faults])
-        faults = f", contradicted only by {names}" if names else ""
+        faults = f", contradicted only by {names}" if clause.faults else ""
         wrap(out, f"- check {clause.check}{about}{condition}{faults}", indent=2)
     if clause.interface is not None:
         wrap(out, f"- interface clause {clause.interface}", indent=2)

@@ -22,15 +22,6 @@ class Looks(str, Enum):
     """0 where a normal number belongs: a term that is missing, or an underflow on the way."""
     NEAR = "near"
     """Off by less than a quarter of itself, and more than coarser arithmetic makes it."""
-    NEGATED = "negated"
-    """The number that belongs there with the other sign."""
-    SCALED = "scaled"
-    """A whole multiple of the number that belongs there, or a whole part of it: a sum for a mean, a term that counts
-    twice."""
-    FILLED = "filled"
-    """A number where 0 belongs."""
-    CLAMPED = "clamped"
-    """The largest number of a dtype where a larger one or inf belongs."""
     WRONG = "wrong"
     STRAY = "stray"
     """inf or nan where a number belongs, as in memory that is not the operand's."""
@@ -75,19 +66,17 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     dtype: str = ""
     beside: tuple[Beside, ...] = ()
     """What else is wrong in the same call, by output."""
-    layouts: tuple[str, ...] = ()
-    """What is uncommon in the tensors of a call whose outputs are wrong or incomplete."""
 
     @property
     def key(self) -> Fingerprint:
         """Without what only the grouping into findings asks for: failures with one key share a trial file."""
-        return msgspec.structs.replace(self, looks=Looks.NONE, beside=(), layouts=())
+        return msgspec.structs.replace(self, looks=Looks.NONE, beside=())
 
     def text(self) -> str:
         """The fields that say something, on one line."""
-        words = (getattr(self, name) for name in self.__struct_fields__ if name not in ("beside", "layouts"))
+        words = (getattr(self, name) for name in self.__struct_fields__ if name != "beside")
         beside = (" ".join(filter(None, msgspec.structs.astuple(item))) for item in self.beside)
-        return " | ".join(filter(None, (*words, *beside, *self.layouts)))
+        return " | ".join(filter(None, (*words, *beside)))
 
 
 class GroupedFinding(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -18,7 +18,6 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.fingerprint import fingerprinted
-from aclnn_cts.findings.group import PLAIN
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
@@ -34,8 +33,13 @@ MERGED_KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Kinds that a key of the first takes together, the gravest first: of an output's values, and of a relation."""
 
+_VALUES = frozenset({"values", "memory", "example", "boundary", "precision"})
+"""Checks of one supported call, which one fault breaks together."""
+
 _OF_MEMORY = frozenset({Fault.VALUE, Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT})
 """Kinds of what a call that was made has written, whatever the document says of it."""
+
+_OF_STATUS = Fault.of(Family.ACCEPTED)
 
 _IN_A_ROW = frozenset(name for name, entry in LIFE_CYCLES.items() if isinstance(entry, RepeatedFailure))
 
@@ -89,11 +93,11 @@ def dedup_key(key: Fingerprint) -> Fingerprint:
     fault = first if key.fault in MERGED_KINDS[first] else key.fault
     if check in _IN_A_ROW:
         clause = dtype = ""
-    elif clause and check in PLAIN and check != "boundary" and fault in _OF_MEMORY:
+    elif clause and check in _VALUES and check != "boundary" and fault in _OF_MEMORY:
         check, clause = "values", ""
     elif clause:
         check = "status" if check == "boundary" else check
-    elif check in PLAIN or (check.startswith(PREFIX) and fault != Fault.LAW):
+    elif check in _VALUES or (check.startswith(PREFIX) and fault != Fault.LAW):
         check = "values"
     return msgspec.structs.replace(key, check=check, fault=fault, clause=clause, dtype=dtype)
 
@@ -115,7 +119,7 @@ def with_root_cause(record: Record, specs: Specs, execute: Callable[[Trial], Rec
     """
     key = dedup_key(record.key)
     twin = record.verdict.kind == Fault.REJECTED and _TWIN in record.trial.parameters
-    of_status = key.fault in _ACCEPTED and record.trial.check not in LIFE_CYCLES
+    of_status = key.fault in _OF_STATUS and not _is_life_cycle(record.trial)
     if (key.check == "values" and not twin) or of_status:
         return _counted_as(record, key)
     for call in calls_alone(record.trial, specs):
@@ -171,6 +175,10 @@ def shown_by(trial: Trial, key: Fingerprint, specs: Specs) -> list[Trial]:
     """Trials that may show a finding, the plainest first: before the one that met it, its calls by themselves."""
     by_itself = key.check == "values" or (key.check == "status" and trial.check in _IN_A_ROW)
     return [*(calls_alone(trial, specs) if by_itself else ()), trial]
+
+
+def _is_life_cycle(trial: Trial) -> bool:
+    return trial.check in LIFE_CYCLES
 
 
 def _looks(key: Fingerprint) -> tuple[str, ...]:

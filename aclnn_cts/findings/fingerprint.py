@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import TypeAlias
 
 import msgspec
-import numpy as np
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Family, Fault
@@ -24,20 +22,10 @@ from aclnn_cts.store.run_directory import FINDINGS
 from aclnn_cts.store.store_reader import Query, ResultReader
 
 _OF_VALUES = Fault.of(Family.VALUES, Family.LAW)
-_OF_CONTENTS = Fault.of(Family.VALUES, Family.OUTPUT)
 _ROUNDING = 2.0**-6
 """Errors below this share of the value are of arithmetic: BF16, the coarsest format, has 2^-8."""
 _NEAR = 2.0**-2
 """Errors of a wrong term are of any size; those between this and `_ROUNDING` tell it from arithmetic."""
-_EXACT: Mapping[str, float] = {"BF16": 2.0**-8, "FLOAT16": 2.0**-10}
-"""How far one rounding to the dtype takes a value from what an exact factor makes it; `_EXACT_FLOAT` for others."""
-_EXACT_FLOAT = 2.0**-18
-_FACTORS = 2.0**-4
-"""The largest factor that is looked for, times what a rounding may be: beyond, any number is near a whole one."""
-_LARGEST = frozenset(float(np.finfo(name).max) for name in ("float16", "float32")) | {2.0**128 - 2.0**120}
-"""The largest numbers of FLOAT16, FLOAT and BF16."""
-_HIGHEST_RANK = 8
-"""That tensors of most operators may have."""
 _SMALLEST_HALF, _SMALLEST_FLOAT = 2.0**-14, 2.0**-126
 """The smallest normal numbers of FLOAT16, and of FLOAT and BF16: arithmetic that flushes makes 0 of what is below."""
 
@@ -52,7 +40,6 @@ def fingerprinted(record: Record) -> Record:
         answer=_answer(record),
         looks=_looks(record) if of_values else Looks.NONE,
         beside=_beside(record),
-        layouts=_layouts(record) if record.verdict.kind in _OF_CONTENTS and record.fingerprint.check in PLAIN else (),
     )
     return msgspec.structs.replace(record, fingerprint=whole)
 
@@ -72,7 +59,7 @@ def _answer(record: Record) -> str:
 
 def _beside(record: Record) -> tuple[Beside, ...]:
     """What else is wrong than what the verdict names."""
-    found = set(_behind_stray_write(record))
+    found = set(_input_changed(record))
     if (status := record.verdict.facts.get(ALSO_STATUS)) is not None:
         found.add(Beside("", Looks.NONE, Fault.STATUS, str(status)))
     if record.fingerprint.check in PLAIN:
@@ -86,30 +73,13 @@ def _beside(record: Record) -> tuple[Beside, ...]:
     return tuple(sorted(found))
 
 
-def _behind_stray_write(record: Record) -> Iterator[Beside]:
-    """What a verdict would name if it did not name a write outside of an output: an input, else an output."""
-    if record.verdict.kind != Fault.GUARD:
-        return
-    outcomes = [*chain.from_iterable(record.attempts[:1])]
-    states = [*chain.from_iterable(outcome.buffers.items() for outcome in outcomes)]
-    changed = next((name for name, state in states if state.changed), None)
-    if changed is not None:
-        yield Beside(changed, Looks.NONE, Fault.INPUT)
-    # A call that is refused writes nothing.
-    made = record.fingerprint.check in PLAIN and not record.fingerprint.clause
-    unwritten = next((name for name, state in states if state.unwritten), None)
-    if made and unwritten is not None and not any(outcome.status for outcome in outcomes):
-        yield Beside(unwritten, Looks.NONE, Fault.UNWRITTEN)
-
-
-def _layouts(record: Record) -> tuple[str, ...]:
-    tensors = [tensor for _, tensor in record.trial.case.tensors()]
-    found = {
-        "strided": any(not tensor.is_contiguous for tensor in tensors),
-        "offset": any(tensor.offset for tensor in tensors),
-        "rank 8": any(len(tensor.shape) == _HIGHEST_RANK for tensor in tensors),
-    }
-    return tuple(word for word, holds in found.items() if holds)
+def _input_changed(record: Record) -> Iterator[Beside]:
+    """The one that a verdict would name if it did not name a write outside of an output."""
+    if record.verdict.kind == Fault.GUARD:
+        states = chain.from_iterable(outcome.buffers.items() for outcome in chain.from_iterable(record.attempts[:1]))
+        changed = next((name for name, state in states if state.changed), None)
+        if changed is not None:
+            yield Beside(changed, Looks.NONE, Fault.INPUT)
 
 
 def _looks(record: Record) -> Looks:
@@ -122,8 +92,6 @@ def _looks(record: Record) -> Looks:
 
 def _of_element(worst: Deviation, dtype: str) -> Looks:
     got, expected = float(worst.got), float(worst.expected)
-    if abs(got) in _LARGEST and abs(expected) > abs(got) and (got < 0) == (expected < 0):
-        return Looks.CLAMPED
     if not math.isfinite(expected):
         return Looks.SPECIAL
     if not math.isfinite(got):
@@ -131,45 +99,28 @@ def _of_element(worst: Deviation, dtype: str) -> Looks:
     largest = max(abs(got), abs(expected))
     if largest < (_SMALLEST_HALF if dtype == "FLOAT16" else _SMALLEST_FLOAT):
         return Looks.ROUNDING if got else Looks.FLUSHED
-    if got and expected and (exact := _of_factor(got / expected, _EXACT.get(dtype, _EXACT_FLOAT))):
-        return exact
     error = abs(got - expected) / max(largest, abs(expected) * worst.cancellation)
     if error < _ROUNDING:
         return Looks.ROUNDING
     if not got:
         return Looks.ZERO
-    if not expected:
-        return Looks.FILLED
     return Looks.NEAR if error < _NEAR else Looks.WRONG
-
-
-def _of_factor(factor: float, exact: float) -> Looks:
-    """The looks of a value that is off by an exact factor; none where the factor says nothing."""
-    if abs(factor + 1) <= exact:
-        return Looks.NEGATED
-    for value in (abs(factor), 1 / abs(factor)):
-        nearest = round(value)
-        if 2 <= nearest <= _FACTORS / exact and abs(value - nearest) <= exact * nearest:
-            return Looks.SCALED
-    return Looks.NONE
-
-
-_Counted: TypeAlias = tuple[str, Fingerprint, int, bool]
-"""Waiver, fingerprint, number, and whether these failures show only after other calls."""
 
 
 def grouped(failures: Iterable[Record]) -> tuple[GroupedFinding, ...]:
     """The findings of failed records, those without a waiver first; each waiver has findings of its own."""
-    return _grouped((record.waiver, record.fingerprint, 1, bool(record.after)) for record in failures)
-
-
-def _grouped(failures: Iterable[_Counted]) -> tuple[GroupedFinding, ...]:
     numbers: dict[str, Counter[Fingerprint]] = {}
     after: set[Fingerprint] = set()
-    for waiver, item, number, order_dependent in failures:
-        numbers.setdefault(waiver, Counter())[item] += number
-        if order_dependent:
-            after.add(item)
+    for record in failures:
+        numbers.setdefault(record.waiver, Counter())[record.fingerprint] += 1
+        if record.after:
+            after.add(record.fingerprint)
+    return _grouped(numbers, after)
+
+
+def _grouped(
+    numbers: Mapping[str, Mapping[Fingerprint, int]], after: Collection[Fingerprint]
+) -> tuple[GroupedFinding, ...]:
     return tuple(
         GroupedFinding(
             fingerprints=found.fingerprints,
@@ -185,11 +136,14 @@ def _grouped(failures: Iterable[_Counted]) -> tuple[GroupedFinding, ...]:
 
 def grouped_findings(findings: Iterable[Finding]) -> tuple[GroupedFinding, ...]:
     """The findings of all failures that a campaign has counted, of which it keeps few records."""
-    return _grouped(
-        (item.waiver, found, number, item.confirmed == Confirmed.ORDER)
-        for item in findings
-        for found, number in item.fingerprints
-    )
+    numbers: dict[str, Counter[Fingerprint]] = {}
+    after: set[Fingerprint] = set()
+    for finding in findings:
+        for found, number in finding.fingerprints:
+            numbers.setdefault(finding.waiver, Counter())[found] += number
+            if finding.confirmed == Confirmed.ORDER:
+                after.add(found)
+    return _grouped(numbers, after)
 
 
 def grouped_in(results: ResultReader) -> tuple[GroupedFinding, ...]:
@@ -218,11 +172,12 @@ def findings_together(runs: Sequence[tuple[GroupedFinding, ...]]) -> tuple[Group
     """The findings of several runs: of one run its own, else those of all their failures."""
     if len(runs) == 1:
         return runs[0]
-    return _grouped(
-        (item.waiver, found, number, item.order_dependent)
-        for item in chain.from_iterable(runs)
-        for found, number in zip(item.fingerprints, item.numbers, strict=True)
-    )
+    numbers: dict[str, Counter[Fingerprint]] = {}
+    after: set[Fingerprint] = set()
+    for item in chain.from_iterable(runs):
+        numbers.setdefault(item.waiver, Counter()).update(dict(zip(item.fingerprints, item.numbers, strict=True)))
+        after.update(item.fingerprints if item.order_dependent else ())
+    return _grouped(numbers, after)
 
 
 def indexed(found: Iterable[GroupedFinding]) -> Callable[[str, Fingerprint], int]:
@@ -249,8 +204,9 @@ def message_of(record: Record, hidden: Beside | None = None) -> str:
     if hidden is None:
         return message
     if hidden.fault:
-        what = "the call changed this input" if hidden.fault == Fault.INPUT else "elements were never written"
-        said = f"{hidden.output}: {what}" if hidden.output else f"the call returned {hidden.answer}"
+        said = (
+            f"{hidden.output}: the call changed this input" if hidden.output else f"the call returned {hidden.answer}"
+        )
     else:
         worst = next((item for item in record.verdict.deviations if item.output == hidden.output), None)
         if worst is None:

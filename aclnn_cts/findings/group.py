@@ -7,11 +7,10 @@ half of the seeded faults, one and two at a time; `benchmarks.findings` measures
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import combinations
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
@@ -23,29 +22,14 @@ finding."""
 
 _FEW = 1 / 6
 """Failures of another sort that a fault may show as, over those of its own."""
-_ROUNDING_OF_WRONG = 0.15
+_ROUNDING_OF_WRONG = 0.4
 """A wrong term moves a value now and then by so little that it looks like rounding."""
-_RANGE_OF_ROUNDING = 0.65
+_RANGE_OF_ROUNDING = 0.4
 """Coarse arithmetic overflows to inf and underflows to 0."""
 _FLUSHED_OF_ZERO = 0.25
 """A term that is missing was now and then as small as what flushing makes 0."""
 _SAME_CALLS = 0.8
 """Outputs that are wrong in the same calls, of those in which either is: from so many on that is one mistake."""
-
-_BY_CHANCE: Mapping[str, float] = {
-    Looks.SCALED: 0.5,
-    Looks.FILLED: 0.4,
-    Looks.NEGATED: 0.3,
-    Looks.CLAMPED: 0.05,
-}
-"""Values of a wrong formula that look like an exact mistake, over those that do not: few are small and whole."""
-
-_COMMON = 0.45
-"""Share of the failures of any mistake that has an uncommon layout at the most, but for chance."""
-_ENOUGH = 8
-"""Failures of one layout that are no chance."""
-_OTHERWISE = 0.05
-"""Share of the failures without a layout from which on it does not set them all off."""
 
 _UNMADE = Fault.of(Family.ENDED, Family.LEAK, Family.REJECTED)
 """Faults of calls that wrote nothing that could be judged."""
@@ -77,8 +61,6 @@ class _Sort(NamedTuple):
     output: str = ""
     plain: bool = True
     """Whether one valid call shows it by itself."""
-    layouts: tuple[str, ...] = ()
-    """Of wrong values: of the fingerprint, then the one that tells two mistakes apart, if any."""
 
 
 class _Numbers(dict[_Sort, int]):
@@ -102,7 +84,6 @@ class _Numbers(dict[_Sort, int]):
 _Shown: TypeAlias = Mapping[Fingerprint, tuple[_Sort, ...]]
 """What the calls of each fingerprint show, that of their verdict first."""
 _Into: TypeAlias = dict[_Sort, _Sort]
-_Key = TypeVar("_Key")
 
 _ANY = "*"
 _CONTENTS_FAULT = "contents"
@@ -110,9 +91,6 @@ _SELDOM: Mapping[tuple[str, str], float] = {
     (Looks.WRONG, Looks.ROUNDING): 0.04,
     (Looks.SPECIAL, Looks.ROUNDING): 0.0,
     **dict.fromkeys([(Looks.FLUSHED, other) for other in (Looks.ROUNDING, Looks.WRONG, Looks.STRAY)], 0.04),
-    **dict.fromkeys([(looks, other) for looks in (Looks.NEGATED, Looks.CLAMPED) for other in Looks], 0.05),
-    (Looks.WRONG, Looks.SCALED): 0.25,
-    (Looks.STRAY, Looks.FILLED): 1.0,
 }
 """Looks that the mistake behind others hardly ever has, in place of `_FEW`."""
 _FORM = "form"
@@ -165,30 +143,26 @@ def _unmasked(shown: _Shown, found: dict[Fingerprint, _Sort]) -> set[_Sort]:
 
 
 def _sorts(item: Fingerprint) -> tuple[_Sort, ...]:
-    return tuple(dict.fromkeys((_sort(item), *(_beside(item, each) for each in item.beside))))
+    return tuple(dict.fromkeys((_sort(item), *(_beside(item.clause, each) for each in item.beside))))
 
 
 def _hidden(sort: _Sort) -> Beside:
-    if sort.looks == _FORM:
-        return Beside(sort.output, Looks.NONE, Fault.UNWRITTEN)
-    if sort.fault.startswith(_CONTENTS_FAULT):
-        return Beside(sort.output, Looks(sort.looks) or Looks.WRONG)
+    if sort.fault == _CONTENTS_FAULT:
+        return Beside(sort.output, Looks.WRONG if sort.looks in ("", _FORM) else Looks(sort.looks))
     return Beside(sort.output, Looks.NONE, sort.fault, sort.answer)
 
 
-def _beside(named: Fingerprint, item: Beside) -> _Sort:
-    if item.fault == Fault.UNWRITTEN:
-        return _Sort("", _CONTENTS_FAULT, looks=_FORM, output=item.output)
+def _beside(clause: str, item: Beside) -> _Sort:
     if not item.fault:
-        return _Sort("", _CONTENTS_FAULT, looks=str(item.looks), output=item.output, layouts=named.layouts)
-    return _Sort("", item.fault, output=item.output) if item.output else _Sort(named.clause, item.fault, item.answer)
+        return _Sort("", _CONTENTS_FAULT, looks=str(item.looks), output=item.output)
+    return _Sort("", item.fault, output=item.output) if item.output else _Sort(clause, item.fault, item.answer)
 
 
 def _sort(item: Fingerprint) -> _Sort:
     if item.fault in _CONTENTS:
         looks = _FORM if item.fault in Fault.of(Family.OUTPUT) else item.looks or Looks.WRONG
         plain = item.check in PLAIN or bool(item.clause)
-        return _Sort("", _CONTENTS_FAULT, looks=str(looks), output=item.output, plain=plain, layouts=item.layouts)
+        return _Sort("", _CONTENTS_FAULT, looks=str(looks), output=item.output, plain=plain)
     if item.fault in _WRITTEN:
         return _Sort("", item.fault, output=item.output)
     if item.clause:
@@ -253,71 +227,16 @@ def _values(numbers: _Numbers) -> list[_Sort]:
 
 def _of_looks(numbers: _Numbers) -> _Into:
     """One mistake makes now a wrong value, now inf, and now one that is nearly right, in the same output."""
-    values = _values(numbers)
-    of_output: dict[str, Counter[str]] = defaultdict(Counter)
-    for sort in values:
-        of_output[sort.output][sort.looks] += numbers[sort]
-    into = {output: _looks_into(dict(looks)) for output, looks in of_output.items()}
-    return {sort: sort._replace(looks=into[sort.output].get(sort.looks, sort.looks)) for sort in values}
-
-
-def _by_layout(numbers: _Numbers, key: Callable[[_Sort], _Key], sorts: Iterable[_Sort]) -> dict[_Key, Counter[str]]:
-    """Failures by layout, and all of them under `_ANY`, of sorts that have a key in common."""
-    found: dict[_Key, Counter[str]] = defaultdict(Counter)
-    for sort in sorts:
-        found[key(sort)].update(dict.fromkeys((*sort.layouts, _ANY), numbers[sort]))
-    return found
-
-
-def _looks_of_one_layout(numbers: _Numbers) -> _Into:
-    """Looks that calls of one layout alone have, beside others in any layout, are of a mistake in addressing."""
-    values = _values(numbers)
-    of_output = _by_layout(numbers, lambda sort: sort.output, values)
-    of_looks = _by_layout(numbers, lambda sort: (sort.output, sort.looks), values)
-    into: _Into = {}
-    for sort in values:
-        own = of_looks[sort.output, sort.looks]
-        others = of_output[sort.output] - own
-        if min(own[_ANY], others[_ANY]) < _ENOUGH:
-            continue
-        often = _COMMON * own[_ANY] + 1.5 * math.sqrt(own[_ANY])
-        for word in sorted(set(own) - {_ANY}):
-            if own[word] > often and others[word] <= _COMMON * others[_ANY]:
-                into[sort] = sort._replace(fault=f"{_CONTENTS_FAULT}, {word}", looks="", layouts=())
-    return into
-
-
-def _of_layouts(numbers: _Numbers) -> _Into:
-    """A mistake in how memory is addressed fails calls of one layout alone; any other fails few of them."""
-    contents = [sort for sort in numbers if sort.fault == _CONTENTS_FAULT and sort.plain]
-    alike = _by_layout(numbers, _in_any_layout, contents)
-    alone = {sort: {word for word in counts if counts[word] == counts[_ANY]} - {_ANY} for sort, counts in alike.items()}
-    most = max(alike, key=lambda sort: (alike[sort][_ANY], sort), default=None)
-    into: _Into = {}
-    for sort in contents:
-        whole = _in_any_layout(sort)
-        if most is not None and alone[whole] & alone[most]:
-            # Of one output, or of several: what is wrong in one layout alone is written or read there.
-            into[sort] = most
-            continue
-        word = "" if whole.looks == _FORM else _layout_apart(alike[whole])
-        into[sort] = whole._replace(layouts=(word,) if word in sort.layouts else ())
-    return into
-
-
-def _in_any_layout(sort: _Sort) -> _Sort:
-    return sort._replace(layouts=())
-
-
-def _layout_apart(counts: Counter[str]) -> str:
-    """The layout of more failures than chance gives it, and not of all; empty where there is none."""
-    total = counts[_ANY]
-    found = [
-        (number, word)
-        for word, number in counts.items()
-        if word != _ANY and number > _COMMON * total + math.sqrt(total) and total - number >= _OTHERWISE * total
-    ]
-    return max(found, default=(0, ""))[1]
+    by_output: dict[str, list[_Sort]] = defaultdict(list)
+    for sort in _values(numbers):
+        by_output[sort.output].append(sort)
+    return {
+        sort: sort._replace(looks=into[sort.looks])
+        for sorts in by_output.values()
+        for into in (_looks_into({sort.looks: numbers[sort] for sort in sorts}),)
+        for sort in sorts
+        if sort.looks in into
+    }
 
 
 def _looks_into(numbers: dict[str, int]) -> dict[str, str]:
@@ -339,8 +258,6 @@ def _looks_into(numbers: dict[str, int]) -> dict[str, str]:
     join(Looks.STRAY, Looks.ROUNDING, _RANGE_OF_ROUNDING)
     rename(Looks.ZERO, Looks.WRONG)
     rename(Looks.NEAR, Looks.WRONG)
-    for looks, share in _BY_CHANCE.items():
-        join(looks, Looks.WRONG, share)
     if numbers.get(Looks.ROUNDING, 0) <= near:
         # Errors of any size are those of a wrong term, the small ones among them too.
         rename(Looks.ROUNDING, Looks.WRONG)
@@ -361,9 +278,8 @@ def _of_outputs(numbers: _Numbers) -> _Into:
     """Rounding, strides and special values go wrong in all outputs alike; a wrong formula does in its own."""
     into: _Into = {}
     values = _values(numbers)
-    for looks, layouts in {(sort.looks, sort.layouts) for sort in values}:
-        same_looks = (sort for sort in values if (sort.looks, sort.layouts) == (looks, layouts))
-        sorts = sorted(same_looks, key=lambda sort: (-numbers[sort], sort))
+    for looks in {sort.looks for sort in values}:
+        sorts = sorted((sort for sort in values if sort.looks == looks), key=lambda sort: (-numbers[sort], sort))
         often = [sort for sort in sorts if numbers[sort] > _FEW * numbers[sorts[0]]]
         alike = looks != Looks.WRONG or len(often) >= BROAD
         for place, sort in enumerate(sorts[1:], 1):
@@ -398,9 +314,7 @@ _STEPS: tuple[Callable[[_Numbers], _Into], ...] = (
     _broad,
     _beside_broad,
     _of_related_calls,
-    _looks_of_one_layout,
     _of_looks,
-    _of_layouts,
     _of_outputs,
     _of_stray_writes,
 )
