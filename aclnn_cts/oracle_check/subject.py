@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,35 +49,46 @@ class Evaluated:
     """One for each arithmetic, where they can be repeated with mutants."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A call, and what conforms of it."""
+    """A call, and what conforms of it. The oracle is asked once, where that is needed: most mutants are found early."""
 
     operator: Operator
+    oracle: Oracle
     question: OracleInput
     models: Mapping[str, ComputeModel]
-    expected: Expected
-    operands: Mapping[str, OperandFacts]
 
     @classmethod
     def of(
         cls, operator: Operator, oracle: Oracle, question: OracleInput, models: Mapping[str, ComputeModel]
     ) -> Subject:
         """A call as the judge would ask about it."""
-        follows = bool(getattr(oracle, "follows_errors", False))
-        asked = msgspec.structs.replace(
-            question, arithmetics={name: model.arithmetic for name, model in models.items()}
-        )
-        expected, operands = known_operands(one_by_one(oracle), asked, models, follows_errors=follows)
-        return cls(operator=operator, question=asked, models=models, expected=expected, operands=operands)
+        arithmetics = {name: model.arithmetic for name, model in models.items()}
+        asked = msgspec.structs.replace(question, arithmetics=arithmetics)
+        return cls(operator=operator, oracle=oracle, question=asked, models=models)
 
-    def in_format(self, oracle: Oracle, form: BinaryFormat) -> Subject:
+    @functools.cached_property
+    def _known(self) -> tuple[Expected, dict[str, OperandFacts]]:
+        follows = bool(getattr(self.oracle, "follows_errors", False))
+        return known_operands(one_by_one(self.oracle), self.question, self.models, follows_errors=follows)
+
+    @property
+    def expected(self) -> Expected:
+        """What the oracle says of the outputs."""
+        return self._known[0]
+
+    @property
+    def operands(self) -> Mapping[str, OperandFacts]:
+        """What it says of the operands, by output."""
+        return self._known[1]
+
+    def in_format(self, form: BinaryFormat) -> Subject:
         """The same call with intermediates in a narrower format."""
         models = {
             name: dataclasses.replace(model, accumulation=form, operand=None, operand_roundoff=0.0, through=None)
             for name, model in self.models.items()
         }
-        return Subject.of(self.operator, oracle, self.question, models)
+        return Subject.of(self.operator, self.oracle, self.question, models)
 
     @property
     def bounds(self) -> dict[str, Bound]:

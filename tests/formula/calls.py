@@ -215,7 +215,7 @@ def subject(maker: Maker, key: int, *, dtype: str | None = None, narrow: bool = 
     ]
     oracle = FormulaOracle(maker.operator)
     made = Subject.of(maker.operator, oracle, question, models(outputs, chosen))
-    return made.in_format(oracle, BINARY_FORMATS[chosen]) if narrow else made
+    return made.in_format(BINARY_FORMATS[chosen]) if narrow else made
 
 
 def assert_repeats(held: Subject, variant: Variant) -> None:
