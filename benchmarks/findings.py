@@ -146,7 +146,7 @@ def _in_campaign(task: tuple[str, str], given: Worker) -> Recorded:
         factors = {operator: Factors(bench.sampler(specs[operator]))}
         schedule = Schedule(operators=(specs[operator],), factors=factors, product=DEFAULT_PRODUCT, seed=0, size=500)
         waivers = waivers_of_run((), settings=settings, environment={}, specs=specs)
-        worker = CampaignWorker(specs=specs, bench=bench, waivers=waivers, notes=None, chunk_seconds=600.0)
+        worker = CampaignWorker(bench=bench, waivers=waivers, notes=None, chunk_seconds=600.0)
         results = [worker.judge(schedule.chunk(index, Snapshot(-1))) for index in range(CHUNKS)]
     failed = (record for result in results for record in result.records if record.verdict.result == Result.FAILED)
     return Recorded(IN_CAMPAIGN, name, tuple(Counter(record.fingerprint for record in failed).items()))

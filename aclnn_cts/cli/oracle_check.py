@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,14 @@ from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.output_file import begins
 
 FOUND = 1
+_LONGEST = (
+    "swiglu_backward_mx_quant_with_dual_axis",
+    "gru_backward",
+    "flash_attention_unpadding_score_grad",
+    "deformable_conv2d_backward",
+    "upsample_bilinear2d_backward_v2",
+)
+"""Operators whose check takes several times as long as that of others, the longest first."""
 
 
 @command(example="aclnn-cts oracle check softmax_backward")
@@ -122,19 +131,28 @@ def _reports(tasks: Sequence[_Task], folders: tuple[Path, ...], *, workers: int)
     """The reports in the order of the operators, made in processes of their own where there are several."""
     if len(tasks) == 1 or workers == 1:
         specs = load_specs(folders)
-        return (_report(task, specs, lambda: False) for task in tasks)
-    return spread(
+        yield from (_report(task, specs, lambda: False) for task in tasks)
+        return
+    # What takes longest is begun first: it must not be what one worker has left to do in the end.
+    first = sorted(tasks, key=lambda task: (*_LONGEST, task.stem).index(task.stem))
+    made = spread(
         _work,
-        tasks,
+        first,
         workers=min(workers, len(tasks)),
         advice="run with --workers 1 to see at which operator",
         folders=folders,
-        in_order=True,
     )
+    ready: dict[str, OracleReport] = {}
+    with closing(made):
+        for task in tasks:
+            while task.stem not in ready:
+                stem, report = next(made)
+                ready[stem] = report
+            yield ready.pop(task.stem)
 
 
-def _work(task: _Task, worker: Worker) -> OracleReport:
-    return _report(task, worker.specs, worker.stopped)
+def _work(task: _Task, worker: Worker) -> tuple[str, OracleReport]:
+    return task.stem, _report(task, worker.specs, worker.stopped)
 
 
 def _report(task: _Task, specs: Specs, stopped: Callable[[], bool]) -> OracleReport:

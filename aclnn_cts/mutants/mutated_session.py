@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -211,9 +210,7 @@ class MutatedSession:
         judge = self._judges.of(spec)
         performed = Performed(case=case, outcome=Outcome(), arrays=inputs)
         models = judge.models(performed)
-        arithmetics = {name: model.arithmetic for name, model in models.items()}
-        question = msgspec.structs.replace(judge.question(performed), arithmetics=arithmetics)
-        subject = Subject(operator=operator, question=question, models=models, expected={}, operands={})
+        subject = Subject.of(operator, judge.oracle, judge.question(performed), models)
         try:
             outputs = subject.emulated(variant).outputs
         except TooManyTermsError:

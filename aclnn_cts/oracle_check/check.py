@@ -163,7 +163,7 @@ class _Source:
             yield subject
             dtypes = {tensor.dtype for _, tensor in case.tensors() if tensor.dtype in FLOATING}
             if formats and len(dtypes) == 1 and not dtypes & {"FLOAT", "DOUBLE"}:
-                yield subject.in_format(self._oracle, BINARY_FORMATS[dtypes.pop()])
+                yield subject.in_format(BINARY_FORMATS[dtypes.pop()])
 
     def for_mutants(self, count: int) -> Iterator[Subject]:
         """Calls on finite inputs, of which one in three is scaled."""

@@ -13,7 +13,7 @@ from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.emulator import FASTEST, ORDERS, TooManyTermsError, Variant
 from aclnn_cts.formula.expectation import DOUBLE
 from aclnn_cts.formula.mutants import Mutant, mutants_of
-from aclnn_cts.formula.repeated import RepeatedEmulator, UnchangedError
+from aclnn_cts.formula.repeated import RepeatedEmulator
 from aclnn_cts.judgement.bound import Bound
 from aclnn_cts.oracle_check.subject import Subject, emulated
 
@@ -128,14 +128,13 @@ def _others(subject: Subject, identities: Sequence[Identity], key: int) -> Itera
     if not identities:
         return
     with np.errstate(all="ignore"):
-        run, plain = subject.begun(RepeatedEmulator(DOUBLE, Variant(order=FASTEST, key=key)))
+        f = RepeatedEmulator(DOUBLE, Variant(order=FASTEST, key=key))
+        plain = subject.operator.evaluate(subject.operator.judging, f, subject.question)
         bounds = subject.bounds
+        f.finish({name: plain[name] for name in bounds})
         for identity in identities:
-            try:
-                results = run.again(subject.operator, subject.question, identity[1])
-            except UnchangedError:
-                continue
-            if any(_away(subject, name, results[name], plain[name], bounds[name]) for name in bounds):
+            results = f.repeated(identity[1])
+            if any(_away(subject, name, result, plain[name], bounds[name]) for name, result in results.items()):
                 yield identity
 
 

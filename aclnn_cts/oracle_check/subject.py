@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
 from aclnn_cts.formula.mutants import Mutant, Operation
-from aclnn_cts.formula.repeated import RepeatedEmulator, UnchangedError
+from aclnn_cts.formula.repeated import RepeatedEmulator
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import Compared, compare_all
@@ -38,62 +39,56 @@ def with_data(spec: Spec, case: Case) -> Performed:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """An evaluation that can be repeated."""
-
-    f: RepeatedEmulator
-    arguments: Mapping[str, Any] | None
-    """None where making them is part of what mutants change."""
-
-    def again(self, operator: Operator, question: OracleInput, mutant: Mutant) -> dict[str, Array]:
-        """The results with a mutant. UnchangedError where its operation gives what it gives without it."""
-        self.f.repeat(mutant)
-        form, arguments = operator.judging, self.arguments
-        if arguments is None:
-            arguments = operator.bound(self.f, question, form.parameters)
-        return operator.results(form, self.f, question, arguments)
-
-
-@dataclass(frozen=True, slots=True)
 class Evaluated:
     """What an emulation gives: outputs before and after their last rounding, and what was computed."""
 
     before: Mapping[str, Float64]
     outputs: Mapping[str, Float64]
     operations: tuple[Operation, ...]
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RepeatedEmulator, ...] = ()
     """One for each arithmetic, where they can be repeated with mutants."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A call, and what conforms of it."""
+    """A call, and what conforms of it. The oracle is asked once, where that is needed: most mutants are found early."""
 
     operator: Operator
+    oracle: Oracle
     question: OracleInput
     models: Mapping[str, ComputeModel]
-    expected: Expected
-    operands: Mapping[str, OperandFacts]
 
     @classmethod
     def of(
         cls, operator: Operator, oracle: Oracle, question: OracleInput, models: Mapping[str, ComputeModel]
     ) -> Subject:
         """A call as the judge would ask about it."""
-        follows = bool(getattr(oracle, "follows_errors", False))
-        asked = msgspec.structs.replace(
-            question, arithmetics={name: model.arithmetic for name, model in models.items()}
-        )
-        expected, operands = known_operands(one_by_one(oracle), asked, models, follows_errors=follows)
-        return cls(operator=operator, question=asked, models=models, expected=expected, operands=operands)
+        arithmetics = {name: model.arithmetic for name, model in models.items()}
+        asked = msgspec.structs.replace(question, arithmetics=arithmetics)
+        return cls(operator=operator, oracle=oracle, question=asked, models=models)
 
-    def in_format(self, oracle: Oracle, form: BinaryFormat) -> Subject:
+    @functools.cached_property
+    def _known(self) -> tuple[Expected, dict[str, OperandFacts]]:
+        follows = bool(getattr(self.oracle, "follows_errors", False))
+        return known_operands(one_by_one(self.oracle), self.question, self.models, follows_errors=follows)
+
+    @property
+    def expected(self) -> Expected:
+        """What the oracle says of the outputs."""
+        return self._known[0]
+
+    @property
+    def operands(self) -> Mapping[str, OperandFacts]:
+        """What it says of the operands, by output."""
+        return self._known[1]
+
+    def in_format(self, form: BinaryFormat) -> Subject:
         """The same call with intermediates in a narrower format."""
         models = {
             name: dataclasses.replace(model, accumulation=form, operand=None, operand_roundoff=0.0, through=None)
             for name, model in self.models.items()
         }
-        return Subject.of(self.operator, oracle, self.question, models)
+        return Subject.of(self.operator, self.oracle, self.question, models)
 
     @property
     def bounds(self) -> dict[str, Bound]:
@@ -118,7 +113,7 @@ class Subject:
         operations: tuple[Operation, ...] = ()
         form = self.operator.judging
         random = np.random.Generator(np.random.Philox(variant.key + 1))
-        runs: list[Run] = []
+        runs: list[RepeatedEmulator] = []
         with np.errstate(all="ignore"):
             for names in self._alike():
                 model = self.models[names[0]]
@@ -129,37 +124,24 @@ class Subject:
                 )
                 made = RepeatedEmulator if repeats else Emulator
                 f = made(model.arithmetic, own, operand=_operand(model, int(random.integers(3))))
+                results = self.operator.evaluate(form, f, self.question)
                 if isinstance(f, RepeatedEmulator):
-                    run, results = self.begun(f)
-                    runs.append(run)
-                else:
-                    results = self.operator.evaluate(form, f, self.question)
+                    f.finish({name: results[name] for name in names})
+                    runs.append(f)
                 operations = operations or tuple(f.operations)
                 before.update((name, emulated(name, results[name]).v.astype(np.float64)) for name in names)
             stored = self._stored(before, variant)
         return Evaluated({name: before[name] for name in self.models}, stored, operations, tuple(runs))
 
-    def begun(self, f: RepeatedEmulator) -> tuple[Run, dict[str, Array]]:
-        """A first evaluation without a mutant, and its results."""
-        form = self.operator.judging
-        arguments = self.operator.bound(f, self.question, form.parameters)
-        run = Run(f, arguments if f.keeps_arguments() else None)
-        return run, self.operator.results(form, f, self.question, arguments)
-
     def repeated(self, variant: Variant, plain: Evaluated, mutant: Mutant) -> dict[str, Float64]:
-        """The outputs that a mutant of a repeatable evaluation changes; some of them perhaps by nothing."""
-        before: dict[str, Float64] = {}
+        """The outputs that a mutant of a repeatable evaluation changes; their last rounding may undo that."""
         with np.errstate(all="ignore"):
-            for names, run in zip(self._alike(), plain.runs, strict=True):
-                try:
-                    results = run.again(self.operator, self.question, mutant)
-                except UnchangedError:
-                    continue
-                changed = ((name, emulated(name, results[name])) for name in names)
-                before.update(
-                    (name, result.v.astype(np.float64)) for name, result in changed if not run.f.has_all([result])
-                )
-            return self._stored(before, variant)
+            before = {
+                name: emulated(name, result).v.astype(np.float64)
+                for run in plain.runs
+                for name, result in run.repeated(mutant).items()
+            }
+            return self._stored(before, variant) if before else {}
 
     def _alike(self) -> list[list[str]]:
         """The outputs, those together that one evaluation gives."""

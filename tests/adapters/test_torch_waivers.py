@@ -33,7 +33,7 @@ def waivers_for(adapter: str | None = None) -> tuple[Waiver, ...]:
     if adapter is None:
         return torchs
     return tuple(
-        dataclasses.replace(item, scope=item.scope.model_copy(update={"adapter": [adapter], "version": None}))
+        dataclasses.replace(item, scope=item.scope.model_copy(update={"adapter": [adapter]}), versions=None)
         for item in torchs
     )
 
