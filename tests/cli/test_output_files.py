@@ -19,12 +19,11 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from aclnn_cts.cli import main, report
+from aclnn_cts.cli import faults, main, report
 from aclnn_cts.cli.main import COMMANDS, CommandEntry, LazyGroup
 from aclnn_cts.cli.options import OutputPath
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.mutants import power
 from tests.cli.conftest import Called
 from tests.interop.test_import_atk import FIXTURE
 from tests.mutants.test_power import came_to
@@ -58,7 +57,7 @@ def place(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     (tmp_path / "k.pub").write_bytes(
         key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     )
-    monkeypatch.setattr(power, "attempts", came_to())
+    monkeypatch.setattr(faults, "attempts", came_to())
     monkeypatch.setattr(report, "page", lambda _run, **_options: PAGE)
     return tmp_path
 
@@ -460,7 +459,7 @@ def test_a_path_that_takes_no_file_is_refused_before_any_work(
     def never(*_: object, **_more: object) -> None:
         pytest.fail("nothing was to be run")
 
-    monkeypatch.setattr(power, "attempts", never)
+    monkeypatch.setattr(faults, "attempts", never)
     Path("loop").symlink_to("loop")
     called = written(call, "faults", out)
     assert called.code == 2
