@@ -15,7 +15,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.screen import show_end
 from aclnn_cts.core.case import Origin
-from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.faults import Fault, fault_name
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.fingerprint import findings_of
 from aclnn_cts.reports.html import render_html
@@ -86,7 +86,8 @@ def test_all_views_count_the_same_findings(tmp_path: Path) -> None:
     report = acceptance([path])
     assert sorted(card.number for card in report.findings) == sorted(item.failures for item in stored)
     named = {
-        f"SoftmaxBackward: {card.kind}{card.output and f' of {card.output}'}," for card in report.unwaived_findings
+        f"SoftmaxBackward: {fault_name(card.kind)}{card.output and f' of {card.output}'},"
+        for card in report.unwaived_findings
     }
     assert all(any(name in line for line in lines) for name in named)
     standing = {card.id for card in report.unwaived_findings}
