@@ -18,9 +18,9 @@ from aclnn_cts.adapters.bindings import read_own_bindings, shipped
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.registry import import_extra, read_bool
 from aclnn_cts.adapters.results import outcome_of, run_each
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.dtypes import DTYPES, FORMATS, PRIVATE_FORMATS
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 _KINDS = ("float", "signed", "unsigned", "bool", "complex")

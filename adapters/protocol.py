@@ -15,8 +15,9 @@ from typing import Annotated, Any, Protocol, TypeAlias
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 __all__ = [

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import outcome_of, run_each
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES, component, components, composed, promoted_inputs
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
 from aclnn_cts.core.outcome import STATUSES, SUCCESS, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import package_folder

@@ -18,10 +18,11 @@ from aclnn_cts.adapters.bindings import read_own_bindings, shipped
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.registry import import_extra, read_bool, read_positive
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import FORMATS, PRIVATE_FORMATS
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from aclnn_cts.cli.output import console, wrap
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import waivers_of_run

@@ -18,7 +18,7 @@ from typing import TypeVar
 from aclnn_cts.bundle.verify import Verification, verify_bundle
 from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.cli.output import console, show_table, table
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.listing import case_stream

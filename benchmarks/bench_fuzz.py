@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from aclnn_cts.cli.output import console, wrap
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec

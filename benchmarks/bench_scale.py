@@ -32,8 +32,8 @@ from aclnn_cts.campaign.head import Stop
 from aclnn_cts.campaign.resuming import CampaignOptions
 from aclnn_cts.campaign.session import fuzz
 from aclnn_cts.cli.output import console, show_table, table, wrap
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.speclang.load import Specs, load_specs

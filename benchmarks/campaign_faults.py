@@ -16,7 +16,8 @@ from aclnn_cts.campaign.corpus.check_coverage import Factors, check_coverage
 from aclnn_cts.campaign.corpus.schedule import Chunk, Learned, Schedule, Snapshot, take_snapshot
 from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.cli.output import show_table, table, wrap
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 from benchmarks.campaign_rates import open_alone, random_chunk
 from benchmarks.memory import peak, resident

@@ -17,9 +17,10 @@ from aclnn_cts.campaign.fleet.jobs import WorkerOptions
 from aclnn_cts.campaign.fleet.worker import CampaignWorker, open_worker
 from aclnn_cts.campaign.resuming import CHUNK_TRIALS
 from aclnn_cts.cli.output import wrap
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.strategies import valid_cases

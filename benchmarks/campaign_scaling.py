@@ -11,7 +11,7 @@ from aclnn_cts.campaign.head import Stop
 from aclnn_cts.campaign.resuming import CampaignOptions
 from aclnn_cts.campaign.session import fuzz
 from aclnn_cts.campaign.status import Status
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec

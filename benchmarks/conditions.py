@@ -20,8 +20,9 @@ from typing import TypeAlias
 
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, plan_parts, profile
-from aclnn_cts.core.case import DEFAULT_PRODUCT, Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings

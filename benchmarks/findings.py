@@ -28,8 +28,8 @@ from aclnn_cts.campaign.corpus.check_coverage import Factors
 from aclnn_cts.campaign.corpus.schedule import Schedule, Snapshot
 from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.checks.plan import PROFILES
-from aclnn_cts.core.case import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.group import Group, group

@@ -21,9 +21,10 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.checks.plan import LIFE_CYCLE_KIND, plan_parts, profile
 from aclnn_cts.checks.sentinel import sentinel
 from aclnn_cts.cli.output import console, show_table, table, wrap
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.buffers import layout, prepare
 from aclnn_cts.generate.recipes import case_arrays

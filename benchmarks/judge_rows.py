@@ -13,10 +13,11 @@ import numpy as np
 
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.precision_probe import Precision
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import stream_block

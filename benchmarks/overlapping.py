@@ -11,8 +11,8 @@ from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import plan_parts, profile
 from aclnn_cts.cli.output import show_table, table, wrap
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.campaign_rates import CASES, open_alone, random_chunk

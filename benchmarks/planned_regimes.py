@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from aclnn_cts.checks.plan import PROFILES
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.regime_cells import case_regimes
 from aclnn_cts.generate.sampler import Sampler

@@ -12,8 +12,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from aclnn_cts.core.case import Target, owner
+from aclnn_cts.core.case import owner
 from aclnn_cts.core.faults import Family, Fault
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.judgement.verdict import ACCEPTED_FACT
 from aclnn_cts.speclang.expression import UNDEFINED

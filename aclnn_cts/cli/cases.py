@@ -22,8 +22,9 @@ from aclnn_cts.cli.options import (
     specs_option,
 )
 from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.listing import KINDS, SEED_LIMIT, Generation, Kind
 from aclnn_cts.interop.import_atk import AtkEntry

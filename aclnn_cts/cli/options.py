@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aclnn_cts.core.case import OWN_PRODUCT, Target
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import OWN_PRODUCT, Target
 
 if TYPE_CHECKING:
     from aclnn_cts.core.case import Case

@@ -24,9 +24,9 @@ from aclnn_cts.cli.options import (
     specs_option,
 )
 from aclnn_cts.cli.output import begin, console
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.store.output_file import STANDARD_OUTPUT
 

@@ -1,4 +1,4 @@
-"""`aclnn-cts shrink`: the smallest trial that fails the same way."""
+"""What is made of one failing trial: `aclnn-cts shrink`, `repro` and `waive add`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_op
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.printable import shown
-from aclnn_cts.findings.waivers.draft import UNFILLED_DRAFT, draft_waiver
 from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import load_specs
@@ -111,7 +110,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         raise UsageError(f"{source}: a file is shrunk with --adapter A and -o FILE; {word} is missing")
     if again:
         raise UsageError("--reshrink: is for a run; leave it out")
-    from aclnn_cts.core.case import Target
+    from aclnn_cts.core.target import Target
     from aclnn_cts.execution.settings import BenchSettings
 
     settings = BenchSettings(
@@ -300,6 +299,8 @@ def add(*, finding: Path, out: Path | None) -> int:
     Scope and pinned case follow from the run. Reason, owner and expiry are left for a person: until they are filled in,
     `run --waivers FILE` refuses the file.
     """
+    from aclnn_cts.findings.waivers.draft import UNFILLED_DRAFT, draft_waiver
+
     output = output_file(out or STANDARD_OUTPUT, written_by_us=UNFILLED_DRAFT, make_folder=True)
     if out is None or output.is_stream:
         draft = draft_waiver(finding, pinned=str(finding.absolute()))

@@ -17,24 +17,7 @@ import numpy as np
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, itemsize, numpy_dtype
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.rounding import to_dtype
-
-DEFAULT_PRODUCT = "atlas-a2"
-OWN_PRODUCT = ""
-"""Stands for the device's own product until the device has been asked; no case has it."""
-
-
-class Target(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A product and, where known, the chip and its settings. Expressions in a spec read it as `target.<field>`."""
-
-    product: str = DEFAULT_PRODUCT
-    soc: str | None = None
-    """The full SoC name, such as `Ascend910B3`."""
-    core_count: int | None = None
-    """AI cores: the `coreNum` of the documents."""
-    deterministic: bool | None = None
-    overflow_mode: str | None = None
-    """`infnan` or `saturation` (aclrtFloatOverflowMode)."""
-
+from aclnn_cts.core.target import Target
 
 Number: TypeAlias = int | float | str
 """An element of explicit data; the strings `inf`, `-inf` and `nan` stand for what JSON has no word for."""

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from aclnn_cts.core.case import (
-    DEFAULT_PRODUCT,
     SCALAR_DTYPES,
     Argument,
     BoolArray,
@@ -22,7 +21,6 @@ from aclnn_cts.core.case import (
     Number,
     Origin,
     Scalar,
-    Target,
     Tensor,
     TensorList,
     argument_kind,
@@ -33,6 +31,7 @@ from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.outside import ARRAY_LIMIT, NON_FINITE, RANK_LIMIT, spelled
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
 T = TypeVar("T")
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import SCALAR_DTYPES, CallOptions, Data, Origin, Target, Tensor
+from aclnn_cts.core.case import SCALAR_DTYPES, CallOptions, Data, Origin, Tensor
 from aclnn_cts.core.case_json import CASE_FORMAT
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import TRIAL_FORMAT, TRIAL_KEYS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

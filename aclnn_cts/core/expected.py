@@ -18,8 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, Target, real_view, tensor_of
+from aclnn_cts.core.case import Argument, real_view, tensor_of
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat
+from aclnn_cts.core.target import Target
 
 
 class FunctionError(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from aclnn_cts.core.case import DEFAULT_PRODUCT, Target
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.sandbox.host import SessionHost, open_host

@@ -20,9 +20,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, Case, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.generate.predicate import compile_predicate, filled
 from aclnn_cts.speclang.expression import UNDEFINED, VALUE_WORDS, compile_node

@@ -18,7 +18,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from aclnn_cts.core.case import Target, contiguous_strides
+from aclnn_cts.core.case import contiguous_strides
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.sizes import Regime
 
 DATA_KINDS = ("exact", "realistic", "hostile")

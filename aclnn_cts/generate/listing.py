@@ -18,7 +18,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import SEED_LIMIT, stream_block
 from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
 from aclnn_cts.generate.sampler import Sampler

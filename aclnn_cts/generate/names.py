@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import ANYTHING, Configuration, Drawing
 from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divided, factorise

@@ -21,8 +21,9 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Target, Tensor, TensorList, owner, replaced
+from aclnn_cts.core.case import Case, Tensor, TensorList, owner, replaced
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.negative import invalid_cases, tried_ways

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aclnn_cts.core.case import Case, Target, tensors_in
+from aclnn_cts.core.case import Case, tensors_in
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import ChoiceError, Choices, StreamChoices
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.names import NameDrawer

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Scalar, Target, Tensor, made, real_view, replaced, tensors_in
+from aclnn_cts.core.case import Case, Scalar, Tensor, made, real_view, replaced, tensors_in
 from aclnn_cts.core.dtypes import INEXACT
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.configuration import VIEWS, Drawing, Template, lay_out
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.expression import UNDEFINED, Node, compile_node

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import Regime, regimes_of
 from aclnn_cts.speclang.expression import UNDEFINED

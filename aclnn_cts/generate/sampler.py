@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Target, Tensor, TensorList, made
+from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList, made
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT, promoted
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import (
     ANYTHING,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.speclang.package import products
 

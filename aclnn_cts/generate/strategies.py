@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import HypothesisChoices
 from aclnn_cts.generate.negative import Derived, break_drawing
 from aclnn_cts.generate.sampler import Sampler

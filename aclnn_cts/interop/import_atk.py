@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aclnn_cts.core.case import Argument, Case, Data, Origin, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS, component
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outside import ARRAY_LIMIT, DOCUMENT_BYTES, NON_FINITE, RANK_LIMIT, read_outside, strict_json
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import words
 from aclnn_cts.speclang.binding import bind_case, infer_outputs

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Target, owner
+from aclnn_cts.core.case import owner
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.expected import Arithmetic, FunctionError
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import checked_file, package_folder, products
 from aclnn_cts.speclang.schema import (

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Target, Tensor, TensorList, owner, tensors_in
+from aclnn_cts.core.case import Case, Tensor, TensorList, owner, tensors_in
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.rounding import BINARY_FORMATS, covers
+from aclnn_cts.core.target import Target
 from aclnn_cts.formula.emulator import ORDERS, Variant
 from aclnn_cts.generate.choices import Choices, StreamChoices
 from aclnn_cts.generate.sampler import Sampler

@@ -18,7 +18,8 @@ import msgspec
 
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Profile, plan_parts
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Adapter, Call, Capabilities, Session, TensorBuffer
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Case, Target, owner
+from aclnn_cts.core.case import Case, owner
 from aclnn_cts.core.dtypes import INEXACT, component, components, composed, promoted_inputs
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.core.outcome import STATUSES, SUCCESS, Ended, Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype, widen
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judges, widened
 from aclnn_cts.formula.definition import Operator

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Part, Profile, plan_parts
-from aclnn_cts.core.case import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings

@@ -11,11 +11,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import Oracle, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences

@@ -11,9 +11,10 @@ import numpy as np
 
 from aclnn_cts.checks.laws import LAW_KIND, PREFIX, RegisteredLaw, law_calls, laws_of
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import composed
 from aclnn_cts.core.rounding import stored
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge

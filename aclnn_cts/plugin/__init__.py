@@ -1,7 +1,7 @@
 """The pytest plugin: `pytest -p aclnn_cts.plugin --pyargs aclnn_cts.suites --aclnn-adapter A` is a gate for CI.
 
 A suite module names its check; the plugin makes one test of it for each operator.
-May import `runs` and what it needs of `checks` and `findings.waivers`. Start reading at `conformance`.
+May import `runs` and what it needs of `checks` and `findings.waivers`. Start reading at `report`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from typing import Any
 from aclnn_cts import __version__
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.adapters.registry import ADAPTERS, Choice, choose, load
-from aclnn_cts.core.case import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 

@@ -13,10 +13,10 @@ from aclnn_cts.adapters.registry import choose
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import STATUS_CHECKS, Profile, plan_parts, profile
 from aclnn_cts.checks.sentinel import sentinel_trial
-from aclnn_cts.core.case import OWN_PRODUCT, Target
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.execution.settings import BenchSettings

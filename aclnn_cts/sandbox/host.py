@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.protocol import Call, Capabilities, Session
 from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.adapters.results import perform
-from aclnn_cts.core.case import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.arena import ALIGNMENT, aligned
 from aclnn_cts.sandbox.batch import Pending, groups
 from aclnn_cts.sandbox.limits import Limits

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.adaptive_timeout import Patience
 from aclnn_cts.sandbox.arena import Arena
 from aclnn_cts.sandbox.batch import Aside, BatchOutcomes, Pending

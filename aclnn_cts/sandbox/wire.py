@@ -22,9 +22,10 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 
 from aclnn_cts.adapters.protocol import Capabilities, Session
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import ENDS, Outcome
+from aclnn_cts.core.target import Target
 
 CONTROL_SIZE = 4096
 """Bytes of the shared words' own memory: a page."""

@@ -6,10 +6,11 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from aclnn_cts.core.case import POINTERS, Argument, Case, Target, Tensor, TensorList, argument_kind, tensors_in
+from aclnn_cts.core.case import POINTERS, Argument, Case, Tensor, TensorList, argument_kind, tensors_in
 from aclnn_cts.core.case_json import check_int64
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds_dtype import is_allowed, relations
 from aclnn_cts.speclang.kinds_number import C_RANGES

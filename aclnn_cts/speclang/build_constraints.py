@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from aclnn_cts.core.case import POINTERS, Target
+from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
 from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled
 from aclnn_cts.speclang.kinds import Constraint, Rule, Strength
 from aclnn_cts.speclang.kinds_data import STRUCTURES, Elements, Finite, Structure

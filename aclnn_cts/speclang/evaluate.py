@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint, Rule, Strength, Test
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, ShapeIs, SizeIs

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from aclnn_cts.core.case import Scalar, Target, TensorList, number
+from aclnn_cts.core.case import Scalar, TensorList, number
 from aclnn_cts.core.dtypes import converts, itemsize, promoted, promoted_by_scalar
+from aclnn_cts.core.target import Target
 
 UNDEFINED = (AttributeError, IndexError, KeyError, ZeroDivisionError, TypeError, OverflowError)
 """What an expression raises where it has no value. Names are checked before, so these mean nothing else."""

@@ -6,10 +6,10 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import (
     COMPARISONS,
     CONTENTS,

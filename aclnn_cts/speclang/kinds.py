@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from aclnn_cts.core.case import Argument, Case, Data, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
+from aclnn_cts.core.target import Target
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec

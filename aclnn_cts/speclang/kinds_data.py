@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.core.case import Case, Data, Target, Tensor, owner, tensors_in
+from aclnn_cts.core.case import Case, Data, Tensor, owner, tensors_in
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled
 from aclnn_cts.speclang.expression_parser import compiled
 from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words

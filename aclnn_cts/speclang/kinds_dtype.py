@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.core.case import Case, Scalar, Target, Tensor
+from aclnn_cts.core.case import Case, Scalar, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.expression_parser import compiled, parse
 from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words, tensor_of

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.core.case import BoolArray, Case, FloatArray, Target, Tensor
+from aclnn_cts.core.case import BoolArray, Case, FloatArray, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression_parser import compiled
 from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words
 from aclnn_cts.speclang.kinds_number import bound_text

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Target, TensorList
+from aclnn_cts.core.case import Case, TensorList
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression_parser import compiled
 from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words, tensor_of
 from aclnn_cts.speclang.shape import INDEX

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from aclnn_cts.core.case import DEFAULT_PRODUCT, Argument, Case, Target, TensorList
+from aclnn_cts.core.case import Argument, Case, TensorList
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.kinds_data import Elements

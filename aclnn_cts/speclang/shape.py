@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aclnn_cts.core.case import Target, Tensor, TensorList
+from aclnn_cts.core.case import Tensor, TensorList
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled, Node, compile_node
 from aclnn_cts.speclang.expression_parser import Expression, ExpressionError
 

@@ -17,10 +17,10 @@ import msgspec
 
 from aclnn_cts import __version__
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outside import FEW_CONTAINERS, sha256_of, strict_json
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.target import Target
 from aclnn_cts.store.harness_parts import files_hash, judging_hash
 from aclnn_cts.store.scope import Scope
 

@@ -17,10 +17,10 @@ from aclnn_cts.adapters.cann.library import Library, given, load_library, search
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.adapters.registry import read_bool, read_number, read_positive
-from aclnn_cts.core.case import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import products
 from aclnn_cts.speclang.schema import ProductModel

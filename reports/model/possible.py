@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.dtypes import INEXACT
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import Configuration, row_labels
 from aclnn_cts.generate.sampler import Sampler

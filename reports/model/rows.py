@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.clauses.clause_verdicts import BY_WEIGHT, ClauseVerdicts
 from aclnn_cts.clauses.thresholds import Said
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
 from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.sizes import Regime
 from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.reports.model.acceptance import OperatorPart

@@ -6,7 +6,7 @@ import pytest
 
 from aclnn_cts.adapters.protocol import Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 
 
 @pytest.fixture(scope="module")

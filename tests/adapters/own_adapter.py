@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import outcome_of
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 

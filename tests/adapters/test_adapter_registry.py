@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.adapters.registry import ADAPTERS, Choice, choose, load
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.target import Target
 
 MINE = """
 class Mine:

@@ -14,9 +14,9 @@ from aclnn_cts.adapters.cann.adapter import CannAdapter, LoopbackAdapter
 from aclnn_cts.adapters.cann.bindings import META, RUNTIME
 from aclnn_cts.adapters.cann.device import installed_versions
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import OWN_PRODUCT, Target
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import status_name
+from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.explain import explain
 from aclnn_cts.sandbox.host import open_host

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aclnn_cts.adapters.protocol import Call, Inexpressible
-from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Target, Tensor
+from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.execution.settings import BenchSettings

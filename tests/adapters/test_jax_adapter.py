@@ -13,9 +13,10 @@ import pytest
 from aclnn_cts.adapters.bindings import Form, check_spec, read_bindings
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Argument, BoolArray, Case, Data, Scalar, Target, Tensor
+from aclnn_cts.core.case import Argument, BoolArray, Case, Data, Scalar, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.speclang.load import load_specs

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import layout, prepare
 from aclnn_cts.sandbox.host import open_host
 

@@ -7,8 +7,9 @@ import pytest
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter
-from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Target, Tensor
+from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Tensor
 from aclnn_cts.core.outcome import STATUSES, Ended, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, prepare
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec

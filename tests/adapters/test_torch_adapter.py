@@ -12,9 +12,10 @@ import pytest
 from aclnn_cts.adapters.protocol import Call, Rejected, Session
 from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.adapters.torch_settings import _same_version, ask
-from aclnn_cts.core.case import CallOptions, Case, Target, Tensor
+from aclnn_cts.core.case import CallOptions, Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import layout, prepare
 from aclnn_cts.sandbox.process import ProcessHost
 from tests.adapters.torch_calls import (

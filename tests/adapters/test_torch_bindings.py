@@ -14,9 +14,10 @@ from aclnn_cts.adapters.bindings import check_names, check_spec
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.document.read import read_document
 from aclnn_cts.speclang.load import load_specs
 from tests.adapters.torch_calls import (

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from aclnn_cts.adapters.protocol import Session
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs

@@ -13,8 +13,9 @@ import pytest
 from aclnn_cts.adapters.bindings import shipped
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import prepare
 from aclnn_cts.generate.recipes import case_arrays
 

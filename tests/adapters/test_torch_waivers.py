@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.checks.plan import Profile
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers

@@ -6,7 +6,7 @@ import pytest
 
 from aclnn_cts.campaign.corpus.schedule import RANDOM, Chunk, Learned
 from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, encode
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.summary import Summary
 from benchmarks import bench_scale

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.process import ProcessHost
 from benchmarks.measure import Figure, geometric_mean, interleave, processor_seconds, rate, ratio
 

@@ -31,10 +31,10 @@ from aclnn_cts.bundle.statement import (
 )
 from aclnn_cts.bundle.verify import Verification, verify_bundle
 from aclnn_cts.bundle.write import write_bundle
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.store.events import Planned, Skipped

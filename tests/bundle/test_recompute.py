@@ -12,10 +12,10 @@ import pytest
 from aclnn_cts.bundle.statement import Signer, Verifier
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.bundle.write import write_bundle
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.fingerprint import Looks
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.listing import case_stream
 from aclnn_cts.speclang.load import load_specs

@@ -11,8 +11,9 @@ import pytest
 
 from aclnn_cts.campaign.campaign_state import ChunkEntry
 from aclnn_cts.campaign.corpus.schedule import PINNED
-from aclnn_cts.core.case import Argument, Case, Data, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.target import Target
 from aclnn_cts.findings.finding import Finding
 from tests.support.ran import Ran
 

@@ -13,9 +13,9 @@ from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.campaign import resuming
 from aclnn_cts.campaign.corpus.check_coverage import Factors, check_coverage
 from aclnn_cts.campaign.session import NAMED
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.findings.dedup_key import outputs_of
 from aclnn_cts.findings.finding import EXAMPLES, Confirmed, Finding

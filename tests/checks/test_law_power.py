@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import FAILED_CHECKS, VALUE_CHECK, Result
 from aclnn_cts.judgement.law import RELATION_FACT
 from tests.support.emulated_laws import ORDERS, Emulated

@@ -17,12 +17,13 @@ from aclnn_cts.adapters.reference import ReferenceAdapter
 from aclnn_cts.checks import laws
 from aclnn_cts.checks.plan import PROFILES, plan_parts
 from aclnn_cts.checks.registry import CHECKS, check
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.expected import Arithmetic, ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.law import Law
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import FAILED_CHECKS, Result, Skip
 from aclnn_cts.findings.explain import explain

@@ -13,8 +13,9 @@ from aclnn_cts.adapters.protocol import Buffers
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.checks.life_cycle import LIFE_CYCLES, OTHER_CASE
 from aclnn_cts.checks.plan import LIFE_CYCLE_KIND, Part
-from aclnn_cts.core.case import Argument, Case, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.case_json import case_from_json
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.generate.sampler import Sampler

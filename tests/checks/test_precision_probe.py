@@ -14,7 +14,7 @@ from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT, PROBES,
 from aclnn_cts.cli.main import main
 from aclnn_cts.cli.output import console
 from aclnn_cts.cli.screen import show_end
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.compare import FINER_FACT

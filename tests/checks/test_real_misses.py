@@ -17,9 +17,10 @@ import pytest
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession, Values
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import PROFILES, plan_parts
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.generate.recipes import case_arrays

@@ -11,8 +11,9 @@ import pytest
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession, Values
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import Profile, plan_parts
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import FAILED_CHECKS, UNJUDGED_VALUES, VALUE_CHECK, Record, Result
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec

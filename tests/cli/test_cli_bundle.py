@@ -8,7 +8,7 @@ from pathlib import Path
 from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.bundle.write import write_bundle
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.store.manifest import adapter_facts
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory

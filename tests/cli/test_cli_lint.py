@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, component, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import to_dtype
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import widened
 from aclnn_cts.judgement.model import load_precision
 from tests.cli.conftest import named

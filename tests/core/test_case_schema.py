@@ -13,9 +13,9 @@ import pytest
 from aclnn_cts.checks.laws import law_ids
 from aclnn_cts.checks.plan import plan_parts, profile
 from aclnn_cts.checks.registry import CHECKS
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import trial_from_json, trial_to_json
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs, package_folder

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, numpy_dtype
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype, widen
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.recipes import RECIPES
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.repro.cpp import elements

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.hifloat8 import decoded, encoded
 from aclnn_cts.core.rounding import BINARY_FORMATS, covers, nearest, round_to, spacing, to_dtype, toward_zero, widen
+from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from tests.support.compared import compare
 

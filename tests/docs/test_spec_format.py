@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang import schema
 from aclnn_cts.speclang.build_constraints import KINDS
 from aclnn_cts.speclang.expression import FUNCTIONS

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from aclnn_cts.core import rounding
-from aclnn_cts.core.case import Case, Data, Target, Tensor, real_view
+from aclnn_cts.core.case import Case, Data, Tensor, real_view
 from aclnn_cts.core.dtypes import composed
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges

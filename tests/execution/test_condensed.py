@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Buffers
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution import judging

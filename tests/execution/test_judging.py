@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, OracleInput
 from aclnn_cts.core.rounding import to_dtype
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.execution.judging import Judge, Judges

@@ -8,9 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.execution.executor import Asked, Performed, Performer

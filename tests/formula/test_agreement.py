@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Limits
 from aclnn_cts.formula.expectation import FormulaOracle

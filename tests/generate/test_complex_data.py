@@ -8,11 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Case, Data, Target, Tensor, real_view
+from aclnn_cts.core.case import Case, Data, Tensor, real_view
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.dtypes import COMPONENTS, components, composed, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.law import exactly_stored, with_values
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.generate.recipes import CHUNK, RECIPES, array, case_arrays, lattice

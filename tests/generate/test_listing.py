@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.case_json import case_id
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.listing import KINDS, Kind, ListedCase, case_stream
 from aclnn_cts.generate.sampler import Sampler

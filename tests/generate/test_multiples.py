@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.proof import prove_spec
 from aclnn_cts.generate.recover import recover

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from aclnn_cts.checks.plan import PROFILES
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.negative import boundary_cases, invalid_cases
 from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
 from aclnn_cts.generate.sizes import QUICK, Regime, regimes_of

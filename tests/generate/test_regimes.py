@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from aclnn_cts.checks.plan import PROFILES
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import INEXACT
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.configuration import DATA_KINDS, VIEWS
 from aclnn_cts.generate.regime_cells import case_regimes, reachable

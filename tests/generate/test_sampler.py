@@ -18,9 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Case, Data, Target, Tensor, owner
+from aclnn_cts.core.case import Case, Data, Tensor, owner
 from aclnn_cts.core.case_json import case_from_json, case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import check_view
 from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoices, StreamChoices
 from aclnn_cts.generate.configuration import DATA_KINDS, VIEWS, lay_out

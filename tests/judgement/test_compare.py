@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype
+from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.compare import Comparison
 from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.judgement.model import ComputeModel, load_precision

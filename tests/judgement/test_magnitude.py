@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
 from aclnn_cts.core.rounding import to_dtype
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import MagnitudeCounts
 from aclnn_cts.judgement.bound import sorted_elements
 from aclnn_cts.judgement.figures import BINADES, LOWEST, SHARE_EDGES, by_magnitude

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import BASES, ComputeModel, load_precision, precision_of, weakest
 from aclnn_cts.speclang.load import package_folder
 from tests.speclang.small_spec import changed

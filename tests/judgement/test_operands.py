@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.expected import Expected, OracleInput
+from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from aclnn_cts.judgement.operands import OperandValues, known_operands, operand_rule, operand_values
 from tests.judgement.emulation import dot_oracle

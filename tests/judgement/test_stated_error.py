@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.bound import bound, loosest
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from aclnn_cts.speclang.load import package_folder

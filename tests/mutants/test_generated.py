@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from aclnn_cts.checks.plan import Profile
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import CallOptions, Case, Data, Target, Tensor
+from aclnn_cts.core.case import CallOptions, Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import STATUSES, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Asked, Performer
 from aclnn_cts.formula.emulator import Variant
 from aclnn_cts.generate.sampler import Sampler

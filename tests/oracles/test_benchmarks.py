@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Argument, Case, Target, Tensor, owner, real_view
+from aclnn_cts.core.case import Argument, Case, Tensor, owner, real_view
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.expected import OracleInput, one_by_one
 from aclnn_cts.core.rounding import round_to
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import widened
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import case_arrays

@@ -13,8 +13,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from aclnn_cts.core.case import Argument, Case, Data, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.store.case_files import read_case_file
 

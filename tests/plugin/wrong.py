@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from aclnn_cts.adapters.protocol import Call, Inexpressible
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import STATUSES, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 NULLPTR, INVALID = STATUSES["ACLNN_ERR_PARAM_NULLPTR"], STATUSES["ACLNN_ERR_PARAM_INVALID"]

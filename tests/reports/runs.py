@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.checks.plan import Profile
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution import settings
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.runs.run import RunOptions

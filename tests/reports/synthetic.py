@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Data, Origin, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Origin, Tensor
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Verdict
 from aclnn_cts.findings.fingerprint import fingerprinted, grouped_in

@@ -12,7 +12,7 @@ import pytest
 from aclnn_cts import reports
 from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.checks.laws import laws_of
-from aclnn_cts.core.case import DEFAULT_PRODUCT, Target
+from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.mutants.fault_catalogue import read_catalogue
 from aclnn_cts.reports.text import words

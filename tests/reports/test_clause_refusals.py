@@ -19,11 +19,12 @@ from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.clauses.clause_evidence import Speakers
 from aclnn_cts.clauses.clause_verdicts import ClauseVerdicts
 from aclnn_cts.clauses.thresholds import ConditionedCalls
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import ClauseVerdict, Record, Result, Verdict
 from aclnn_cts.findings.fingerprint import fingerprinted

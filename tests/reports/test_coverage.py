@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.reports.charts import LEAST
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance

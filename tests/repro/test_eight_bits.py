@@ -13,10 +13,11 @@ import pytest
 
 from aclnn_cts import repro
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, numpy_dtype
 from aclnn_cts.core.rounding import widen
+from aclnn_cts.core.target import Target
 from tests.support.programs import needs_compiler
 
 ROOT = Path(repro.__file__).parents[2]

@@ -13,8 +13,9 @@ from aclnn_cts.checks.laws import PREFIX
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.registry import check
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import Case, Data, Target, Tensor, first_phase
+from aclnn_cts.core.case import Case, Data, Tensor, first_phase
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.generate.sampler import Sampler
 from tests.runs.test_run import softmax

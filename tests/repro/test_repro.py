@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import Argument, Case, Data, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.dtypes import COMPONENTS
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.repro.python import python_program
 from aclnn_cts.repro.write import Programs
 from tests.support.programs import (

@@ -16,8 +16,8 @@ from aclnn_cts.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.checks.plan import Part
 from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.generate.sampler import Sampler

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from aclnn_cts.checks.plan import PROFILES, Profile
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.reports.model.build import acceptance

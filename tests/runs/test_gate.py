@@ -10,10 +10,11 @@ import pytest
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Performed

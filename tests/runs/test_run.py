@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import CallOptions, Case, Data, Origin, Target, Tensor
+from aclnn_cts.core.case import CallOptions, Case, Data, Origin, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.counts import PINNED, Counts

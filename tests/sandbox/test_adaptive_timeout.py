@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Case, Origin, Target, Tensor
+from aclnn_cts.core.case import Case, Origin, Tensor
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.adaptive_timeout import FULL_HANGS, Patience
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost

@@ -11,8 +11,9 @@ import pytest
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox import child
 from aclnn_cts.sandbox.batch import BatchOutcomes
 from aclnn_cts.sandbox.child import Ending

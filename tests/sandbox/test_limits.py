@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.runs.gate import gate_options
 from aclnn_cts.sandbox.limits import Limits, machine_memory, share_of_memory

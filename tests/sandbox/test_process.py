@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost, open_host
 from aclnn_cts.sandbox.process import Limits, ProcessHost
@@ -342,7 +343,7 @@ def test_runners_end_with_the_parent(number: int) -> None:
         sys.path.insert(0, {str(HERE)!r})
         from aclnn_cts.adapters.protocol import Call
         from aclnn_cts.core.case import Case
-        from aclnn_cts.core.case import Target
+        from aclnn_cts.core.target import Target
         from aclnn_cts.sandbox.process import ProcessHost
         host = ProcessHost({ADAPTER!r}, target=Target())
         for _ in range(2):

@@ -18,10 +18,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost

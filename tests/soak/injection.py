@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings

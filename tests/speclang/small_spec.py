@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.build import Interface, build_spec
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.yaml_file import YamlFile, parse_yaml

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.case import Argument, Case, Data, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import bind_case, check_prototype
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.kinds_number import C_RANGES

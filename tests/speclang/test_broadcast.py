@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Target, Tensor
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover

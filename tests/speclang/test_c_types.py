@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from aclnn_cts.core.case import BoolArray, Case, Scalar, Target, Tensor
+from aclnn_cts.core.case import BoolArray, Case, Scalar, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import CallOptions, Case, Target
+from aclnn_cts.core.case import CallOptions, Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import package_folder

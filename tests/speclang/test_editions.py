@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ANY_ERROR
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.editions import _text, edition_files
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds_dtype import Listed

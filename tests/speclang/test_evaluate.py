@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from aclnn_cts.core.case import CallOptions, Case, Data, Target, Tensor
+from aclnn_cts.core.case import CallOptions, Case, Data, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate, is_broken, promised_statuses
 from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import load_specs

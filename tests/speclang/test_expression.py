@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import BoolArray, Scalar, Target, Tensor
+from aclnn_cts.core.case import BoolArray, Scalar, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED, compile_node
 from aclnn_cts.speclang.expression_parser import MAX_DEPTH, MAX_LENGTH, ExpressionError, parse
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.case import Target, tensors_in
+from aclnn_cts.core.case import tensors_in
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.speclang.binding import infer_outputs
 from aclnn_cts.speclang.load import load_specs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.core.case import Case, Data, Target, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.case import Target, Tensor
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.expression_parser import ExpressionError
 from aclnn_cts.speclang.shape import compile_shape, parse_shape

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Data, Target, Tensor, replaced
+from aclnn_cts.core.case import Data, Tensor, replaced
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recipes import case_arrays

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aclnn_cts.core.case import Target, Tensor, TensorList, replaced, tensor_of
+from aclnn_cts.core.case import Tensor, TensorList, replaced, tensor_of
 from aclnn_cts.core.case_json import case_from_json, case_to_json
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover, recovered_case

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 from tests.support.judge_process import judge_process
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.results import outcome_of
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype
+from aclnn_cts.core.target import Target
 from aclnn_cts.oracles.upsample_nearest_exact1d_backward import edges_exact, edges_forward, edges_range
 from aclnn_cts.speclang.model import Spec
 

@@ -9,8 +9,9 @@ import msgspec
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.case import Target, Tensor
+from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 EVIL = "a\x1b]0;x\x07\x1b[2J\u202eb\u2066c\x00d\x9be\x7f\u200f"

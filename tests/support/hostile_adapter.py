@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from aclnn_cts.adapters.protocol import Call, Capabilities
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.wire import frame
 from aclnn_cts.speclang.model import Spec
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 Run = Callable[[Call], Outcome]

@@ -8,7 +8,7 @@ from pathlib import Path
 from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.checks.laws import LAW_KIND, law_ids
 from aclnn_cts.checks.plan import Part
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.adapters.loopback_build import Home, build
-from aclnn_cts.core.case import Case, Target
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Asked
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.generate.listing import case_stream

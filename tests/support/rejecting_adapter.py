@@ -9,8 +9,8 @@ import msgspec
 from aclnn_cts.adapters.protocol import Call, Capabilities, Rejected
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.adapters.results import run_each
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 

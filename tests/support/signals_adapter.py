@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 from tests.support.judge_process import judge_process
 from tests.support.rare_adapter import Rare, RareSession

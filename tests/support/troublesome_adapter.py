@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 OPERATOR = "aclnnDouble"

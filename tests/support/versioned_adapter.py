@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 

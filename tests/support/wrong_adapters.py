@@ -14,9 +14,9 @@ import numpy as np
 from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core import hifloat8
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype, toward_zero, widen
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import EXECUTOR_AFTER_ERROR, WRITTEN
 from aclnn_cts.generate.buffers import FILLS
 from aclnn_cts.speclang.evaluate import evaluate

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.store.events import Planned
 from aclnn_cts.store.manifest import Fact, Manifest

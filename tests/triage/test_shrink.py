@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.checks.registry import derived_trial
-from aclnn_cts.core.case import Argument, Case, Data, Origin, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
 from aclnn_cts.core.case_json import case_from_json
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.generate.choices import StreamChoices

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Target, Tensor
+from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Expected, OracleInput
+from aclnn_cts.core.target import Target
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec

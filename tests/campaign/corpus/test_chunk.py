@@ -27,7 +27,7 @@ from aclnn_cts.campaign.corpus.schedule import (
     take_snapshot,
 )
 from aclnn_cts.campaign.fleet.jobs import ChunkJob, decode_job, encode
-from aclnn_cts.core.case import Target
+from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.sampler import Sampler

@@ -9,9 +9,9 @@ import pytest
 
 from aclnn_cts.campaign.fleet.jobs import Examined, ExamineJob, WorkerOptions
 from aclnn_cts.campaign.fleet.worker import CampaignWorker, open_worker
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.finding import Confirmed

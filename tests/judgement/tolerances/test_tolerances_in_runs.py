@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import Argument, Case, Data, Target, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, ToleranceVerdict, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, Performer

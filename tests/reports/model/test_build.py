@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.core.case import Data, Target, Tensor
+from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault, Severity, severity
 from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance

@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.fingerprint import fingerprinted, grouped

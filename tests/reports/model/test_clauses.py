@@ -8,9 +8,10 @@ import pytest
 from aclnn_cts.clauses.clause_evidence import Speakers
 from aclnn_cts.clauses.clause_verdicts import ClauseVerdicts
 from aclnn_cts.clauses.thresholds import FIRST_PHASE
-from aclnn_cts.core.case import Case, Origin, Target
+from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import ClauseVerdict, Record, Result, Skip, UntestedReason
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.checks.registry import CHECKS
-from aclnn_cts.core.case import Target
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from aclnn_cts.core.case import Case, Target, Tensor
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import bind_case
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
