@@ -1,4 +1,4 @@
-"""Bindings on JAX: the gradients that `jax.vjp` has for a forward pass."""
+"""Bindings on JAX: the functions that a binding may call, and the gradients that `jax.vjp` has for a forward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adapters by name: what `--adapter` takes, and how it becomes an `Adapter`."""
+"""Adapters by name: what `--adapter` takes, the options behind the name, and how it becomes an `Adapter`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bindings on torch: calls of ATen operators, and autograd of a forward pass of them."""
+"""Bindings on torch: ATen operators by name, held to their schemas, and autograd of a forward pass of them."""
 
 from __future__ import annotations
 

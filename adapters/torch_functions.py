@@ -1,4 +1,4 @@
-"""aclnnFlashAttentionUnpaddingScoreGrad on torch, which no binding expresses: autograd, with the case's saved tensors.
+"""What no binding on torch expresses: unpadded attention, deformable convolution, GRU, RmsNorm with a given rstd.
 
 The statistics of the softmax and the attention are those of the case; all else is torch's forward pass and autograd.
 """

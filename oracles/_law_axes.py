@@ -1,4 +1,4 @@
-"""Laws of operators that work item by item along a dimension: cutting it in two, and another order of its items."""
+"""Laws of operators that work item by item along a dimension, and the relations that laws are put together from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Laws that are the same mathematics for several operators, and what their bounds are put together from.
+"""Laws that are the same mathematics for several operators, among them those of what is linear in its gradient.
 
 Throughout, f is the operator as a function of its gradient g, s an exact result and y the computed one of a call, with
 |y - s| <= e: e is the distance that the compute model leaves that call (`LawOutput.distance`, the error before the last

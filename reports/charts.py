@@ -1,4 +1,4 @@
-"""Pictures as tables and bars of HTML: error ratios by dtype, mode and magnitude, and the history of several runs."""
+"""Tables and pictures of the page: operators by family, operators by check, error ratios, history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JUnit XML, as CI systems read it: a suite an operator, a test a check or a broken constraint."""
+"""What machines read: JUnit XML, CTRF, SARIF and CSV, of the same tests, findings and trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Markdown summary for a merge request: the verdict, the numbers, and the findings that are not waived."""
+"""Two documents in Markdown: a summary for a merge request, and the community's test report in Chinese."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict in a sentence, and what a reader must know beside it."""
+"""The verdict in a sentence, and notes and failures in Chinese, from codes and values."""
 
 from __future__ import annotations
 

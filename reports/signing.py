@@ -1,4 +1,4 @@
-"""The signing edition: what two parties sign, on at most ten sheets of A4, in one language."""
+"""The signing edition: what two parties sign, on at most ten sheets of A4, and its PDF."""
 
 from __future__ import annotations
 

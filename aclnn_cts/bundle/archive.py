@@ -1,4 +1,4 @@
-"""A ZIP file that has one spelling: stored entries in the order of their names, one time, nothing extra.
+"""A ZIP file that has one spelling, written and read from its first byte to its last.
 
 Its bytes follow from names and contents alone, so that a reader can make them again and compare. The form is that of
 PKWARE's APPNOTE 6.3.10 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT), sections 4.3.7, 4.3.12, 4.3.14 to

@@ -1,4 +1,4 @@
-"""The records of a bundle, counted again while it is read, beside the files that they are held to.
+"""The records of a bundle, counted again while it is read, and judged again from their recorded outputs.
 
 A sample of the cases whose outputs the bundle holds is kept, to be judged again.
 """

@@ -1,4 +1,4 @@
-"""What a bundle says of itself: an in-toto statement with the SHA-256 of every entry, signed in a DSSE envelope.
+"""What a bundle says of itself: a signed in-toto statement, its Ed25519 keys, and records as JSON lines.
 
 The statement: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md. The envelope and what exactly is
 signed (PAE): https://github.com/secure-systems-lab/dsse/blob/v1.0.0/protocol.md.

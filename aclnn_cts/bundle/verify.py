@@ -1,4 +1,4 @@
-"""A bundle checked without a device: bytes, sums, signature, totals that add up, and sampled cases judged again."""
+"""A bundle checked without a device: bytes, sums, signature, and whether its parts agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The head of a campaign: hands out chunks, stores what they come to, and has findings looked into."""
+"""The head of a campaign: hands out chunks, stores results, has findings looked into, and ends at the limits."""
 
 from __future__ import annotations
 

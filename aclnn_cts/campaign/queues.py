@@ -1,4 +1,4 @@
-"""Which chunk comes next: those whose worker was lost before new ones, without the trials that cost their workers."""
+"""What a free worker is given next: a chunk or a finding, and whose turn it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going on with a campaign: that it is the one which was begun, and what it has that nobody says again."""
+"""What a session is asked for, and whether it goes on with the campaign that was begun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One session of a campaign, from its options to its summary: begun, or taken up again where an earlier one ended."""
+"""One session of a campaign, from its options to its summary and its export as JSON Lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a campaign shows of itself while it runs."""
+"""What a campaign shows of itself while it runs: its rate, and the progress of each operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws as checks: the laws of an operator's oracle, generated, run and judged like any other check."""
+"""Laws as checks: those of an operator's oracle, and the values of each call beside the relation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks: what is put to the test, how a trial of it is made, which calls it takes, and how they are judged.
+"""The checks: how a trial is made, run and judged, and whether a trial from outside fits one.
 
 A check is registered here and named in records, reports and trial files. Adding one is one class.
 """

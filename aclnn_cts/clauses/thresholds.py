@@ -1,4 +1,4 @@
-"""Listens to records for one clause, or one constraint, and tells what they say of it.
+"""What records say of one clause or constraint: counts, and the condition that failures are put down to.
 
 What is to be told apart is the fault of a condition, a limit or a call mode from one that other calls have too.
 """

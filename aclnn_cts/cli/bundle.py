@@ -1,4 +1,4 @@
-"""`aclnn-cts bundle`: the evidence of a run in one file."""
+"""`aclnn-cts bundle` and `aclnn-cts verify`: the evidence of a run in one file, and its check without a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a campaign shows while it runs: a screen on a terminal, a line a minute elsewhere, and `--progress FILE`."""
+"""What a campaign shows while it runs and at its end: a screen on a terminal, a line a minute elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aclnn-cts cases`: generated cases as a file that every command reads."""
+"""`aclnn-cts cases` and `aclnn-cts import-atk`: case files that every command reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aclnn-cts faults`: how many of the seeded faults the harness finds, and whether it accuses a decoy."""
+"""`aclnn-cts faults`: how many of the seeded faults are found, and what commands that measure the harness share."""
 
 from __future__ import annotations
 

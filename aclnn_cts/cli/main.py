@@ -1,4 +1,4 @@
-"""The entry point: which command is called, and what its end means as an exit code (contract: Command line)."""
+"""The entry point: the tree of commands, imported when they are called, and their exit codes."""
 
 from __future__ import annotations
 

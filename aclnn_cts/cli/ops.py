@@ -1,4 +1,4 @@
-"""`aclnn-cts ops`: the operators, how far their documents are encoded, and all documents that there are."""
+"""`aclnn-cts ops`: the operators, and how far each is encoded."""
 
 from __future__ import annotations
 

@@ -26,7 +26,6 @@ from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.printable import shown
 from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
 
 if TYPE_CHECKING:
@@ -261,6 +260,7 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     The program judges each call, and a law over all of them.
     """
     from aclnn_cts.repro.write import WRITTEN_BY_US, Programs
+    from aclnn_cts.speclang.load import load_specs
 
     languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
     for word in languages:

@@ -1,4 +1,4 @@
-"""`aclnn-cts spec lint`: mistakes in spec files, those that reading finds and those that drawing finds."""
+"""`aclnn-cts spec lint` and `aclnn-cts spec draft`: mistakes in spec files, and a first version of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aclnn-cts spec show`: one operator's document as tables."""
+"""`aclnn-cts spec show` and `aclnn-cts clauses`: a document as tables of parameters, constraints and clauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call of one operator, as plain data: descriptors and recipes, never big arrays.
+"""One call of one operator as plain data: descriptors, recipes and scalars, and its words for people.
 
 The classes are msgspec structs and not dataclasses: they are as frozen and slotted, are made ten times faster (a
 case holds up to seven tensors, and cases are made by the ten thousand a second), and carry their JSON with them.

@@ -1,4 +1,4 @@
-"""The enumerations aclDataType, with what NumPy calls each member, and aclFormat.
+"""The enumerations aclDataType and aclFormat, and which dtypes promote and convert to which.
 
 Names are those of `acl_base.h` without `ACL_` and `ACL_FORMAT_` (`FLOAT`, `ND`, ...). Case files, specs and messages
 use no other.

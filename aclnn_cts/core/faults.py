@@ -1,4 +1,4 @@
-"""The faults that a verdict can name, in one list: family, severity and order of each."""
+"""The faults that a verdict can name: family, severity and order of each, and its words in both languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an implementation did in one call, before anyone judges it."""
+"""What an implementation did in one call, before anyone judges it, and the names of aclnnStatus values."""
 
 from __future__ import annotations
 

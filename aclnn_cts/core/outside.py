@@ -1,4 +1,4 @@
-"""Files from outside: opened so that nothing waits for ever, and read up to a limit.
+"""Files from outside: opened so that nothing waits for ever, read up to a limit, and JSON of bounded form.
 
 Every reader takes its limits from here. A pipe is read like a file, so that `/dev/stdin` and `<(command)` work; a pipe
 that nobody writes to ends with a message after `SILENCE_SECONDS`. Devices other than a terminal are refused.

@@ -1,4 +1,4 @@
-"""Binary floating-point formats as facts, and float64 arrays rounded to them in one step.
+"""Binary floating-point formats as facts, and float64 arrays rounded to them, a block at a time.
 
 Everything here works on float64 values, so that a value of any format is exact and arithmetic on it is the caller's
 own. No rounding goes through a format in between (float64 to BF16 by way of float32 rounds twice and can end one unit

@@ -1,4 +1,4 @@
-"""What the harness concludes from a trial, and what a run directory keeps of it."""
+"""What is concluded from trials and of clauses, what a trial is planned for, and what a run directory keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A claims file: which clauses of a spec encode which statements of one edition of its document.
+"""Claims files, and the audit that holds one against a document in any edition.
 
 `specs/claims/STEM.yaml` names statements by address and digest alone, so that no sentence of a document is kept. It is
 made by `spec audit -o` (`document.lock`).

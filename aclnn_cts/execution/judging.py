@@ -1,4 +1,4 @@
-"""From what came of a call to a verdict: the oracle's expectation, the compute model, the promised statuses."""
+"""From the outcome of a call to a verdict: oracle, compute model and promised statuses of its operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fingerprint of a failed record, and the findings of a run's failures."""
+"""The fingerprint of a failed record, and the findings of a run or a campaign."""
 
 from __future__ import annotations
 

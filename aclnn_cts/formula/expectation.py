@@ -1,4 +1,4 @@
-"""From a formula to what an oracle says of a call: values, error bounds, what overflows; its values in plain FLOAT."""
+"""From a formula to what an oracle says of a call: values, error bounds, overflow, and what inf and nan require."""
 
 from __future__ import annotations
 

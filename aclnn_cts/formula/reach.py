@@ -1,4 +1,4 @@
-r"""How large intermediates can become, and what an underflow may be multiplied by afterwards.
+"""How large inputs and intermediates can become, and what an underflow may be multiplied by afterwards.
 
 Where nothing can overflow and no underflow matters, which is nearly always, one number an array shows it: the largest
 of its elements with all factors below 1 left out. Where that does not suffice, `Reach` follows every element:

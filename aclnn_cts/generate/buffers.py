@@ -1,4 +1,4 @@
-"""The memory of one call: storages between guard bands in one block, poisoned before the call and read back whole.
+"""The memory of one call: where each tensor lies between guard bands, poisoned before and read back whole.
 
 Outputs, and the gaps of strided ones, are filled with one of two bytes (`FILLS`): what still holds the first after one
 run and the second after another was never written, whatever the right values are. An output that is an input too holds

@@ -1,4 +1,4 @@
-"""What a generator draws its decisions from: one class, with a stream, Hypothesis or a record behind it.
+"""What a generator draws its decisions from: Philox words, Hypothesis or a record, behind one class.
 
 Every decision is an integer between two bounds (`pick` and `chance` are drawn as one), so whoever stands behind
 it can make exactly the same cases, and a list of integers is a whole case. Order matters to those who shrink: a

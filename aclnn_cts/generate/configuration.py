@@ -1,4 +1,4 @@
-"""Which options a drawing may choose among: what swarm testing calls a configuration (Groce et al., ISSTA 2012).
+"""The decisions behind one valid case, and what narrows them in swarm testing (Groce et al., ISSTA 2012).
 
 It favours some features of cases and omits others, by factor: `dtype`, `format`, `mode`, `size`, `layout:<tensor>`,
 `data:<tensor>`, `rank:<run>` and `attribute:<name>`. A factor that it does not name is drawn as ever, and

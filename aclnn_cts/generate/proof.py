@@ -1,4 +1,4 @@
-"""Lint of spec files: what reading them finds, and in those that read well what only drawing from them can find.
+"""Lint of spec files: what reading finds, and what drawing finds of rules, sizes and guards.
 
 A spec is put to four questions for each product, each over the drawings that generation would really make, and over
 drawings that keep to the ends of every range:

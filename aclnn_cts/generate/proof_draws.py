@@ -1,4 +1,4 @@
-"""Lint by drawing: whether each name can be drawn, and whether the names make a case."""
+"""Lint by drawing: whether each name can be drawn, and the drawings that lint looks at."""
 
 from __future__ import annotations
 

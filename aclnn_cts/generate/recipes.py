@@ -1,4 +1,4 @@
-"""Data recipes to arrays: from a tensor's few parameters the same bytes on every machine (`docs/recipes.md`).
+"""Data recipes to arrays, alone or in batches, and what is known of them beforehand (`docs/recipes.md`).
 
 Nothing but raw Philox words, integers, addition, subtraction, multiplication, division and square root in a stated
 order stands behind an element, so neither NumPy's version nor the processor's features show.

@@ -1,4 +1,4 @@
-"""Recipes of integers: exact data, index data and the plainest shapes of data."""
+"""Recipes of integers: exact data, indices, segments, permutations, boxes, bits and positions of maxima."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes of realistic floating data: what training produces."""
+"""Recipes of floating data: what training produces, and hostile data built from the bits of the format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sizes and numbers generation prefers.
+"""Which sizes generation prefers, and the size regimes of networks and kernels.
 
 Pairwise different, odd and prime sizes show transposes and layout faults that square shapes hide; sizes at and beside
 powers of two show tails of tiles; 1 shows broadcasts.

@@ -1,4 +1,4 @@
-"""Compute models: what a correct implementation may do between the operands and the result.
+"""Compute models: what a correct implementation may do between operands and result, and how its errors grow.
 
 Documents say almost nothing of it, so that every statement in `specs/precision.yaml` carries its basis, and the
 weakest basis that a bound rests on is part of each verdict.

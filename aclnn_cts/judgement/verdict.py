@@ -1,4 +1,4 @@
-"""The verdict on a call that the document says must succeed, and what verdicts on any call share.
+"""The verdict on a call: one that the document supports, and one that breaks a constraint.
 
 The order is that of cause and effect: how the call ended, its status, the shape and dtype of what came back, what was
 never written, what was written that must not be, and only then the values. The first that fails is the verdict.

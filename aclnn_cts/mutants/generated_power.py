@@ -1,4 +1,4 @@
-"""Measuring with generated mutants: which of them a plan finds, and which of the others could be found at all.
+"""Which generated mutants a plan finds, and which of the others witness calls show to be detectable.
 
 A plan is expanded once. Of a mutant those trials alone are run whose calls meet its trigger, in the plan's order up to
 the first failure: all others come out as they do on the reference, which a decoy shows. Of a survivor each call of the

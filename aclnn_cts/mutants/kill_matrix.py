@@ -1,4 +1,4 @@
-"""The kill matrix: which fault was noticed by which check, after how many cases; and which decoys were accused."""
+"""The kill matrix: attempts on faults and decoys, which check noticed each after how many cases, and its document."""
 
 from __future__ import annotations
 

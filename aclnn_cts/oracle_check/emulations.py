@@ -1,4 +1,4 @@
-"""Correct implementations: is the bound silent on every one, and how near do they come to it?"""
+"""Correct implementations: the bound is silent on each, how near do they come to it, and do they keep the laws?"""
 
 from __future__ import annotations
 

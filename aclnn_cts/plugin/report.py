@@ -1,4 +1,4 @@
-"""What all tests of a gate came to together: the last lines on the terminal, and the exit code."""
+"""A test of the gate, what all of them come to, and the last lines on the terminal."""
 
 from __future__ import annotations
 

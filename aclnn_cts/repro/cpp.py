@@ -1,4 +1,4 @@
-"""A program in C++: each unlike call as functions named for its steps, and a main that takes the steps in turn."""
+"""A program in C++: literals, data and steps of each call, and a main that takes the steps in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program needs to show one call: its descriptors, its memory, and what of its end conforms."""
+"""What a program needs: descriptors and memory of its calls, their steps in order, and what of their end conforms."""
 
 from __future__ import annotations
 

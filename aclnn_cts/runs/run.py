@@ -1,4 +1,4 @@
-"""A run: a plan made, tried part by part, and told to whoever listens."""
+"""A run: a plan made, tried part by part, and told to its watchers, with a check of the stated product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outcomes of a batch while it is made, and what the end of a runner means for the calls that it held."""
+"""Batches of calls: their groups, their outcomes, which call broke the device, and batches that are made meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge's side of runners: batches go to a warm child, and what kills it costs one case.
+"""The judge's side of runners: a host, the processes behind it, and one lost call for each that dies.
 
 A crash, an exit, a call that takes too long or too much memory ends the runner; the call that was in flight gets the
 outcome that says so, with the runner's last words, and the rest of the batch goes to the spare.

@@ -1,4 +1,4 @@
-"""Which processes a process has started, and theirs: from /proc, since nobody else is asked."""
+"""The tree of processes below one: which there are, and how much memory they take."""
 
 from __future__ import annotations
 

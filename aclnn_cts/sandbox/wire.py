@@ -1,4 +1,4 @@
-"""What judge and runner say to each other: numbered MessagePack frames, and two words of shared memory.
+"""What judge and runner say to each other: numbered MessagePack frames, two words of shared memory, and a declaration.
 
 Cases travel as msgspec structs (their JSON form in binary: nan and infinities have no JSON). Arrays never travel: both
 sides map one piece of memory, and a frame says where in it a call's buffers lie.

@@ -1,4 +1,4 @@
-"""Whether the arguments of a case fit the C prototype: names, kinds and C types. What the document says comes after."""
+"""The arguments of a case against the C prototype, and the outputs that belong to its inputs."""
 
 from __future__ import annotations
 

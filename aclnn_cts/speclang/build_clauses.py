@@ -1,4 +1,4 @@
-"""Clauses of a spec file, and whether each is encoded once and each constraint has one."""
+"""Clauses of a spec file, whether each is encoded once, and whether what it lists can be judged."""
 
 from __future__ import annotations
 

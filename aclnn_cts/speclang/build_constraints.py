@@ -1,4 +1,4 @@
-"""From a constraint's entry in the file to a `Constraint` with its rule."""
+"""From a constraint's entry in the file to a `Constraint` with its rule, one function a kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters, precision modes and rows of dtypes of an operator's spec file."""
+"""What valid calls are made of, from a spec file: draws, parameters, modes, rows of dtypes, and the `atk` section."""
 
 from __future__ import annotations
 

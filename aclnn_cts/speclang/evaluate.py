@@ -1,4 +1,4 @@
-"""What a document promises of one case: which constraints it breaks, and which statuses conform."""
+"""What a document promises of one case: the order of its constraints, which it breaks, which statuses conform."""
 
 from __future__ import annotations
 

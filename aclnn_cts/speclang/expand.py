@@ -1,4 +1,4 @@
-"""From the short form of a spec to the full one: properties become constraints, words become clauses.
+"""From the short form of a spec to the full one: properties, `others`, `let` and examples are written out.
 
 Nothing after this step knows the short form. Each place in the result keeps the place in the file that it comes from.
 """

@@ -1,4 +1,4 @@
-"""Rules about the contents of tensors, decided from values or from what a recipe is known to give."""
+"""Rules about the contents of tensors: values, and integers with a structure."""
 
 from __future__ import annotations
 

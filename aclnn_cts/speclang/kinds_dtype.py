@@ -1,4 +1,4 @@
-"""Rules about dtypes and formats, and about the compute mode that a dtype takes."""
+"""Rules about dtypes and formats: lists, modes, promotion and conversion."""
 
 from __future__ import annotations
 

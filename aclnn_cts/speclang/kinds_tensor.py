@@ -1,4 +1,4 @@
-"""Rules about pointers, ranks and layouts."""
+"""Rules about pointers, ranks, layouts, words, and lists of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes of a spec file, gathered so that lint shows all of them with file and line."""
+"""Mistakes of a spec file, gathered so that lint shows all of them, and what is wrong with an expression."""
 
 from __future__ import annotations
 

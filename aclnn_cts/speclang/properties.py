@@ -1,4 +1,4 @@
-"""What the properties of a parameter imply in the short form of a spec: constraints, and what valid calls draw from."""
+"""The constraints of the short form: those that properties imply, and those that are written."""
 
 from __future__ import annotations
 

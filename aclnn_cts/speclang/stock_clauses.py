@@ -1,4 +1,4 @@
-"""Clauses of a spec in the short form: stock sentences by a word or a rule's id, and the spec's own between them."""
+"""The clauses of the short form: stock sentences from `wording.yaml`, and the spec's own between them."""
 
 from __future__ import annotations
 

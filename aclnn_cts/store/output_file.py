@@ -1,4 +1,4 @@
-"""A file that a person names for output: what it may replace, checked before any work, and how it is written."""
+"""How files are written: what a named output may replace, and files that others read meanwhile."""
 
 from __future__ import annotations
 

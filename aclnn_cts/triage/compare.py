@@ -1,4 +1,4 @@
-"""Two runs compared, trial by trial: what fails now, what does no longer, and why, as far as the records tell.
+"""Two runs compared, trial by trial: what fails now, what does no longer, and why, in lines that stay few.
 
 Both stores are read in the order of their trials' ids, side by side, so that memory does not grow with their records.
 Whole records are read of changed trials alone, and of no more than `LOOKED` for each line of the result.

@@ -1,4 +1,4 @@
-"""The smallest trial that fails the same way: structure first, by Hypothesis, then values, then everything to plain."""
+"""The smallest trial that fails the same way: structure by Hypothesis, then values, then everything to plain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials that are made and judged together: few enough for their data to lie side by side."""
+"""Which calls a trial takes, and trials that are made together: few enough for their data to lie side by side."""
 
 from __future__ import annotations
 

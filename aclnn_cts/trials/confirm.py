@@ -1,4 +1,4 @@
-"""A failure is run again by itself before it is reported: does it fail alone, or only after other calls?"""
+"""A failure is run again before it is reported: does it fail alone, or only after other calls, and which?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdicts on trials that were made, and the records that keep them."""
+"""The verdicts on trials that were made, the records that keep them, and of which failures everything is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call from its descriptors to the release of everything, in steps that a session may order as it needs.
+"""One call on a device: its memory with guard bands, its steps, and the ways to depart from the ordinary life cycle.
 
 What may be released when: descriptors once phase two has returned, device memory and workspace once the stream was
 waited for, an executor only where phase two has not used it up. After a device fault, or a wait that ran out, nothing

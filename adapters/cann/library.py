@@ -1,4 +1,4 @@
-"""Loaded libraries as one name space of C functions, which remembers from which file each came."""
+"""The libraries of a CANN installation: where they lie, and their C functions as one name space."""
 
 from __future__ import annotations
 

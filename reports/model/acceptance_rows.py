@@ -1,4 +1,4 @@
-"""The lines of an acceptance report: how trials ended, clauses, constraints, precision, coverage, determinism."""
+"""The lines of an acceptance report: results, clauses, coverage, precision, findings and waivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A card for each finding: its smallest case whole, with figures, programs and the command that replays it."""
+"""A card for each finding: its smallest case whole, with figures, its programs and the command that replays it."""
 
 from __future__ import annotations
 

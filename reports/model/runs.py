@@ -1,4 +1,4 @@
-"""What the run directories say of themselves: facts of each run, the specs that it used, and its files."""
+"""What run directories hold as it is: facts of each run, its specs and files, and each trial on one line."""
 
 from __future__ import annotations
 

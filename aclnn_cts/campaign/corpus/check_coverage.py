@@ -1,4 +1,4 @@
-"""Coverage of what documents promise, not of lines: which of their rules have been put to the test.
+"""Coverage of what documents promise: their rules, and pairs of the factors of supported calls.
 
 Four sorts of things count: each constraint held and broken, each limit met from both sides, each law tried, and each
 pair of values of the factors of a supported call (`campaign.corpus.factors`), single values among them. Limits and

@@ -1,4 +1,4 @@
-"""Which chunk comes when: a function of the seed, the chunk's number and the snapshot, and of nothing else.
+"""Which chunk comes when, how it is made again from its few values, and what finished chunks teach later ones.
 
 Chunks come in generations of a fixed size. Those of one are made from what all generations but the last have taught:
 while the last one is under way, the next is made, so that no worker waits for another and every campaign of a seed

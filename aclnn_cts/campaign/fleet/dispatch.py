@@ -1,4 +1,4 @@
-"""Workers on this machine: processes that are handed jobs, watched, and replaced when they are lost."""
+"""Workers on this machine: processes that are handed jobs, watched and replaced, and the folders that they leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes between the head of a campaign and its workers: plain structs, as MessagePack."""
+"""What goes between head and workers as MessagePack, and the mapped file that holds what a worker is about to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places where a campaign's workers run, and what the head is told of them."""
+"""The places where workers run: their health, their events, and when one that cannot be opened is tried again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker of a run or campaign: owns one device, judges chunks, and looks into findings."""
+"""A worker owns one device: it judges chunks, counts what they come to, and looks into findings."""
 
 from __future__ import annotations
 

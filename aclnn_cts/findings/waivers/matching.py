@@ -1,4 +1,4 @@
-"""Which waiver speaks for a failure, and the trials that waivers pin."""
+"""Which waiver accepts a failure: scopes, pinned trials, and what a run reports of its waivers."""
 
 from __future__ import annotations
 

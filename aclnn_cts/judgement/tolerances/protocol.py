@@ -1,4 +1,4 @@
-"""What a tolerance is, and how its figures become a verdict.
+"""What a tolerance is, the pair of arrays that it measures, and how its figures become a verdict.
 
 An output without elements passes: there is nothing that could be beyond a limit.
 """

@@ -1,4 +1,4 @@
-"""The acceptance criteria that hold an output against the golden alone, each with its source."""
+"""Tolerances that hold an output against the golden alone, those of msprobe among them, each with its source."""
 
 from __future__ import annotations
 
