@@ -61,7 +61,8 @@ PLAIN = "plain"
 _MOST = 4096
 """Statements that one entry may name."""
 _RANGE = re.compile(r"([rc]?)(\d{1,4})-(\d{1,4})\Z")
-_PART = re.compile(r"[A-Za-z0-9_.\-]+\Z")
+_PART = re.compile(r"(?:\d{1,4}|[A-Za-z_][A-Za-z0-9_.\-]*)\Z")
+"""A name or a number; `1-` and `2..4` are neither."""
 _CLAUSES = re.compile(r"(?:(.+)\.)?(\d{1,4})(?:-(\d{1,4}))?\Z")
 
 
@@ -105,7 +106,8 @@ def _addresses(key: str, problems: Problems) -> Iterator[str]:
     if (
         key.partition("/")[0] not in SECTIONS
         or len(parts) < 2
-        or not all(all(map(_PART.match, part)) for part in parts)
+        # A range from high to low names nothing.
+        or not all(part and all(map(_PART.match, part)) for part in parts)
     ):
         problems.add(
             ("claims", key),

@@ -73,6 +73,8 @@ def test_reasons_and_plain_clauses() -> None:
         ("wishes/1: 1", "'wishes/1' is no address of a statement"),
         ("function: 1", "'function' is no address of a statement"),
         ("params/x,/usage: 1", "'params/x,/usage' is no address of a statement"),
+        ("function/1-: 1", "'function/1-' is no address of a statement"),
+        ("function/4-2: 1", "'function/4-2' is no address of a statement"),
         ("limits/1-99/1-99: introduction", "names more than 4096 statements"),
         ("params/x/usage: 3", "params/x/usage: '3' is no clause"),
         ("params/x/usage: 1-3", "'1-3' is no clause"),
