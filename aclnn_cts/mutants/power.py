@@ -66,14 +66,6 @@ def _expanded(_spec_sha256: str, _seed: int, _profile: Profile) -> dict[Part, li
     return {}
 
 
-def expanded(task: Task, part: Part, bench: Bench) -> list[Trial]:
-    """The trials of a part of a task's plan."""
-    made = _expanded(bench.specs[task.operator].sha256, task.seed, task.profile)
-    if part not in made:
-        made[part] = list(bench.expand(part, seed=task.seed))
-    return made[part]
-
-
 def attempt(
     task: Task,
     specs: Specs,
@@ -128,8 +120,11 @@ def _records(task: Task, bench: Bench, stopped: Callable[[], bool]) -> Iterator[
     spec = bench.specs[task.operator]
     parts = plan_parts([spec], product=bench.settings.target.product, chosen=task.profile, laws=law_ids)
     goes_on = task.decoy or task.to_end
+    expanded = _expanded(spec.sha256, task.seed, task.profile)
     for part in parts:
-        trials = expanded(task, part, bench)
+        if part not in expanded:
+            expanded[part] = list(bench.expand(part, seed=task.seed))
+        trials = expanded[part]
         for chosen in [trials] if goes_on else slices(trials, first=_FIRST_SLICE, most=_SLICE):
             found = False
             for judged in bench.run(chosen):
