@@ -45,9 +45,9 @@ def prove_spec(spec: Spec, file: YamlFile, *, drawings: int = DRAWINGS, seed: in
     """The doubts about a spec as messages that open with `file:line`, in the order of the file."""
     products: dict[Doubt, list[str]] = {}
     asked: dict[str, list[Doubt]] = {}
-    reads_target = "target." in repr(file.content)
+    reads_product = "target.product" in repr(file.content)
     for product in spec.products:
-        alike = product if reads_target else _stated(spec, product)
+        alike = product if reads_product else _stated(spec, product)
         if alike not in asked:
             asked[alike] = doubts(spec, product, drawings=drawings, seed=seed)
         for doubt in asked[alike]:

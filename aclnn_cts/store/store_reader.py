@@ -143,7 +143,9 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
         condition, values = query.clause()
         order = "share DESC, sequence" if worst_first else "sequence"
         count = -1 if limit is None else limit
-        sql = f"SELECT {', '.join(_RECORD)} FROM records {condition} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own names
+        # SQLite would hold a long text beside Python's copy of it.
+        names = ", ".join(f"substr({name}, 1, {_TEXT + 1})" if str in COLUMN_TYPES[name] else name for name in _RECORD)
+        sql = f"SELECT {names} FROM records {condition} ORDER BY {order} LIMIT ?"  # noqa: S608 - our own names
         before = -math.inf
         for sequence, trial_id, operator, check, result, fingerprint, content in self._rows(
             sql, (*values, count), _types(_RECORD)
