@@ -6,6 +6,7 @@ each group. Over all elements that share a weight, its gradient sums up gradient
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,6 +26,21 @@ class Groups:
     """The dimensions within a group: elements along them have one mean."""
     across: Sizes
     """The dimensions along which elements have one weight."""
+
+    @staticmethod
+    def of_channels(sizes: Sizes, groups: int) -> Groups:
+        """So many groups of the channels of each sample of (N, C, ...); a weight belongs to a channel."""
+        samples, channels, *rest = sizes
+        return Groups((samples, groups, channels // groups, math.prod(rest)), within=(2, 3), across=(0, 3))
+
+    def grouped(self, array: Array) -> Array:
+        """An array like the input, by groups."""
+        return array.reshape(*self.shape)
+
+    def normal(self, f: F, x: Array, mean: Array, rstd: Array) -> Array:
+        """The normalised input by groups, from its statistics."""
+        centred: Array = f.as_written(self.grouped(x) - self.statistic(mean))
+        return centred * self.statistic(rstd)
 
     def statistic(self, array: Array) -> Array:
         """An array with an element for each group, beside the input."""
@@ -55,11 +71,10 @@ def gradients(
     shapes: Mapping[str, Sizes | None],
 ) -> Outputs:  # fmt: skip
     """The gradients of input, weight and bias under these names, in these shapes where there is such an output."""
-    factor = groups.statistic(rstd)
-    g = gradient.reshape(*groups.shape)
-    h = f.as_written(x.reshape(*groups.shape) - groups.statistic(mean)) * factor
+    g = groups.grouped(gradient)
+    h = groups.normal(f, x, mean, rstd)
     w = g if weight is None else g * groups.weight(weight)
-    found = centred(w, h, groups.within) * factor, (g * h).sum(groups.across), g.sum(groups.across)
+    found = centred(w, h, groups.within) * groups.statistic(rstd), (g * h).sum(groups.across), g.sum(groups.across)
     named = zip(shapes.items(), found, strict=True)
     return {name: array if shape is None else array.reshape(*shape) for (name, shape), array in named}
 
@@ -68,7 +83,7 @@ def normalised(
     f: F, groups: Groups, x: Array, weight: Array | None, bias: Array | None, statistic: Sizes
 ) -> dict[str, Array]:
     """The forward pass: the normalised input `y`, and `mean` and `rstd` in the shape of a statistic."""
-    grouped = x.reshape(*groups.shape)
+    grouped = groups.grouped(x)
     mean, rstd = statistics(f, grouped, groups.within, 1e-5)
     y = (grouped - mean) * rstd
     y = y if weight is None else y * groups.weight(weight)
@@ -76,7 +91,9 @@ def normalised(
     return {"y": y.reshape(*x.shape), "mean": mean.reshape(*statistic), "rstd": rstd.reshape(*statistic)}
 
 
-def normalisation(backward: Formula, forward: Formula, saved: tuple[str, str], **wrt: str) -> Operator:
+def normalisation(
+    backward: Formula, forward: Formula, saved: tuple[str, str], *, gradient: str = "gradOut", **wrt: str
+) -> Operator:
     """The operator that is the derivative of `y` by the inputs that `wrt` names, with the saved statistics."""
-    derivative = Derivative(forward=forward, gradients={"gradOut": "y"}, wrt=wrt, saved=saved)
+    derivative = Derivative(forward=forward, gradients={gradient: "y"}, wrt=wrt, saved=saved)
     return Operator.of(backward, derivative=derivative)

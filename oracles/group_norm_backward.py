@@ -8,14 +8,12 @@ def _backward(  # noqa: PLR0913 - the parameters of the prototype
     f: F, gradOut: Array, input: Array, mean: Array, rstd: Array, gamma: Array | None, *, N: int, C: int, HxW: int,
     group: int, gradGammaOut: Sizes | None, gradBetaOut: Sizes | None,
 ) -> Outputs:  # fmt: skip
-    channels = Groups((N, group, C // group, HxW), within=(2, 3), across=(0, 3))
     shapes = {"gradInput": input.shape, "gradGammaOut": gradGammaOut, "gradBetaOut": gradBetaOut}
-    return gradients(f, channels, gradOut, input, mean, rstd, gamma, shapes)
+    return gradients(f, Groups.of_channels((N, C, HxW), group), gradOut, input, mean, rstd, gamma, shapes)
 
 
 def _forward(f: F, input: Array, gamma: Array | None, *, N: int, C: int, HxW: int, group: int, mean: Sizes) -> Outputs:
-    channels = Groups((N, group, C // group, HxW), within=(2, 3), across=(0, 3))
-    return normalised(f, channels, input, gamma, None, mean)
+    return normalised(f, Groups.of_channels((N, C, HxW), group), input, gamma, None, mean)
 
 
 FORMULA = normalisation(_backward, _forward, ("mean", "rstd"), gradInput="input", gradGammaOut="gamma")
