@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -123,6 +123,20 @@ def choose(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Choice:
             f"package.module:factory for one of your own{nearest(head, registry)}"
         )
     return Choice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
+
+
+def with_bindings(word: str, files: Sequence[Path], *, registry: Mapping[str, Entry] = ADAPTERS) -> str:
+    """The `--adapter` word that names these files of bindings too. Raises UsageError."""
+    if not files:
+        return word
+    head, colon, _ = word.partition(":")
+    takes = [name for name, entry in registry.items() if "bindings" in entry.lists]
+    if head in registry and head not in takes:
+        raise UsageError(f"--bindings {files[0]}: --adapter {head} takes no bindings; expected {' or '.join(takes)}")
+    for path in files:
+        if "," in str(path):
+            raise UsageError(f"--bindings {path}: a comma would end the name; rename the file")
+    return f"{word}{',' if colon else ':'}bindings={','.join(map(str, files))}"
 
 
 def own_file(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Path | None:

@@ -61,8 +61,9 @@ _ROWS = {
     ),
     "reports": "core document store.counts triage.comparison reports.model",
     "cli": (
-        "core speclang document generate store sandbox execution checks oracle_check findings findings.waivers trials "
-        "repro triage mutants bundle interop runs campaign.corpus campaign.fleet campaign reports.model"
+        "core speclang document generate adapters.registry store sandbox execution checks oracle_check findings "
+        "findings.waivers trials repro triage mutants bundle interop runs campaign.corpus campaign.fleet campaign "
+        "reports.model"
     ),
     "plugin": "core speclang store sandbox checks findings.waivers runs",
     "suites": "plugin",

@@ -35,12 +35,43 @@ if TYPE_CHECKING:
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.speclang.load import Specs
 
-adapter_option = click.option(
-    "--adapter",
-    required=True,
-    metavar="A",
-    help="reference, torch, ... or package.module:factory, with options behind it as torch:device=npu.",
-)
+
+def _with_bindings(context: click.Context, _parameter: click.Parameter, word: str) -> str:
+    from aclnn_cts.adapters.registry import with_bindings
+
+    return with_bindings(word, context.meta.get(_BINDINGS, ()))
+
+
+def _keep_bindings(context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> None:
+    context.meta[_BINDINGS] = files
+
+
+_BINDINGS = "aclnn_cts.bindings"
+
+
+def adapter_option(command: click.decorators.FC) -> click.decorators.FC:
+    """`--adapter`, and `--bindings` as another way to write one of its options."""
+    for option in (
+        click.option(
+            "--bindings",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            is_eager=True,
+            expose_value=False,
+            callback=_keep_bindings,
+            help="Bindings of your own operators on torch or jax (docs/bindings.md); may be given several times.",
+        ),
+        click.option(
+            "--adapter",
+            required=True,
+            metavar="A",
+            callback=_with_bindings,
+            help="reference, torch, ... or package.module:factory, with options behind it as torch:device=npu.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 call_timeout_option = click.option(

@@ -12,7 +12,7 @@ import pytest
 from aclnn_cts.adapters import bindings
 from aclnn_cts.adapters.bindings import check_names, check_spec
 from aclnn_cts.adapters.protocol import Call, Session
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import choose, load, with_bindings
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
@@ -224,20 +224,32 @@ def test_an_operator_of_the_user_needs_no_python(
     )
     monkeypatch.chdir(tmp_path)
     assert main(["cases", "logistic_backward", "--specs", "mine", "-n", "6", "-o", "cases.jsonl"]) == 0
-    words = ["run", "--cases", "cases.jsonl", "--specs", "mine", "--adapter"]
-    code = main([*words, "torch:bindings=mine.yaml", "-o", "out"])
+    words = ["run", "--cases", "cases.jsonl", "--specs", "mine", "--adapter", "torch"]
+    code = main([*words, "--bindings", "mine.yaml", "-o", "out"])
     line = capfd.readouterr().out.splitlines()[-1]
     assert (code, "verdict=conforms judged=100%" in line) == (0, True), line
-    facts = json.loads((tmp_path / "out" / "manifest.json").read_text())["environment"]
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    facts = manifest["environment"]
     assert facts["adapter.bindings"]["value"] == "mine.yaml"
     assert len(facts["adapter.bindings_sha256"]["value"]) == 64
     text = (tmp_path / "mine.yaml").read_text(encoding="utf-8").replace("[output, FLOAT]", "[y, FLOAT]")
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
-    assert main([*words, "torch:bindings=mine.yaml"]) == 2
+    assert main([*words, "--bindings", "mine.yaml"]) == 2
     error = capfd.readouterr().err
     assert "mine.yaml:3: bindings.aclnnLogisticBackward: 'y' is no parameter" in error
-    assert main([*words, "torch:bindings=none.yaml"]) == 2
+    assert main([*words[:-1], "torch:bindings=none.yaml"]) == 2
     assert "none.yaml: cannot be read" in capfd.readouterr().err
+
+
+def test_bindings_are_an_option_of_the_adapter() -> None:
+    files = (Path("a.yaml"), Path("b.yaml"))
+    assert with_bindings("torch", ()) == "torch"
+    assert choose(with_bindings("torch:device=cpu", files)).options == {"device": "cpu", "bindings": "a.yaml,b.yaml"}
+    assert choose(with_bindings("mine:Adapter", files[:1])).options == {"bindings": "a.yaml"}
+    with pytest.raises(UsageError, match="--adapter reference takes no bindings; expected torch or jax"):
+        with_bindings("reference", files)
+    with pytest.raises(UsageError, match="rename the file"):
+        with_bindings("torch", (Path("a,b.yaml"),))
 
 
 def test_a_spec_with_other_names_is_no_fault_of_torch(sessions: Mapping[str, Session]) -> None:
