@@ -127,8 +127,6 @@ def choose(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Choice:
 
 def with_bindings(word: str, files: Sequence[Path], *, registry: Mapping[str, Entry] = ADAPTERS) -> str:
     """The `--adapter` word that names these files of bindings too. Raises UsageError."""
-    if not files:
-        return word
     head, colon, _ = word.partition(":")
     takes = [name for name, entry in registry.items() if "bindings" in entry.lists]
     if head in registry and head not in takes:

@@ -37,9 +37,13 @@ if TYPE_CHECKING:
 
 
 def _with_bindings(context: click.Context, _parameter: click.Parameter, word: str) -> str:
+    files = context.meta[_BINDINGS]
+    if not files:
+        return word
+    # A command prints its first line before it imports what takes time.
     from aclnn_cts.adapters.registry import with_bindings
 
-    return with_bindings(word, context.meta.get(_BINDINGS, ()))
+    return with_bindings(word, files)
 
 
 def _keep_bindings(context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> None:
@@ -60,7 +64,7 @@ def adapter_option(command: click.decorators.FC) -> click.decorators.FC:
             is_eager=True,
             expose_value=False,
             callback=_keep_bindings,
-            help="Bindings of your own operators on torch or jax (docs/bindings.md); may be given several times.",
+            help="File with bindings of your operators on torch or jax; may be given several times.",
         ),
         click.option(
             "--adapter",

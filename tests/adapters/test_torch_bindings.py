@@ -243,7 +243,6 @@ def test_an_operator_of_the_user_needs_no_python(
 
 def test_bindings_are_an_option_of_the_adapter() -> None:
     files = (Path("a.yaml"), Path("b.yaml"))
-    assert with_bindings("torch", ()) == "torch"
     assert choose(with_bindings("torch:device=cpu", files)).options == {"device": "cpu", "bindings": "a.yaml,b.yaml"}
     assert choose(with_bindings("mine:Adapter", files[:1])).options == {"bindings": "a.yaml"}
     with pytest.raises(UsageError, match="--adapter reference takes no bindings; expected torch or jax"):
