@@ -15,6 +15,8 @@ from tests.support.ran import make_key, ran
 __all__ = ["make_key", "ran"]
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
@@ -24,6 +26,31 @@ def pytest_collection_finish() -> None:
     """Thousands of collected tests live to the end: the cyclic collector need not look through them each time."""
     gc.collect()
     gc.freeze()
+
+
+TOGETHER = (
+    "tests/cli/test_cli_screens.py",
+    "tests/docs/test_ci_snippets.py",
+    "tests/findings/waivers/test_draft.py",
+    "tests/reports/",
+    "tests/triage/test_shrink_run.py",
+)
+"""Files and folders whose tests share a process: a run, a build or a browser takes longer to make than to use."""
+
+
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """A test at a time for each process, but for those in `TOGETHER`.
+
+    xdist has marks for this, which do not reach it with pytest 9.2.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((begin for begin in TOGETHER if nodeid.startswith(begin)), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    """Called by xdist where there is more than one process."""
+    return Scheduling(config, log)
 
 
 class TextSnapshot(SingleFileSnapshotExtension):

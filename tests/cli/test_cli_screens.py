@@ -76,9 +76,6 @@ def softmax(rows: int, columns: int, kind: str = "valid", dim: int = 1) -> Case:
 CASES = [softmax(9, 5), softmax(4, 5), softmax(0, 5), softmax(2, 3, kind="invalid", dim=7)]
 LINES = "".join(json.dumps(case_to_json(case)) + "\n" for case in CASES)
 
-# They share a run, which one process makes.
-pytestmark = pytest.mark.xdist_group("screens")
-
 
 @pytest.fixture(name="call")
 def call_beside_adapters(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:

@@ -28,9 +28,6 @@ from aclnn_cts.findings.waivers.matching import admits_version
 from aclnn_cts.pip_constraints import CONSTRAINTS
 from tests.docs.test_pages import ROOT, blocks
 
-# One build for all tests, whatever the number of processes.
-pytestmark = pytest.mark.xdist_group("ci-snippets")
-
 PAGE = ROOT / "docs" / "ci.md"
 NARROWED = "--aclnn-op softmax_backward -k 'pinned or examples'"
 WHOLE = bool(os.environ.get("ACLNN_CTS_WHOLE_GATE"))

@@ -16,13 +16,6 @@ from tests.reports.browser import chromium
 from tests.reports.runs import FAULTY, small_run
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of reports run in one process: runs, reports and the browser take longer to make than tests to use."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("reports"))
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _specs_are_read_once() -> Iterator[None]:
     """Each report reads the shipped specs, which takes longer than the rest of a small one."""

@@ -18,9 +18,6 @@ from aclnn_cts.store.run_directory import RunDirectory
 
 WRONG = "wrong_adapters:Wrong,fault=value"
 
-# They share a run, which one process makes.
-pytestmark = pytest.mark.xdist_group("shrunk runs")
-
 
 def case(rows: int, seed: int) -> Case:
     tensor = Tensor((rows, 5), "FLOAT", data=Data(recipe="normal", seed=seed))
