@@ -147,7 +147,7 @@ soak-fuzz: $(STAMP)
 # On a local Ray cluster, whose package `make test` does without.
 test-ray: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
-	ACLNN_CTS_RAY=1 $(BIN)/pytest tests/cluster
+	ACLNN_CTS_RAY=1 $(BIN)/pytest tests/campaign/fleet/test_ray_dispatch.py
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate

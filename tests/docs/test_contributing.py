@@ -27,6 +27,11 @@ def test_every_make_target_of_the_page_exists() -> None:
     assert named <= TARGETS
 
 
+def test_every_path_of_the_makefile_exists() -> None:
+    paths = re.findall(r"\btests/[\w./]+", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def test_the_hooks_run_what_lint_runs() -> None:
     [repo] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     entries = " ".join(hook["entry"] for hook in repo["hooks"])
