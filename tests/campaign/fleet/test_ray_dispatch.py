@@ -36,6 +36,8 @@ def make_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "away"
     folder.mkdir()
     monkeypatch.setenv("AWAY", str(folder))
+    # The adapter is shipped to the nodes; what it imports of the tests has to be there.
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     monkeypatch.setattr(slots, "FIRST_PAUSE", 0.1)
     return folder
 
