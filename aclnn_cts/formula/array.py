@@ -137,6 +137,19 @@ def axes_of(axis: Axes | None, rank: int) -> tuple[int, ...]:
     return tuple(sorted(place % rank for place in places)) if rank else ()
 
 
+def taken(values: NDArray[Any], cells: Cells, fill: float) -> NDArray[Any]:
+    """Elements by their cells in the row-major order, `fill` for those outside. IndexError beyond the last."""
+    if (last := int(np.maximum.reduce(cells, axis=None, initial=-1))) >= values.size:
+        raise IndexError(f"cell {last} of an array of {values.size} elements")
+    outside = -int(np.minimum.reduce(cells, axis=None, initial=0))
+    if outside > values.size:
+        cells, outside = np.maximum(cells, -1), 1
+    # Negative places count from the end.
+    padded = np.full(values.size + outside, fill, values.dtype)
+    padded[: values.size] = values.reshape(-1)
+    return padded.take(cells)
+
+
 class Backend(ABC, Generic[A]):
     """The primitives. A backend is made for one evaluation of one formula.
 

@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Arithmetic
 from aclnn_cts.core.rounding import BINARY_FORMATS, covers, nearest, rounded
-from aclnn_cts.formula.array import Array, Backend, Cells, Operand
-from aclnn_cts.formula.contraction import Contraction, contract
+from aclnn_cts.formula.array import Array, Backend, Cells, Operand, taken
+from aclnn_cts.formula.contraction import Contraction, contract, subscripts_of
 from aclnn_cts.formula.functions import FUNCTIONS
 from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Inputs, Ranges
 from aclnn_cts.judgement.model import ORACLE_ROUNDOFF
@@ -204,6 +204,17 @@ def _full(values: Any, shape: tuple[int, ...]) -> Real:  # noqa: ANN401 - a numb
     if isinstance(values, np.ndarray) and values.shape == shape:
         return values
     return np.broadcast_to(values, shape)
+
+
+def _there(array: Tracked, letters: str, others: str) -> Real:
+    """1 where an element is a term of a sum, 0 where it is outside of what was taken, in a shape that broadcasts.
+
+    Where all are there, a dimension whose letter the other operand has not is of size 1.
+    """
+    if isinstance(array.length, float):
+        return np.ones([size if letter in others else 1 for letter, size in zip(letters, array.shape, strict=True)])
+    length = _full(array.length, array.shape)
+    return length if _largest(length) <= 1.0 else np.minimum(length, 1.0)
 
 
 def _largest(values: Any) -> float:  # noqa: ANN401 - a number or an array
@@ -609,23 +620,23 @@ class Bounds(Backend[Tracked]):
     def _scatter_add(self, array: Tracked, cells: Cells, shape: tuple[int, ...]) -> Tracked:
         size = math.prod(shape)
         flat = np.broadcast_to(cells, array.shape).reshape(-1)
-        keep: NDArray[np.bool_] | None = None
-        if flat.size and int(np.minimum.reduce(flat)) < 0:
-            keep = flat >= 0
-            flat = flat[keep]
+        # What is outside is added to a place of its own, before all others.
+        outside = int(flat.size > 0 and int(np.minimum.reduce(flat)) < 0)
+        if outside:
+            flat = np.maximum(flat, -1)
+            flat += 1
 
         def added(values: Any) -> Real:  # noqa: ANN401 - arrays or numbers
             whole = _full(values, array.shape).reshape(-1)
-            if keep is not None:
-                whole = whole[keep]
             if whole.dtype != np.float64:
-                sums = np.zeros(size, whole.dtype)
+                sums = np.zeros(size + outside, whole.dtype)
                 np.add.at(sums, flat, whole)
-                return sums.reshape(shape)
+                return sums[outside:].reshape(shape)
             # Of nothing it returns integers, weights or not.
-            return np.bincount(flat, weights=whole, minlength=size).astype(np.float64, copy=False).reshape(shape)
+            sums = np.bincount(flat, weights=whole, minlength=size + outside).astype(np.float64, copy=False)
+            return sums[outside:].reshape(shape)
 
-        counts = np.bincount(flat, minlength=size).reshape(shape).astype(np.float64)
+        counts = np.bincount(flat, minlength=size + outside)[outside:].reshape(shape).astype(np.float64)
         most = float(np.maximum.reduce(counts, axis=None, initial=0.0))
         length = counts * array.length if isinstance(array.length, float) else added(array.length)
         result = Tracked(
@@ -642,23 +653,24 @@ class Bounds(Backend[Tracked]):
         )
 
         def highest(values: Any) -> Real:  # noqa: ANN401 - arrays or numbers
-            found = np.zeros(size)
-            whole = np.broadcast_to(values, array.shape).reshape(-1)
-            np.maximum.at(found, flat, whole if keep is None else whole[keep])
-            return found.reshape(shape)
+            found = np.zeros(size + outside)
+            np.maximum.at(found, flat, np.broadcast_to(values, array.shape).reshape(-1))
+            return found[outside:].reshape(shape)
 
         result.reach = self.ranges.total(array.reach, highest, result.size_with_error, count=most)
         return self._ordered(self._summed(result, array, most))
 
     def einsum(self, subscripts: str, left: Tracked, right: Tracked) -> Tracked:
         plan = contract(subscripts, left.shape, right.shape)
-        return Tracked.later(self, plan.shape, lambda: self._einsum(plan, left, right))
+        return Tracked.later(self, plan.shape, lambda: self._einsum(subscripts, plan, left, right))
 
-    def _einsum(self, plan: Contraction, left: Tracked, right: Tracked) -> Tracked:
+    def _einsum(self, subscripts: str, plan: Contraction, left: Tracked, right: Tracked) -> Tracked:
         count = float(plan.terms)
         length: Amount = count
         if not (isinstance(left.length, float) and isinstance(right.length, float)):
-            length = plan(self._there(left), self._there(right))
+            first, second, _ = subscripts_of(subscripts)
+            there = _there(left, first, second), _there(right, second, first)
+            length = contract(subscripts, there[0].shape, there[1].shape)(*there)
         result = Tracked(
             self,
             plan(left.v, right.v),
@@ -696,10 +708,6 @@ class Bounds(Backend[Tracked]):
         flushed = count - 1.0 if self.arithmetic.flushes else 0.0
         self._round(result, 1.0, underflows=count + flushed)
         return self._ordered(result)
-
-    def _there(self, array: Tracked) -> Real:
-        """1 where an element is a term of a sum, and 0 where it is outside of what was taken."""
-        return np.ones(array.shape) if isinstance(array.length, float) else np.minimum(array.length, 1.0)
 
     def _highest(self, count: Amount) -> float:
         return count if isinstance(count, float) else float(np.maximum.reduce(count, axis=None, initial=0.0))
@@ -785,19 +793,10 @@ class Bounds(Backend[Tracked]):
     def _take(self, array: Tracked, cells: Cells, fill: float) -> Tracked:
         inside = cells >= 0
         if inside.all():
-            return self.moved(array, lambda values: values.reshape(-1)[cells])
+            return self.moved(array, lambda values: values.reshape(-1).take(cells))
         if not array.size:
             return self.lift(np.full(cells.shape, fill))
-        # Place 0 is what is outside.
-        at = np.maximum(cells, -1) + 1
-
-        def taken(values: Real) -> Real:
-            padded = np.zeros(values.size + 1, values.dtype)
-            padded[1:] = values.reshape(-1)
-            found: Real = padded[at]
-            return found
-
-        result = self.moved(array, taken)
+        result = self.moved(array, lambda values: taken(values, cells, 0.0))
         if fill:
             result.v = np.where(inside, result.v, fill)
             result._m = np.where(inside, result.m, abs(fill))  # noqa: SLF001 - of this class

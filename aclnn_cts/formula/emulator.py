@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.expected import Arithmetic
 from aclnn_cts.core.rounding import BINARY_FORMATS, covers, rounded, toward_zero
-from aclnn_cts.formula.array import Array, Backend, Cells, Operand
+from aclnn_cts.formula.array import Array, Backend, Cells, Operand, taken
 from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
 from aclnn_cts.formula.mutants import Mutant, Operation, mutated
@@ -412,14 +412,12 @@ class Emulator(Backend[Emulated]):
         inside = cells >= 0
         if not array.size:
             return self.lift(np.full(cells.shape, fill))
-        at = np.where(inside, cells, 0)
         if self._kind() == "next cell":
-            at = np.minimum(at + 1, array.size - 1)
-        values = np.where(inside, array.v.reshape(-1)[at], array.v.dtype.type(fill))
-        there = None if array.there is None else array.there.reshape(-1)[at]
-        if not fill and not inside.all():
-            there = inside if there is None else inside & there
-        return self._done("take", values, there=there)
+            cells = np.where(inside, np.minimum(cells + 1, array.size - 1), -1)
+        there = None if array.there is None else taken(array.there, cells, fill)
+        if there is None and not fill and not inside.all():
+            there = inside
+        return self._done("take", taken(array.v, cells, fill), there=there)
 
     # Decisions
 

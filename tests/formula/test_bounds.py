@@ -140,6 +140,30 @@ def test_a_term_outside_is_no_term() -> None:
     assert error[1] < 1e-30
 
 
+@pytest.mark.parametrize("outside", [-1, -1_000])
+def test_a_product_outside_is_no_term_of_a_contraction(outside: int) -> None:
+    cells = np.array([[0, 1, 2], [2, outside, outside]])
+
+    def gathered(f: F, x: Array, y: Array) -> Outputs:
+        return {"out": f.einsum("ij,jk->ik", f.take(x, cells), y)}
+
+    x, y = reals(3), reals(3, 4, key=1)
+    output = say(gathered, (2, 4), x=x, y=y)
+    taken = np.where(cells >= 0, x[np.maximum(cells, 0)], 0.0)
+    assert output.value == pytest.approx(taken @ y, rel=1e-14)
+    counts = np.array([[gamma(3, U)], [gamma(1, U)]])
+    assert np.asarray(output.error) == pytest.approx(counts * (np.abs(taken) @ np.abs(y)), rel=1e-6)
+
+
+@pytest.mark.parametrize("other", [0, -1])
+def test_a_cell_beyond_the_last_is_refused(other: int) -> None:
+    def beyond(f: F, x: Array) -> Outputs:
+        return {"out": f.take(x, np.array([other, 3]))}
+
+    with pytest.raises(IndexError):
+        say(beyond, (2,), x=reals(3))
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e30], ids=["ordinary", "beyond FLOAT"])
 def test_parts_and_joined_arrays_keep_the_bounds_of_their_elements(scale: float) -> None:
     def pieces(f: F, x: Array, y: Array) -> list[Array]:
