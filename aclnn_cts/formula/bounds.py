@@ -218,7 +218,7 @@ def _there(array: Tracked, letters: str, others: str) -> Real:
 
 
 def _largest(values: Any) -> float:  # noqa: ANN401 - a number or an array
-    return float(np.max(values, initial=0.0))
+    return float(np.maximum.reduce(values, axis=None, initial=0.0))
 
 
 def _power_below(sizes: Any, of: float) -> Real:  # noqa: ANN401 - a number or an array
@@ -619,7 +619,7 @@ class Bounds(Backend[Tracked]):
 
     def _scatter_add(self, array: Tracked, cells: Cells, shape: tuple[int, ...]) -> Tracked:
         size = math.prod(shape)
-        flat = np.broadcast_to(cells, array.shape).reshape(-1)
+        flat = _full(cells, array.shape).reshape(-1)
         # What is outside is added to a place of its own, before all others.
         outside = int(flat.size > 0 and int(np.minimum.reduce(flat)) < 0)
         if outside:
@@ -654,7 +654,7 @@ class Bounds(Backend[Tracked]):
 
         def highest(values: Any) -> Real:  # noqa: ANN401 - arrays or numbers
             found = np.zeros(size + outside)
-            np.maximum.at(found, flat, np.broadcast_to(values, array.shape).reshape(-1))
+            np.maximum.at(found, flat, _full(values, array.shape).reshape(-1))
             return found[outside:].reshape(shape)
 
         result.reach = self.ranges.total(array.reach, highest, result.size_with_error, count=most)
@@ -809,8 +809,7 @@ class Bounds(Backend[Tracked]):
                 result.e = np.where(inside, 0.0 if result.e is None else result.e, abs(fill) * self.u)
         else:
             # What is outside is 0 whatever the rest is, and no term of a sum.
-            length = np.broadcast_to(np.asarray(result.length, np.float64), inside.shape)
-            result.length = np.where(inside, length, 0.0)
+            result.length = np.where(inside, result.length, 0.0)
         return result
 
     # Decisions
@@ -999,15 +998,13 @@ class Bounds(Backend[Tracked]):
 
     # What came of it
 
-    def settled(self, output: Tracked, error: Amount | None) -> bool:
-        """Whether nothing may overflow, and one number bounds what underflows in all elements of an output.
-
-        `error` is its error without that.
-        """
-        highest = max(self.peak, float(output.reach))
-        if not highest * GROWTH <= self.largest:
+    def settled(self, output: Tracked) -> bool:
+        """Whether nothing may overflow, and one number bounds what underflows in all elements of an output."""
+        reach = float(output.reach)  # first: to make the output may raise the peak
+        if not max(self.peak, reach) * GROWTH <= self.largest:
             return False
-        allowance = output.n * self.eta * max(float(output.reach), 1.0)
+        allowance = output.n * self.eta * max(reach, 1.0)
         if allowance <= _NEGLIGIBLE * self.eta or not output.size:
             return True
+        error = output.rounding()
         return error is not None and allowance <= _SHARE * float(np.minimum.reduce(error, axis=None))

@@ -51,6 +51,7 @@ class Contraction:
         return ordered
 
 
+@functools.lru_cache(maxsize=1024)
 def subscripts_of(subscripts: str) -> tuple[str, str, str]:
     """The letters of both operands and of the result. ValueError for what is no sum of products of two arrays."""
     sides, arrow, out = subscripts.replace(" ", "").partition("->")

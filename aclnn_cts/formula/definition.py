@@ -203,6 +203,7 @@ def _plain_argument(argument: Argument) -> Any:  # noqa: ANN401 - any plain valu
     return argument.items if isinstance(argument, (BoolArray, FloatArray)) else argument
 
 
+@functools.cache
 def _plain(name: str) -> str:
     """The name in the prototype."""
     shorter = name.removesuffix("_")
