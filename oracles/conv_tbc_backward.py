@@ -313,41 +313,44 @@ LAWS: tuple[Law, ...] = (
 
 
 def _scattered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:
-    cells = _cells(input.shape, self.shape[0], weight.shape[0], pad)
-    products = f.einsum("ubo,kio->ukbi", self, weight)
+    length = weight.shape[0]
+    # Steps before and after these meet nothing but padding.
+    first = max(pad - length + 1, 0)
+    seen = self[first : input.shape[0] + pad]
+    cells = _cells(input.shape, seen.shape[0], range(first - pad, first - pad + length))
+    products = f.einsum("ubo,kio->ubki", seen, weight)
     return {
         "gradInput": f.scatter_add(products, cells, input.shape),
-        "gradWeight": f.einsum("ukbi,ubo->kio", f.take(input, cells), self),
+        "gradWeight": f.einsum("ubki,ubo->kio", f.take(input, cells), seen),
         "gradBias": self.sum((0, 1)),
     }
 
 
 def _gathered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:
-    time, length = input.shape[0], weight.shape[0]
-    cells = _cells(self.shape, time, length, length - 1 - pad)[:, ::-1]
+    gathered = f.take(self, _cells(self.shape, input.shape[0], range(pad, pad - weight.shape[0], -1)))
     return {
-        "gradInput": f.einsum("tkbo,kio->tbi", f.take(self, cells), weight),
-        "gradWeight": f.einsum("tkbo,tbi->kio", f.take(self, cells), input),
+        "gradInput": f.einsum("tbko,kio->tbi", gathered, weight),
+        "gradWeight": f.einsum("tbko,tbi->kio", gathered, input),
         "gradBias": self.sum(1).sum(0),
     }
 
 
 def _convolution(f: F, input: Array, weight: Array, bias: Array, pad: int) -> Outputs:
     length = weight.shape[0]
-    cells = _cells(input.shape, input.shape[0] + 2 * pad + 1 - length, length, pad)
-    return {"y": f.einsum("ukbi,kio->ubo", f.take(input, cells), weight) + bias}
+    cells = _cells(input.shape, input.shape[0] + 2 * pad + 1 - length, range(-pad, length - pad))
+    return {"y": f.einsum("ubki,kio->ubo", f.take(input, cells), weight) + bias}
 
 
 @functools.lru_cache(maxsize=8)
-def _cells(shape: tuple[int, int, int], steps: int, length: int, pad: int) -> NDArray[np.int64]:
-    """The places (u, k, b, c) in an array (T, B, C) that step u meets with tap k: those of time u + k - pad.
+def _cells(shape: tuple[int, int, int], steps: int, offsets: range) -> NDArray[np.int64]:
+    """The places (u, b, k, c) in an array (T, B, C) that step u meets with tap k: those of time u + offsets[k].
 
     Kept, since a formula is evaluated several times for a call.
     """
     time, batch, channels = shape
-    times = np.arange(steps)[:, None] + np.arange(length) - pad
-    places = np.arange(batch * channels).reshape(batch, channels)
-    return np.where((times >= 0) & (times < time), times, -1)[..., None, None] * (batch * channels) + places
+    times = np.arange(steps)[:, None] + np.array(offsets, np.int64)
+    times = np.where((times >= 0) & (times < time), times, -1).reshape(steps, 1, len(offsets), 1)
+    return times * (batch * channels) + np.arange(batch * channels).reshape(batch, 1, channels)
 
 
 FORMULA = Operator.of(
