@@ -12,7 +12,7 @@ STAMP := .venv/installed
 # pytest rewrites what it imports, asserts and all: without bytecode each process does that again, for seven seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
-.PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate \
+.PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-conditions bench-regimes bench-scale check-specs soak-oracles claims operator \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick power-generated \
 	loopback bytecode clean
@@ -121,12 +121,17 @@ bench-scale: $(STAMP)
 bench-gate: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)
 
+# How fast formulas judge, as a share of the oracles that are written by hand. A minute.
+bench-formula: $(STAMP)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.bench_formula $(ARGS)
+
 # All figures of README.md and docs/ that are measured (but those of `make power` and `make bench-judge`), and the pages
 # with them. Half an hour, on a machine with nothing else to do.
 figures: $(STAMP)
 	$(BIN)/python -m benchmarks.bench --store
 	$(BIN)/python -m benchmarks.bench_fuzz --store
 	$(BIN)/python -m benchmarks.bench_gate --store
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.bench_formula --store
 	$(BIN)/python -m benchmarks.bench_scale --store
 	$(BIN)/python -m benchmarks.bench_report --store
 	$(BIN)/python -m benchmarks.bench_bundle --store

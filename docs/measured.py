@@ -9,6 +9,7 @@ from itertools import chain
 from benchmarks import (
     bench,
     bench_bundle,
+    bench_formula,
     bench_report,
     bench_scale,
     campaign_faults,
@@ -183,6 +184,13 @@ SECTIONS: Sequence[Section] = (
         sources=(conditions.NAME,),
         measure="make bench-conditions ARGS=--store",
         body=_conditions,
+    ),
+    Section(
+        page="adding-an-operator.md",
+        name="formula",
+        sources=(bench_formula.NAME,),
+        measure="make bench-formula ARGS=--store",
+        body=_rows((bench_formula.NAME, bench_formula.shown)),
     ),
     Section(
         page="compare-and-bundle.md",
