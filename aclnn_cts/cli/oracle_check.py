@@ -14,7 +14,7 @@ from rich.console import Console
 from aclnn_cts.cli.options import command, json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
 from aclnn_cts.oracle_check.check import OracleReport, check_oracle
-from aclnn_cts.oracle_check.record import FORMAT, Checked, oracle_digest, read_record, record_text
+from aclnn_cts.oracle_check.record import CALLS, FORMAT, Checked, oracle_digest, read_record, record_text
 from aclnn_cts.sandbox.spread import Worker, spread
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.output_file import begins
@@ -34,7 +34,7 @@ _LONGEST = (
 @click.argument("operators", nargs=-1, metavar="[OP]...")
 @click.option(
     "--calls",
-    default=10_000,
+    default=CALLS,
     show_default=True,
     type=click.IntRange(1, 10_000_000),
     metavar="N",

@@ -26,12 +26,11 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.oracle_check.emulations import LawCounts, Silence, check_emulations, check_laws
 from aclnn_cts.oracle_check.mutants import Kills, check_mutants
+from aclnn_cts.oracle_check.record import CALLS
 from aclnn_cts.oracle_check.subject import Subject, with_data
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.model import Spec
 
-CALLS = 10_000
-"""Emulated calls of an operator."""
 LEAST_SHARE = 0.99
 """Of the mutants that can be found."""
 _BUDGETS = (16, 64, 256)

@@ -17,13 +17,17 @@ from aclnn_cts.oracles import registry
 
 FORMAT = "aclnn-cts/checked-oracles/1"
 _NAME = "checked.json"
+CALLS = 10_000
+"""Emulated calls of an operator, and fewest of an oracle that counts as checked."""
+_SHARED = "aclnn_cts.oracles._"
+"""How the names of modules begin that several oracles read."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """An oracle without a fault."""
 
     sha256: str
-    """Of its file: another one is not checked."""
+    """Of its file and of what it shares with others: another one is not checked."""
     calls: int
     seed: int
 
@@ -34,8 +38,24 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def oracle_digest(stem: str, folders: Sequence[Path] = ()) -> str:
-    """SHA-256 of the file of an operator's oracle; empty where it has none."""
-    return hashlib.sha256(content).hexdigest() if (content := _source(stem, folders)) else ""
+    """SHA-256 of the file of an operator's oracle and of the shared modules that it reads; empty where it has none."""
+    sources = {"": _source(stem, folders)}
+    waiting = [""]
+    while waiting:
+        for name in _shared(sources[waiting.pop()]):
+            if name not in sources:
+                sources[name] = _content(name)
+                waiting.append(name)
+    return hashlib.sha256(b"".join(sources[name] for name in sorted(sources))).hexdigest() if sources[""] else ""
+
+
+def _shared(source: bytes) -> list[str]:
+    try:
+        found = ast.walk(ast.parse(source))
+    except (SyntaxError, ValueError):
+        return []
+    modules = (node.module or "" for node in found if isinstance(node, ast.ImportFrom))
+    return [name for name in modules if name.startswith(_SHARED)]
 
 
 def has_formula(stem: str, folders: Sequence[Path] = ()) -> bool:
@@ -54,6 +74,11 @@ def _source(stem: str, folders: Sequence[Path]) -> bytes:
     place = registry.available(folders).get(stem)
     if place is None:
         return b""
+    return _content(place)
+
+
+def _content(place: str) -> bytes:
+    """A file, by its path or by the name of its module."""
     found = None if place.endswith(".py") else importlib.util.find_spec(place)
     path = Path(found.origin) if found is not None and found.origin else Path(place)
     return read_outside(path, limit=YAML_BYTES, expected="an oracle", error=UsageError, name=str(path))
@@ -80,6 +105,6 @@ def record_text(oracles: Mapping[str, Checked]) -> str:
 
 
 def is_checked(stem: str, *, spec_folder: Path, folders: Sequence[Path] = ()) -> bool:
-    """Whether the oracle, as its file is now, was checked without a fault."""
+    """Whether the oracle, as it is now, was checked in enough calls without a fault."""
     found = read_record(spec_folder / _NAME).get(stem)
-    return found is not None and found.sha256 == oracle_digest(stem, folders)
+    return found is not None and found.calls >= CALLS and found.sha256 == oracle_digest(stem, folders)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.document.catalogue import catalogue, catalogue_path, family_of
-from aclnn_cts.oracle_check.record import Checked, oracle_digest, record_text
+from aclnn_cts.oracle_check.record import CALLS, Checked, oracle_digest, record_text
 from docs.catalogue import catalogue_of
 from tests.cli.conftest import Called
 
@@ -20,7 +21,7 @@ PUBLIC = ROOT.parent / "shared" / "docs" / "public"
 FIXTURES = ROOT / "tests" / "fixtures"
 
 
-def mine(*, claims: str | None = None, digest: str | None = None) -> dict[str, object]:
+def mine(*, claims: str | None = None, digest: str | None = None, calls: int = CALLS) -> dict[str, object]:
     """The operator of the fixtures in the folder `mine`, and what `ops` says of it."""
     for suffix in ("yaml", "py"):
         Path("mine").mkdir(exist_ok=True)
@@ -31,7 +32,7 @@ def mine(*, claims: str | None = None, digest: str | None = None) -> dict[str, o
         document = "document: {title: aclnnLogisticBackward, language: zh}\n"
         Path("mine/claims/logistic_backward.yaml").write_text(head + document + claims, encoding="utf-8")
     if digest is not None:
-        checked = Checked(sha256=digest or oracle_digest("logistic_backward", [Path("mine")]), calls=1, seed=0)
+        checked = Checked(sha256=digest or oracle_digest("logistic_backward", [Path("mine")]), calls=calls, seed=0)
         Path("mine/checked.json").write_text(record_text({"logistic_backward": checked}), encoding="utf-8")
     return {}
 
@@ -49,6 +50,19 @@ CLAIMED = (
 REASON = "untestable: {advice: [limits/3#00000000]}\n"
 TWO = "untestable: {advice: [limits/3#00000000, limits/4#00000000]}\n"
 LEFT = "open: [limits/3#00000000]\n"
+
+
+def test_an_oracle_is_checked_with_all_its_calls_and_all_that_it_reads(call: Call, tmp_path: Path) -> None:
+    mine(claims=CLAIMED + REASON, digest="", calls=CALLS - 1)
+    assert "oracle check" in entry(call)["missing"]  # type: ignore[operator]
+    alone, shared = (tmp_path / name for name in ("alone", "shared"))
+    for folder, text in ((alone, ""), (shared, "from aclnn_cts.oracles._windows import windows\n")):
+        folder.mkdir()
+        (folder / "my_grad.yaml").touch()
+        (folder / "my_grad.py").write_text(text or "\n", encoding="utf-8")
+    own = hashlib.sha256((alone / "my_grad.py").read_bytes()).hexdigest()
+    assert oracle_digest("my_grad", [alone]) == own
+    assert oracle_digest("my_grad", [shared]) != hashlib.sha256((shared / "my_grad.py").read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
