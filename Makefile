@@ -52,7 +52,7 @@ check-specs: $(STAMP)
 	@printf '%s\n' 'oracle check $(ARGS) --workers $(JOBS) --calls $(CALLS)' 'spec lint' \
 		$(if $(DOCUMENTS),'spec audit --documents "$(DOCUMENTS)"') | xargs -L 1 -P 2 $(BIN)/aclnn-cts
 
-# The oracle checks with ten thousand calls each, which `ops` asks for; most of an hour on two cores.
+# The oracle checks with ten thousand calls each, which `ops` asks for.
 soak-oracles: $(STAMP)
 	@$(BIN)/aclnn-cts oracle check --workers $(JOBS) -o specs/checked.json $(ARGS)
 
