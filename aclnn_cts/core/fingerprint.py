@@ -22,6 +22,8 @@ class Looks(str, Enum):
     """0 where a normal number belongs: a term that is missing, or an underflow on the way."""
     NEAR = "near"
     """Off by less than a quarter of itself, and more than coarser arithmetic makes it."""
+    CLAMPED = "clamped"
+    """The largest number of a dtype where another value belongs: inf, or what overflowed on the way."""
     WRONG = "wrong"
     STRAY = "stray"
     """inf or nan where a number belongs, as in memory that is not the operand's."""

@@ -29,6 +29,9 @@ _NEAR = 2.0**-2
 _SMALLEST_HALF, _SMALLEST_FLOAT = 2.0**-14, 2.0**-126
 """The smallest normal numbers of FLOAT16, and of FLOAT and BF16: arithmetic that flushes makes 0 of what is below."""
 
+_LARGEST = frozenset({65504.0, 2.0**128 - 2.0**104, 2.0**128 - 2.0**120})
+"""The largest numbers of FLOAT16, FLOAT and BF16."""
+
 
 def fingerprinted(record: Record) -> Record:
     """A failed record with the whole of its fingerprint; any other as it is."""
@@ -92,6 +95,8 @@ def _looks(record: Record) -> Looks:
 
 def _of_element(worst: Deviation, dtype: str) -> Looks:
     got, expected = float(worst.got), float(worst.expected)
+    if abs(got) in _LARGEST:
+        return Looks.CLAMPED
     if not math.isfinite(expected):
         return Looks.SPECIAL
     if not math.isfinite(got):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 
 from aclnn_cts.core.faults import Fault
@@ -24,6 +25,11 @@ from tests.support.build_records import make_record
         (0.0, 1e-5, 1.0, "FLOAT16", Looks.FLUSHED),
         (2e-5, 1e-5, 1.0, "FLOAT16", Looks.ROUNDING),
         ("inf", 1.0, 1.0, "FLOAT", Looks.STRAY),
+        (65504.0, "inf", 1.0, "FLOAT16", Looks.CLAMPED),
+        (-65504.0, -70000.0, 1.0, "FLOAT16", Looks.CLAMPED),
+        (float(np.finfo("float32").max), 98304.0, 1.0, "FLOAT", Looks.CLAMPED),
+        (2.0**128 - 2.0**120, "inf", 1.0, "BF16", Looks.CLAMPED),
+        (65505.0, 70000.0, 1.0, "FLOAT", Looks.NEAR),
         (0.0, "nan", 1.0, "FLOAT", Looks.SPECIAL),
     ],
 )

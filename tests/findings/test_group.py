@@ -138,6 +138,12 @@ def test_flushing_stays_apart_from_all_but_terms_that_are_missing() -> None:
     assert looking(flushed=4, zero=36, wrong=209) == 1
 
 
+def test_values_that_are_clamped_stay_apart_from_wrong_ones() -> None:
+    assert looking(clamped=28) == 1
+    assert looking(clamped=28, wrong=64) == 2
+    assert looking(clamped=1, wrong=277) == 1
+
+
 def test_a_wrong_formula_is_told_apart_by_output_and_rounding_is_not() -> None:
     first, second = value(output="dx"), value(output="dgamma")
     assert number({first: 60, second: 50}) == 2
