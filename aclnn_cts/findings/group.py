@@ -210,12 +210,17 @@ def _beside_broad(numbers: _Numbers) -> _Into:
 
 
 def _of_related_calls(numbers: _Numbers) -> _Into:
-    """A law or a life cycle of calls that are wrong by themselves tells nothing new."""
+    """A law or a life cycle of calls that are wrong by themselves tells nothing new.
+
+    What only related calls leave incomplete does: wrong values are no reason for it.
+    """
     contents = [sort for sort in numbers if sort.fault == _CONTENTS_FAULT]
     plain = [sort for sort in contents if sort.plain]
     into: _Into = {}
     for sort in (sort for sort in contents if not sort.plain):
-        alike = [other for other in plain if (other.looks == _FORM) == (sort.looks == _FORM)] or plain
+        alike = [other for other in plain if (other.looks == _FORM) == (sort.looks == _FORM)]
+        if not alike and sort.looks != _FORM:
+            alike = plain
         same = [other for other in alike if other.output == sort.output] or alike
         into[sort] = _most(numbers, same) if same else _Sort("", _CONTENTS_FAULT, plain=False)
     return into

@@ -203,6 +203,14 @@ def test_what_is_not_written_stays_apart_from_wrong_values() -> None:
     assert number({unwritten: 300, value(check="law/linear", fault=Fault.LAW): 10}) == 1
 
 
+def test_what_only_related_calls_leave_unwritten_stays_apart_from_wrong_values() -> None:
+    unwritten = value(check="life-cycle/repeatable", fault=Fault.UNWRITTEN, looks=Looks.NONE)
+    wrong = value(check="life-cycle/repeatable")
+    assert number({value(): 60, wrong: 2, unwritten: 3}) == 2
+    assert number({value(): 60, value(fault=Fault.UNWRITTEN, looks=Looks.NONE): 9, unwritten: 3}) == 2
+    assert number({wrong: 2, unwritten: 3}) == 1
+
+
 def test_what_shows_only_after_other_calls_is_one_finding() -> None:
     left = {value(output=name): 50 for name in ("dx", "dgamma")}
     assert len(group(left)) == 2
