@@ -280,17 +280,19 @@ def _looks_into(numbers: dict[str, int]) -> dict[str, str]:
 
 
 def _of_outputs(numbers: _Numbers) -> _Into:
-    """Rounding, strides and special values go wrong in all outputs alike; a wrong formula does in its own."""
+    """Rounding, strides and special values go wrong in all outputs alike; a wrong formula does in its own.
+
+    Another output stays apart however few calls it is wrong in, unless they are the same calls.
+    """
     into: _Into = {}
     values = _values(numbers)
     for looks in {sort.looks for sort in values}:
         sorts = sorted((sort for sort in values if sort.looks == looks), key=lambda sort: (-numbers[sort], sort))
-        often = [sort for sort in sorts if numbers[sort] > _FEW * numbers[sorts[0]]]
-        alike = looks != Looks.WRONG or len(often) >= BROAD
+        often = sum(numbers[sort] > _FEW * numbers[sorts[0]] for sort in sorts)
+        if looks != Looks.WRONG or often >= BROAD:
+            into |= dict.fromkeys(sorts[1:], sorts[0])
+            continue
         for place, sort in enumerate(sorts[1:], 1):
-            if alike or sort not in often:
-                into[sort] = sorts[0]
-                continue
             same = next((other for other in sorts[:place] if numbers.in_the_same_calls(sort, other)), None)
             if same is not None:
                 into[sort] = into.get(same, same)
