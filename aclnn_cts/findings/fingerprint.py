@@ -188,17 +188,21 @@ def findings_together(runs: Sequence[tuple[GroupedFinding, ...]]) -> tuple[Group
 def indexed(found: Iterable[GroupedFinding]) -> Callable[[str, Fingerprint], int]:
     """What says which of the findings a failure is, by its waiver and fingerprint.
 
-    It raises HarnessError for a failure that none of them has.
+    A campaign counts failures of one key under one waiver, so that one may be found without its own. It raises
+    HarnessError for a failure that none of them has.
     """
-    places = {(item.waiver, each): number for number, item in enumerate(found) for each in item.fingerprints}
+    places = [((item.waiver, each), number) for number, item in enumerate(found) for each in item.fingerprints]
+    exact = dict(places)
+    alike = {given: number for (_, given), number in reversed(places)}
 
     def place(waiver: str, given: Fingerprint) -> int:
-        if (waiver, given) not in places:
+        number = exact.get((waiver, given), alike.get(given))
+        if number is None:
             raise HarnessError(
                 f"the findings that a run has stored lack one of its failures ({shown(given.text())}); its"
                 " results.sqlite is damaged, or of another version of this program"
             )
-        return places[waiver, given]
+        return number
 
     return place
 

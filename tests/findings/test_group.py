@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
 from aclnn_cts.findings.finding import Confirmed, Finding
-from aclnn_cts.findings.fingerprint import findings_together, grouped_findings
+from aclnn_cts.findings.fingerprint import findings_together, grouped_findings, indexed
 from aclnn_cts.findings.group import BROAD, group
 
 OP = "aclnnSoftmaxBackward"
@@ -85,6 +86,15 @@ def value(**fields: object) -> Fingerprint:
 
 def rule(clause: str, answer: str = "ACLNN_SUCCESS", fault: str = Fault.STATUS) -> Fingerprint:
     return Fingerprint(operator=OP, check="status", fault=fault, clause=clause, answer=answer)
+
+
+def test_a_failure_that_a_campaign_counts_under_another_waiver_is_found() -> None:
+    key = Fingerprint(operator=OP, check="values", fault=Fault.VALUE)
+    special = value(fault=Fault.SPECIAL, looks=Looks.STRAY)
+    place = indexed(grouped_findings([Finding(key=key, fingerprints=((special, 1), (value(), 1)), waiver="a")]))
+    assert place("b", value()) == place("a", value())
+    with pytest.raises(HarnessError, match="lack one of its failures"):
+        place("a", value(output="dx"))
 
 
 def number(failures: dict[Fingerprint, int]) -> int:
