@@ -162,14 +162,15 @@ class Memory:
                 # A failure that no waiver speaks for stands behind one that is waived.
                 finding.waiver, finding.trial, finding.message = "", record.trial, record.verdict.message
                 new.append(finding)
-            if finding.examples < EXAMPLES:
+            # What shows each waiver's failures, and those without one.
+            if finding.examples < EXAMPLES or all(waiver != record.waiver for (waiver, _), _ in finding.counts):
                 finding.examples += 1
                 kept.append(record)
             changed[key] = finding
         for key, numbers in result.failures.items():
             finding = self.findings[key]
-            total = Counter(dict(finding.fingerprints)) + Counter(dict(numbers))
-            finding.fingerprints, finding.failures = tuple(total.items()), total.total()
+            total = Counter(dict(finding.counts)) + Counter(dict(numbers))
+            finding.counts, finding.failures = tuple(total.items()), total.total()
             finding.kind = kind_of(finding.key, (finding.kind, result.kinds.get(key, "")))
             changed[key] = finding
         return new, kept, list(changed.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 
 from aclnn_cts.core.fingerprint import Fingerprint
@@ -30,6 +32,10 @@ class Confirmed:
     """It could not be run again; `note` says why."""
 
 
+Counts: TypeAlias = tuple[tuple[tuple[str, Fingerprint], int], ...]
+"""Failures by waiver (empty where none accepts them) and fingerprint."""
+
+
 class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One fault as far as can be told, and what is known of it."""
 
@@ -38,8 +44,8 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The gravest kind of fault among its failures, which `key` may take several of together."""
     failures: int = 0
     """Trials that failed like this."""
-    fingerprints: tuple[tuple[Fingerprint, int], ...] = ()
-    """How many of them have each fingerprint, by which findings are grouped (`findings.distinct`)."""
+    counts: Counts = ()
+    """How many of them there are of each kind, by which findings are grouped (`findings.distinct`)."""
     examples: int = 0
     """How many of them are kept as records."""
     chunk: int = 0

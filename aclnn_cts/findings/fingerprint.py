@@ -15,6 +15,7 @@ from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding, Looks
 from aclnn_cts.core.outcome import Ended, status_name
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.core.verdict import ALSO_STATUS, Deviation, Record, Result
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.group import PLAIN, group
@@ -29,8 +30,7 @@ _NEAR = 2.0**-2
 _SMALLEST_HALF, _SMALLEST_FLOAT = 2.0**-14, 2.0**-126
 """The smallest normal numbers of FLOAT16, and of FLOAT and BF16: arithmetic that flushes makes 0 of what is below."""
 
-_LARGEST = frozenset({65504.0, 2.0**128 - 2.0**104, 2.0**128 - 2.0**120})
-"""The largest numbers of FLOAT16, FLOAT and BF16."""
+_LARGEST = frozenset(BINARY_FORMATS[name].largest for name in ("FLOAT", "FLOAT16", "BF16"))
 
 
 def fingerprinted(record: Record) -> Record:
@@ -144,8 +144,8 @@ def grouped_findings(findings: Iterable[Finding]) -> tuple[GroupedFinding, ...]:
     numbers: dict[str, Counter[Fingerprint]] = {}
     after: set[Fingerprint] = set()
     for finding in findings:
-        for found, number in finding.fingerprints:
-            numbers.setdefault(finding.waiver, Counter())[found] += number
+        for (waiver, found), number in finding.counts:
+            numbers.setdefault(waiver, Counter())[found] += number
             if finding.confirmed == Confirmed.ORDER:
                 after.add(found)
     return _grouped(numbers, after)
@@ -154,7 +154,7 @@ def grouped_findings(findings: Iterable[Finding]) -> tuple[GroupedFinding, ...]:
 def grouped_in(results: ResultReader) -> tuple[GroupedFinding, ...]:
     """The findings of all failures of a store: as a campaign has counted them, else of its records."""
     counted = [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)]
-    if any(item.fingerprints for item in counted):
+    if any(item.counts for item in counted):
         return grouped_findings(counted)
     return grouped(results.records(Query(result=Result.FAILED)))
 
@@ -188,21 +188,17 @@ def findings_together(runs: Sequence[tuple[GroupedFinding, ...]]) -> tuple[Group
 def indexed(found: Iterable[GroupedFinding]) -> Callable[[str, Fingerprint], int]:
     """What says which of the findings a failure is, by its waiver and fingerprint.
 
-    A campaign counts failures of one key under one waiver, so that one may be found without its own. It raises
-    HarnessError for a failure that none of them has.
+    It raises HarnessError for a failure that none of them has.
     """
-    places = [((item.waiver, each), number) for number, item in enumerate(found) for each in item.fingerprints]
-    exact = dict(places)
-    alike = {given: number for (_, given), number in reversed(places)}
+    places = {(item.waiver, each): number for number, item in enumerate(found) for each in item.fingerprints}
 
     def place(waiver: str, given: Fingerprint) -> int:
-        number = exact.get((waiver, given), alike.get(given))
-        if number is None:
+        if (waiver, given) not in places:
             raise HarnessError(
                 f"the findings that a run has stored lack one of its failures ({shown(given.text())}); its"
                 " results.sqlite is damaged, or of another version of this program"
             )
-        return number
+        return places[waiver, given]
 
     return place
 
@@ -241,16 +237,16 @@ def distinct(findings: Iterable[Finding]) -> list[Finding]:
     What a campaign keeps as one and looks like two faults is given twice.
     """
     found = list(findings)
-    shown = [(number, item) for number, item in enumerate(found) if not item.fingerprints]
+    shown = [(number, item) for number, item in enumerate(found) if not item.counts]
     for kin in grouped_findings(found):
         inside = frozenset(kin.fingerprints)
         members = [
             number
             for number, item in enumerate(found)
-            if item.waiver == kin.waiver and any(each in inside for each, _ in item.fingerprints)
+            if any(waiver == kin.waiver and each in inside for (waiver, each), _ in item.counts)
         ]
         best = min(members, key=lambda number: _order(found[number]))
-        shown.append((best, msgspec.structs.replace(found[best], failures=kin.failures)))
+        shown.append((best, msgspec.structs.replace(found[best], failures=kin.failures, waiver=kin.waiver)))
     return [item for _, item in sorted(shown, key=itemgetter(0))]
 
 

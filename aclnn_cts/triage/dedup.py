@@ -160,15 +160,8 @@ def by_finding(members: Iterable[Member], found: Sequence[GroupedFinding]) -> li
     place = indexed(found)
     inside: dict[int, list[Member]] = {}
     for item in members:
-        inside.setdefault(place(_waiver(item), item.fingerprint), []).append(item)
+        inside.setdefault(place(item.waiver, item.fingerprint), []).append(item)
     return [_failures(given, found[number].hidden) for number, given in sorted(inside.items())]
-
-
-def _waiver(member: Member) -> str:
-    """The waiver of its finding; a campaign's finding, of which few records are kept, stays whole."""
-    if member.of_campaign and member.finding is not None:
-        return member.finding.waiver
-    return member.waiver
 
 
 def _failures(members: Sequence[Member], hidden: Beside | None) -> Failures:

@@ -15,6 +15,8 @@ from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.findings.finding import Finding
+from aclnn_cts.findings.finding_groups import finding_groups
+from aclnn_cts.speclang.load import load_specs
 from tests.support.ran import Ran
 
 Run = Callable[..., Ran]
@@ -29,11 +31,13 @@ def softmax(size: int) -> Case:
     return Case("aclnnSoftmaxBackward", arguments, Target(product="atlas-a2"))
 
 
-def waiver(folder: Path, name: str, size: int, *, expiry: str = FAR, kind: str = "value") -> str:
+def waiver(folder: Path, name: str, size: int, *, expiry: str = FAR, kind: str = "value", alone: bool = False) -> str:
+    """One that pins a case, and accepts no other where `alone`."""
     (folder / f"{name}.jsonl").write_text(json.dumps(case_to_json(softmax(size))), encoding="utf-8")
+    when = f", when: 'dim(out, 0) == {size}'" if alone else ""
     return f"""\
   - id: {name}
-    scope: {{adapter: "rare_adapter:Rare", operator: aclnnSoftmaxBackward, kind: [{kind}]}}
+    scope: {{adapter: "rare_adapter:Rare", operator: aclnnSoftmaxBackward, kind: [{kind}]{when}}}
     reason: the last element of an odd number
     owner: nobody
     expiry: {expiry}
@@ -113,6 +117,17 @@ def test_an_expired_waiver_fails_the_campaign_until_it_is_renewed(ran: Run, tmp_
     more = fuzz(ran, tmp_path, waiver(tmp_path, "old", PASSES), chunks=1, more=("--resume",), out=path)
     assert "expired on" not in more.out
     assert not more.directory.summary().violations
+
+
+@pytest.mark.slow
+def test_failures_of_one_key_have_each_the_finding_of_their_own_waiver(ran: Run, tmp_path: Path) -> None:
+    waivers = [waiver(tmp_path, f"of-{size}", size, alone=True) for size in (FAILS, FAILS + 2)]
+    run = fuzz(ran, tmp_path, *waivers, chunks=1, out=tmp_path / "campaign")
+    assert run.code in (0, 1), run.err
+    [mixed] = [each for each in _findings(run) if len({waiver for (waiver, _), _ in each.counts} - {""}) == 2]
+    assert mixed.failures == sum(number for _, number in mixed.counts)
+    groups = finding_groups(run.directory, load_specs())
+    assert {"of-9", "of-11"} <= {waiver for entry in groups for waiver in entry.waivers}
 
 
 def _findings(run: Ran) -> list[Finding]:

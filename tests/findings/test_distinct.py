@@ -23,7 +23,7 @@ def finding(
         fingerprint = msgspec.structs.replace(fingerprint, looks=Looks.WRONG)
     return Finding(
         key=Fingerprint(operator=SOFTMAX, check="values", fault=kind, output=output, dtype=dtype),
-        fingerprints=((fingerprint, 3),),
+        counts=(((waiver, fingerprint), 3),),
         confirmed=confirmed,
         failures=3,
         waiver=waiver,
@@ -55,7 +55,8 @@ def test_dtypes_of_one_fault_are_one_finding_shown_by_what_always_fails() -> Non
 @pytest.mark.parametrize("looks", [Looks.WRONG, Looks.ROUNDING])
 def test_what_is_kept_as_one_and_looks_like_two_faults_is_two(looks: Looks) -> None:
     both = finding("out", confirmed=Confirmed.ALWAYS)
-    [(fingerprint, _)] = both.fingerprints
-    both.fingerprints = ((fingerprint, 50), (msgspec.structs.replace(fingerprint, looks=looks, dtype="BF16"), 40))
+    [((waiver, fingerprint), _)] = both.counts
+    other = msgspec.structs.replace(fingerprint, looks=looks, dtype="BF16")
+    both.counts = (((waiver, fingerprint), 50), ((waiver, other), 40))
     expected = [90] if looks == Looks.WRONG else [50, 40]
     assert [item.failures for item in distinct([both])] == expected

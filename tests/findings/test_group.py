@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, Looks
-from aclnn_cts.findings.finding import Confirmed, Finding
-from aclnn_cts.findings.fingerprint import findings_together, grouped_findings, indexed
+from aclnn_cts.findings.finding import Confirmed, Counts, Finding
+from aclnn_cts.findings.fingerprint import distinct, findings_together, grouped_findings, indexed
 from aclnn_cts.findings.group import BROAD, group
 
 OP = "aclnnSoftmaxBackward"
@@ -71,12 +71,16 @@ def test_findings_that_are_grouped_again_are_the_same(
 ) -> None:
     key = Fingerprint(operator=OP, check="values", fault=Fault.VALUE)
     kept = [
-        Finding(key=key, fingerprints=tuple(failures.items()), confirmed=confirmed),
-        Finding(key=key, fingerprints=tuple(waived.items()), waiver="accepted"),
+        Finding(key=key, counts=counted(failures), confirmed=confirmed),
+        Finding(key=key, counts=counted(waived, waiver="accepted"), waiver="accepted"),
     ]
     found = grouped_findings(kept)
     assert findings_together([found, ()]) == found
     assert sum(item.failures for item in found) == sum(failures.values()) + sum(waived.values())
+
+
+def counted(failures: dict[Fingerprint, int], *, waiver: str = "") -> Counts:
+    return tuple(((waiver, item), number) for item, number in failures.items())
 
 
 def value(**fields: object) -> Fingerprint:
@@ -88,13 +92,17 @@ def rule(clause: str, answer: str = "ACLNN_SUCCESS", fault: str = Fault.STATUS) 
     return Fingerprint(operator=OP, check="status", fault=fault, clause=clause, answer=answer)
 
 
-def test_a_failure_that_a_campaign_counts_under_another_waiver_is_found() -> None:
+def test_failures_of_one_key_have_each_the_finding_of_their_own_waiver() -> None:
     key = Fingerprint(operator=OP, check="values", fault=Fault.VALUE)
     special = value(fault=Fault.SPECIAL, looks=Looks.STRAY)
-    place = indexed(grouped_findings([Finding(key=key, fingerprints=((special, 1), (value(), 1)), waiver="a")]))
-    assert place("b", value()) == place("a", value())
+    kept = Finding(key=key, counts=((("a", special), 1), (("b", value()), 2), (("", value()), 4)))
+    found = grouped_findings([kept])
+    assert [(item.waiver, item.failures) for item in found] == [("", 4), ("a", 1), ("b", 2)]
+    assert [(item.waiver, item.failures) for item in distinct([kept])] == [("", 4), ("a", 1), ("b", 2)]
+    place = indexed(found)
+    assert [place("a", special), place("b", value()), place("", value())] == [1, 2, 0]
     with pytest.raises(HarnessError, match="lack one of its failures"):
-        place("a", value(output="dx"))
+        place("b", special)
 
 
 def number(failures: dict[Fingerprint, int]) -> int:

@@ -196,7 +196,7 @@ def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made
             key=key,
             confirmed=Confirmed.ORDER,
             trial=trial,
-            fingerprints=((record.fingerprint, 1),),
+            counts=((("", record.fingerprint), 1),),
         )
         for key, trial, record in zip(keys, trials, records, strict=True)
     }

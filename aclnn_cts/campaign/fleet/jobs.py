@@ -22,6 +22,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.finding import Counts
 from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.matching import WaiverEvidence
 from aclnn_cts.sandbox.batch import Pending, groups
@@ -104,7 +105,7 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     records: tuple[Record, ...] = ()
     blobs: Mapping[str, bytes] = {}
     """Outputs of these records by their SHA-256, as far as they are small enough to be kept."""
-    failures: Mapping[str, tuple[tuple[Fingerprint, int], ...]] = {}
+    failures: Mapping[str, Counts] = {}
     """Failures by key (`record_codec.key_text`) and fingerprint, those without a record too."""
     kinds: Mapping[str, str] = {}
     """The gravest kind of fault of each of these."""

@@ -194,7 +194,7 @@ class Tally:
     factors: Factors
     summary: Summary = field(default_factory=Summary)
     records: list[Record] = field(default_factory=list)
-    failures: dict[str, Counter[Fingerprint]] = field(default_factory=dict)
+    failures: dict[str, Counter[tuple[str, Fingerprint]]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     """The gravest kind of fault of each."""
     errors: int = 0
@@ -259,9 +259,9 @@ class Tally:
     def _keep(self, record: Record) -> None:
         key = key_text(record.key)
         numbers = self.failures.setdefault(key, Counter())
-        numbers[record.fingerprint] += 1
+        numbers[record.waiver, record.fingerprint] += 1
         self.kinds[key] = kind_of(record.key, (self.kinds.get(key, ""), record.verdict.kind))
-        if numbers.total() <= EXAMPLES:
+        if sum(number for (waiver, _), number in numbers.items() if waiver == record.waiver) <= EXAMPLES:
             self.records.append(record)
             self._keep_outputs(record)
 
