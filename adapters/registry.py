@@ -125,15 +125,17 @@ def choose(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Choice:
     return Choice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
 
 
-def with_bindings(word: str, files: Sequence[Path], *, registry: Mapping[str, Entry] = ADAPTERS) -> str:
+def with_bindings(word: str | None, files: Sequence[Path]) -> str:
     """The `--adapter` word that names these files of bindings too. Raises UsageError."""
+    if word is None:
+        raise UsageError(f"--bindings {files[0]}: expected --adapter too, of which it is an option")
     head, colon, _ = word.partition(":")
-    takes = [name for name, entry in registry.items() if "bindings" in entry.lists]
-    if head in registry and head not in takes:
+    takes = [name for name, entry in ADAPTERS.items() if "bindings" in entry.lists]
+    if head in ADAPTERS and head not in takes:
         raise UsageError(f"--bindings {files[0]}: --adapter {head} takes no bindings; expected {' or '.join(takes)}")
     for path in files:
-        if "," in str(path):
-            raise UsageError(f"--bindings {path}: a comma would end the name; rename the file")
+        if set(",=") & set(str(path)):
+            raise UsageError(f"--bindings {path}: a comma or an equals sign ends the name; rename the file")
     return f"{word}{',' if colon else ':'}bindings={','.join(map(str, files))}"
 
 

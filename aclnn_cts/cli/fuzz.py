@@ -51,7 +51,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 
 @command(example="aclnn-cts fuzz --adapter cann --devices 0,1 --time 8h -o runs/night")
 @click.argument("operators", nargs=-1, metavar="[OP]...")
-@adapter_option
+@adapter_option()
 @product_option
 @click.option("--time", "seconds", type=_Span(), metavar="T", help="Stop this session after 90s, 15m, 8h, 2d.")
 @click.option("--chunks", type=click.IntRange(min=1), metavar="N", help="Stop after N chunks of the whole campaign.")

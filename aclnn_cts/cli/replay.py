@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @command(example="aclnn-cts replay runs/night --adapter cann")
 @click.argument("source", metavar="FILE|DIR", type=click.Path(path_type=Path))
-@adapter_option
+@adapter_option()
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show each trial in full: case, rules, outcome, worst elements, tolerances."
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,46 +37,32 @@ if TYPE_CHECKING:
     from aclnn_cts.speclang.load import Specs
 
 
-def _with_bindings(context: click.Context, _parameter: click.Parameter, word: str) -> str:
-    files = context.meta[_BINDINGS]
-    if not files:
-        return word
-    # A command prints its first line before it imports what takes time.
-    from aclnn_cts.adapters.registry import with_bindings
+def _with_bindings(context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> None:
+    """Put them among the options of `--adapter`, which is read before."""
+    if files:
+        # A command prints its first line before it imports what takes time.
+        from aclnn_cts.adapters.registry import with_bindings
 
-    return with_bindings(word, files)
-
-
-def _keep_bindings(context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> None:
-    context.meta[_BINDINGS] = files
+        context.params["adapter"] = with_bindings(context.params["adapter"], files)
 
 
-_BINDINGS = "aclnn_cts.bindings"
-
-
-def adapter_option(command: click.decorators.FC) -> click.decorators.FC:
+def adapter_option(
+    text: str = "reference, torch, ... or package.module:factory, with options behind it as torch:device=npu.",
+    *,
+    required: bool = True,
+) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """`--adapter`, and `--bindings` as another way to write one of its options."""
-    for option in (
-        click.option(
-            "--bindings",
-            multiple=True,
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            is_eager=True,
-            expose_value=False,
-            callback=_keep_bindings,
-            help="File with bindings of your operators on torch or jax; may be given several times.",
-        ),
-        click.option(
-            "--adapter",
-            required=True,
-            metavar="A",
-            callback=_with_bindings,
-            help="reference, torch, ... or package.module:factory, with options behind it as torch:device=npu.",
-        ),
-    ):
-        command = option(command)
-    return command
+    adapter = click.option("--adapter", required=required, metavar="A", is_eager=True, help=text)
+    bindings = click.option(
+        "--bindings",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        expose_value=False,
+        callback=_with_bindings,
+        help="File with bindings of your operators on torch or jax; may be given several times.",
+    )
+    return lambda command: adapter(bindings(command))
 
 
 call_timeout_option = click.option(
@@ -143,7 +130,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
 
 @command(example="aclnn-cts run softmax_backward --adapter torch -o runs/softmax")
 @click.argument("operators", nargs=-1, metavar="[OP]...")
-@adapter_option
+@adapter_option()
 @product_option
 @click.option(
     "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."

@@ -20,7 +20,7 @@ from aclnn_cts.cli.options import (
     specs_option,
 )
 from aclnn_cts.cli.output import begin, console, count, joined, note, wrap
-from aclnn_cts.cli.run import call_timeout_option, read_trials, strict_limits_option
+from aclnn_cts.cli.run import adapter_option, call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.printable import shown
@@ -39,11 +39,7 @@ _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SO
 
 @command(example="aclnn-cts shrink runs/night/failures/0a1b2c3d.json --adapter cann -o small.json")
 @click.argument("source", metavar="FILE|RUN", type=click.Path(path_type=Path))
-@click.option(
-    "--adapter",
-    metavar="A",
-    help="As in `run`. For a run: needed where its adapter is your own code or has options.",
-)
+@adapter_option("As in `run`. For a run: needed where its adapter is your own code or has options.", required=False)
 @output_option(text="For a file: where the smallest trial is written. A run keeps its own.")
 @click.option(
     "--executions",

@@ -247,8 +247,11 @@ def test_bindings_are_an_option_of_the_adapter() -> None:
     assert choose(with_bindings("mine:Adapter", files[:1])).options == {"bindings": "a.yaml"}
     with pytest.raises(UsageError, match="--adapter reference takes no bindings; expected torch or jax"):
         with_bindings("reference", files)
-    with pytest.raises(UsageError, match="rename the file"):
-        with_bindings("torch", (Path("a,b.yaml"),))
+    for name in ("a,b.yaml", "a=b.yaml"):
+        with pytest.raises(UsageError, match="rename the file"):
+            with_bindings("torch", (Path(name),))
+    with pytest.raises(UsageError, match="expected --adapter too"):
+        with_bindings(None, files)
 
 
 def test_a_spec_with_other_names_is_no_fault_of_torch(sessions: Mapping[str, Session]) -> None:
