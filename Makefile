@@ -121,7 +121,7 @@ bench-scale: $(STAMP)
 bench-gate: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)
 
-# How fast formulas judge, as a share of the oracles that are written by hand. A minute.
+# How fast formulas judge, as a share of the oracles that are written by hand.
 bench-formula: $(STAMP)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.bench_formula $(ARGS)
 

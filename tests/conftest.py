@@ -48,6 +48,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no typ
         return next((begin for begin in TOGETHER if nodeid.startswith(begin)), nodeid)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
     """Called by xdist where there is more than one process."""
     return Scheduling(config, log)

@@ -1,0 +1,34 @@
+"""Tests that share what takes long to make really run in one process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import TOGETHER
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_what_runs_together_exists() -> None:
+    assert [begin for begin in TOGETHER if not (ROOT / begin).exists()] == []
+
+
+def test_a_folder_runs_in_one_process_and_other_tests_in_both(tmp_path: Path) -> None:
+    text = (
+        "import os\nfrom pathlib import Path\nimport pytest\n\n"
+        "@pytest.mark.parametrize('number', range(8))\n"
+        "def test_it(number):\n    Path(__file__).with_name(f'{os.getpid()}.pid').touch()\n"
+    )
+    for name in ("tests/reports", "tests/other"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "test_it.py").write_text(text, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n", encoding="utf-8")
+    words = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-n", "2", "tests"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list((tmp_path / "tests/reports").glob("*.pid"))) == 1
+    assert len(list((tmp_path / "tests/other").glob("*.pid"))) == 2
