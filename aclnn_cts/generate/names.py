@@ -16,7 +16,7 @@ from aclnn_cts.generate.configuration import ANYTHING, Configuration, Drawing
 from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divided, factorise
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.speclang.model import Draw, Spec
+from aclnn_cts.speclang.model import Draw, Evaluator, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
 MAX_LENGTH = 64
@@ -46,6 +46,17 @@ class _Step:
     """The draws after it."""
     is_grown: bool
     """Whether sizes of tensors are derived after it, which may be larger than it is."""
+    lists: Sequence[_List]
+    """Those in which a size stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list of tensors, whose sizes may be products of a name with itself."""
+
+    names: frozenset[str]
+    shape: Evaluator
+    length: Evaluator
 
 
 class NameDrawer:
@@ -62,6 +73,11 @@ class NameDrawer:
         ]
         together = [shape.names() for shape in shapes]
         of_tensors = {name for names in together for name in names}
+        lists = [
+            _List(frozenset(item.shape.names()), compile_shape(item.shape), item.length)
+            for item in spec.parameters
+            if item.length is not None and item.shape is not None
+        ]
         steps: list[_Step] = []
         last = {shape.items[-1].node.value for shape in shapes if shape.items}
         for number, draw in enumerate(spec.draws):
@@ -76,16 +92,12 @@ class NameDrawer:
             factor = _factor(draw, is_size=beside is not None)
             later = sum(item.kind in ("integer", "run") and item.name in of_tensors for item in after)
             is_grown = any(item.kind == "derived" and item.name in of_tensors for item in after)
-            steps.append(_Step(draw, beside, factor, later, draw.name in last, after, is_grown))
+            inside = [item for item in lists if draw.name in item.names] if draw.kind == "integer" else []
+            steps.append(_Step(draw, beside, factor, later, draw.name in last, after, is_grown, inside))
         self._steps = tuple(steps)
         drawn = {draw.name for draw in spec.draws}
         self._together = tuple({tuple(name for name in names if name in drawn): None for names in together})
-        self._lists = tuple(
-            (frozenset(item.shape.names()), compile_shape(item.shape), item.length)
-            for item in spec.parameters
-            if item.length is not None and item.shape is not None
-        )
-        """Names, shape and length of each list of tensors, whose sizes may be products of a name with itself."""
+        self._sized = tuple(dict.fromkeys(name for names in self._together for name in names))
 
     def draw(
         self,
@@ -137,30 +149,30 @@ class NameDrawer:
         """The largest size that keeps every tensor of the name within the budget."""
         room = budget
         for group, factor in step.beside or ():
-            used = factor * math.prod(_elements(names[name]) for name in group)
+            used = factor * math.prod([_elements(names[name]) for name in group])
             room = min(room, budget // used if used else budget)
         if step.is_grown:
             before = 0
             while room > 1 and (least := self._least(step, names, room)) > budget and least != before:
                 room, before = min(room - 1, room * budget // least), least
-        return self._room_in_lists(step, names, max(room, 1), budget)
+        room = max(room, 1)
+        return self._room_in_lists(step, names, room, budget) if step.lists else room
 
     def _room_in_lists(self, step: _Step, names: Mapping[str, Any], room: int, budget: int) -> int:
         """The largest size up to `room` that keeps every tensor of the lists within the budget; at least 1."""
-        lists = [item for item in self._lists if step.draw.name in item[0]] if step.draw.kind == "integer" else []
 
         def fits(size: int) -> bool:
             known = {**dict.fromkeys((draw.name for draw in step.after), 1), **names, step.draw.name: size}
             try:
                 return all(
-                    math.prod(max(size, 1) for size in shape({**known, INDEX: place}, self._target)) <= budget
-                    for _, shape, length in lists
-                    for place in range(int(length(known, self._target)))
+                    math.prod(max(size, 1) for size in item.shape({**known, INDEX: place}, self._target)) <= budget
+                    for item in step.lists
+                    for place in range(int(item.length(known, self._target)))
                 )
             except UNDEFINED:
                 return True
 
-        if not lists or fits(room):
+        if fits(room):
             return room
         least = 1
         while room - least > 1:
@@ -177,7 +189,8 @@ class NameDrawer:
             known = self._smallest(step, names, size)
         except UNDEFINED:
             return 0
-        return max(math.prod(_elements(known[name]) for name in shape) for shape in self._together)
+        elements = {name: _elements(known[name]) for name in self._sized}
+        return max([math.prod([elements[name] for name in shape]) for shape in self._together])
 
     def _smallest(self, step: _Step, names: Mapping[str, Any], size: int) -> dict[str, Any]:
         known: dict[str, Any] = {**names, step.draw.name: (size,) if step.draw.kind == "run" else size}
@@ -321,6 +334,8 @@ def _moved(draw: Draw, names: Mapping[str, Any], drawing: Drawing) -> Any:  # no
 
 def _elements(value: Any) -> int:  # noqa: ANN401 - what a draw gave
     """How many elements a size or run stands for; 1 for a text, which a condition of a shape may read."""
+    if isinstance(value, int):
+        return value if value > 0 else 1
     if isinstance(value, str):
         return 1
     return math.prod(value) if isinstance(value, tuple) else max(value, 1)
@@ -369,6 +384,8 @@ def _computed(draw: Draw, names: Mapping[str, Any], target: Target, pick: int = 
 
 def _bounded(draw: Draw, value: Any) -> Any:  # noqa: ANN401 - whatever an expression gave
     """The value, unless it is a number so long that those computed from it could exhaust the machine."""
+    if type(value) is int and value.bit_length() <= MAX_BITS:
+        return value
     if isinstance(value, (int, Fraction)):
         bits = max(value.numerator.bit_length(), value.denominator.bit_length())
         if bits > MAX_BITS:

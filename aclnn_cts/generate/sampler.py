@@ -88,6 +88,10 @@ class Sampler:
         self._shapes: Mapping[str, Callable[..., tuple[int, ...]]] = {
             item.name: compile_shape(item.shape) for item in spec.parameters if item.shape is not None
         }
+        optional = {item.name for item in spec.parameters if item.optional}
+        shaped = ((item.name, item.shape) for item in spec.parameters if item.shape is not None)
+        self._of_nulls = frozenset(name for name, shape in shaped if optional.intersection(shape.names()))
+        """Whose shape is another where some optional parameter is a null pointer."""
         self.strided = tuple(item.name for item in self._tensors if item.strided)
         """The tensors that need not be contiguous."""
         self._following: set[str] = set()
@@ -253,8 +257,10 @@ class Sampler:
     def _beside_special(self, choices: Choices, dtypes: Mapping[str, str], data: dict[str, Template]) -> None:
         """Half the time, zeros in the other inputs where one has inf and nan: what skips zeros loses their product."""
         special = [name for name, template in data.items() if template.recipe == "special"]
+        if len(special) != 1:
+            return
         others = [name for name in data if name not in special and dtypes[name] in INEXACT]
-        if len(special) != 1 or not others or choices.integer(0, 1):
+        if not others or choices.integer(0, 1):
             return
         for name in others:
             zeros = [item for item in self._templates[name, "float"]["hostile"] if item.recipe in _ZEROS]
@@ -375,18 +381,22 @@ class Sampler:
                 drawn = {**drawing.formats, name: self._format(item, environment, drawing, formats, rank)}
                 formats[name] = _followed(name, item.format_as, way.formats, drawn, formats)
             looks = dtypes[name], formats[name]
+            value: Tensor | TensorList
             if item.length is None:
-                tensors = [self._tensor(item, name, looks, drawing, way, environment, number)]
+                value, has_data = self._tensor(item, name, looks, drawing, way, environment, number)
+                have_data = have_data and has_data
             else:
                 length = int(item.length(environment, drawing.target))
                 tensors = []
                 for place in range(length if way is None else way.lengths.get(name, length)):
                     environment[INDEX] = place
                     seed = number + place * len(self._tensors)
-                    tensors.append(self._tensor(item, f"{name}[{place}]", looks, drawing, way, environment, seed))
+                    own = f"{name}[{place}]"
+                    tensor, has_data = self._tensor(item, own, looks, drawing, way, environment, seed)
+                    tensors.append(tensor)
+                    have_data = have_data and has_data
                 environment.pop(INDEX, None)
-            have_data = have_data and all([self._has_data(item, tensor) for tensor in tensors])
-            value = tensors[0] if item.length is None else TensorList(tuple(tensors))
+                value = TensorList(tuple(tensors))
             arguments[name] = environment[name] = value
         return have_data
 
@@ -399,19 +409,11 @@ class Sampler:
         """
         make = self._shapes[item.name]
         try:
-            shape = make({**environment, **dict.fromkeys(drawing.nulls)}, drawing.target)
+            nulls = drawing.nulls if item.name in self._of_nulls else ()
+            shape = make({**environment, **dict.fromkeys(nulls)} if nulls else environment, drawing.target)
         except UNDEFINED:
             shape = make(environment, drawing.target)
         return shape if way is None else _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
-
-    def _has_data(self, item: Parameter, tensor: Tensor) -> bool:
-        """Whether an input has data, and an output could."""
-        if item.is_input:
-            return tensor.data is not None
-        return self._can_have_data(tensor.shape, tensor.dtype, _MAX_OUTPUT_ELEMENTS)
-
-    def _can_have_data(self, shape: tuple[int, ...], dtype: str, most: int) -> bool:
-        return min(shape, default=1) >= 0 and math.prod(shape) <= most and dtype not in self._without_data
 
     def _tensor(
         self,
@@ -422,20 +424,24 @@ class Sampler:
         way: Way | None,
         environment: Mapping[str, Any],
         number: int,
-    ) -> Tensor:
-        """The tensor of a parameter, or one of a list: `name` is its own, `looks` are dtype and format."""
+    ) -> tuple[Tensor, bool]:
+        """The tensor of a parameter, or one of a list, and whether an input has data and an output could.
+
+        `name` is the tensor's own, `looks` are dtype and format.
+        """
         shape = self._shape(item, name, drawing, way, environment)
         view = drawing.views.get(item.name, 0)
         dtype, form = looks
         if way is not None:
             dtype, form = way.dtypes.get(name, dtype), way.formats.get(name, form)
             view = _STEPPED if way.strided == name else view
-        data = None
-        if item.is_input and self._can_have_data(shape, dtype, MAX_DATA_ELEMENTS):
-            data = self._data(item, name, drawing, environment, number, way)
-        layout = lay_out(shape, view) if view and min(shape, default=1) > 0 else None
+        is_input, smallest = item.is_input, min(shape, default=1)
+        most = MAX_DATA_ELEMENTS if is_input else _MAX_OUTPUT_ELEMENTS
+        has_data = smallest >= 0 and math.prod(shape) <= most and dtype not in self._without_data
+        data = self._data(item, name, drawing, environment, number, way) if is_input and has_data else None
+        layout = lay_out(shape, view) if view and smallest > 0 else None
         strides, offset, storage = layout if layout is not None else (None, 0, None)
-        return Tensor(shape, dtype, form, strides, offset, storage, data)
+        return Tensor(shape, dtype, form, strides, offset, storage, data), has_data
 
     def _format(
         self,

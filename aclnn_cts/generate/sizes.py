@@ -40,7 +40,7 @@ class Sizes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MixedSizes:
     """Sizes of every sort, small ones first of all, and different from one another where `distinct`."""
 

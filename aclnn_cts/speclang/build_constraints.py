@@ -87,7 +87,10 @@ def _where_given(names: Sequence[str], when: Compiled | None) -> Compiled:
     """The condition of a rule on what may be null pointers: it is for calls that give one of them."""
 
     def given(arguments: Mapping[str, Any], target: Target) -> bool:
-        return any(arguments[name] is not None for name in names) and (when is None or bool(when(arguments, target)))
+        for name in names:
+            if arguments[name] is not None:
+                return when is None or bool(when(arguments, target))
+        return False
 
     return given
 

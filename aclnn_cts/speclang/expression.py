@@ -177,7 +177,8 @@ def _divide(left: Value, right: Value) -> Value:
 
 
 def _multiply(left: Value, right: Value) -> Value:
-    _demand_numbers(left, right)
+    if not type(left) is type(right) is int:  # nearly all are: asked first, since it is quick
+        _demand_numbers(left, right)
     return left * right
 
 

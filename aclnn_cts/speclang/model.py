@@ -296,6 +296,8 @@ class Spec:
     unsafe_elements: tuple[tuple[str, Constraint], ...] = field(init=False, repr=False)
     """Tensors whose elements harm a device beyond a range, and the constraint that says so."""
 
+    _given: Mapping[str, Sequence[Constraint]] = field(init=False, repr=False)
+    """By parameter, the rules that want it given."""
     _has_lists: bool = field(init=False, repr=False)
     _parameters: Mapping[str, Parameter] = field(init=False, repr=False)
     _constraints: Mapping[str, Constraint] = field(init=False, repr=False)
@@ -309,6 +311,11 @@ class Spec:
         unsafe = [item for item in self.constraints if item.unsafe is not None]
         ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
         object.__setattr__(self, "unsafe_elements", ranged)
+        given: dict[str, list[Constraint]] = {}
+        for item in self.constraints:
+            if isinstance(item.rule, Present):
+                given.setdefault(item.rule.of, []).append(item)
+        object.__setattr__(self, "_given", given)
         related = {name for item in self.constraints if isinstance(item.rule, Relation) for name in item.rule.operands}
         object.__setattr__(self, "promoting", tuple(name for name in tensors if name in related))
         object.__setattr__(self, "_parameters", {item.name: item for item in self.parameters})
@@ -345,10 +352,8 @@ class Spec:
     def leaves_out(self, item: Parameter, arguments: Mapping[str, Any], target: Target) -> bool:
         """Whether valid calls have a null pointer for an output: they do not compute it, and no rule wants it given."""
         return not item.is_computed(arguments, target) and not any(
-            isinstance(rule.rule, Present)
-            and rule.rule.of == item.name
-            and (rule.when is None or rule.when(arguments, target))
-            for rule in self.constraints_for(target.product)
+            rule.applies_to(target.product) and (rule.when is None or rule.when(arguments, target))
+            for rule in self._given.get(item.name, ())
         )
 
     @property

@@ -147,11 +147,10 @@ def compile_shape(shape: ShapeExpression) -> Callable[[Mapping[str, Any], Target
 
 
 def _sizes(value: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:  # noqa: ANN401 - a run, a tensor or a list
-    if isinstance(value, TensorList):
-        tensor: Tensor = value.items[arguments[INDEX]]
-        return tensor.shape
-    sizes: tuple[int, ...] = value if isinstance(value, tuple) else value.shape
-    return sizes
+    if isinstance(value, tuple):
+        return value
+    tensor: Tensor = value.items[arguments[INDEX]] if isinstance(value, TensorList) else value
+    return tensor.shape
 
 
 def _compile_item(item: ShapeItem) -> Compiled:
