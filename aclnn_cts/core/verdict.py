@@ -21,6 +21,14 @@ ALSO_STATUS = "wrong status besides"
 """The key of `Verdict.facts` on a call that breaks a rule and is at fault for its memory: the status that it returned
 instead of the promised one."""
 
+ALONE_FACT = "alone"
+"""The key of `Verdict.facts` on a failure that was run again: `fails too`, `conforms`, or what else came of it."""
+
+CONFORMS = "conforms"
+
+FLAKY_FACT = "flaky"
+"""The key of `Verdict.facts` on a failure that did not repeat: failures and repetitions alone, in a list."""
+
 VALUE_CHECK = "values"
 
 UNJUDGED_VALUES = "values not judged"
@@ -261,6 +269,17 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     def key(self) -> Fingerprint:
         """What its trial file is named by, and a campaign's finding known by."""
         return self.counted_as or self.fingerprint.key
+
+    @property
+    def conforms_alone(self) -> bool:
+        """Whether a failure conformed when it was run again alone: it is order-dependent, or flaky."""
+        return bool(self.verdict.facts.get(ALONE_FACT) == CONFORMS)
+
+    @property
+    def flaky_rate(self) -> tuple[int, int] | None:
+        """Failures and repetitions of a flaky failure; None of any other."""
+        rate = self.verdict.facts.get(FLAKY_FACT)
+        return (int(rate[0]), int(rate[1])) if rate is not None else None
 
     @property
     def was_called(self) -> bool:

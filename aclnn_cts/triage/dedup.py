@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.faults import gravest, severity
 from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding
-from aclnn_cts.core.verdict import Record
+from aclnn_cts.core.verdict import ALONE_FACT, Record
 from aclnn_cts.findings.dedup_key import gravity, is_related
 from aclnn_cts.findings.finding import Finding
 from aclnn_cts.findings.fingerprint import indexed
 from aclnn_cts.store.record_codec import key_text
-from aclnn_cts.trials.confirm import ALONE_FACT, preference
+from aclnn_cts.trials.confirm import preference
 
 SECOND_ORACLE = "second oracle"
 """Key of the fact that says what the second oracle said (`execution.second_opinion`)."""

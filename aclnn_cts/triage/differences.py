@@ -9,10 +9,9 @@ import msgspec
 
 from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.verdict import Record
+from aclnn_cts.core.verdict import ALONE_FACT, Record
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.triage.comparison import Because, Cause, CauseCount, Difference
-from aclnn_cts.trials.confirm import ALONE_FACT
 
 _NO_CAUSE = frozenset(
     ("seed", "profile", "command", "operators", "environment.machine.name", "environment.python.executable")

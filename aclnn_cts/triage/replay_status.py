@@ -17,7 +17,6 @@ from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.fingerprint import distinct, findings_of, indexed
 from aclnn_cts.store.run_directory import RunDirectory, failure_name
 from aclnn_cts.store.store_reader import Query, ResultReader
-from aclnn_cts.trials.confirm import conforms_alone, flaky_rate
 
 RUNS = 20
 """How often a finding is run that did not always fail: of one that fails every third time, one in 3,000 goes unseen."""
@@ -161,9 +160,9 @@ def _of_records(results: ResultReader, key: Fingerprint, trial: Trial | None, *,
     """A run says of a failure's own record whether it failed when it was made alone."""
     if trial is not None and not campaign:
         for record in results.records(Query(fingerprint=key, trial_id=trial.id), limit=1):
-            if (rate := flaky_rate(record)) is not None:
+            if (rate := record.flaky_rate) is not None:
                 return Recorded(key=key, confirmed=Confirmed.FLAKY, alone=rate)
-            if conforms_alone(record):
+            if record.conforms_alone:
                 return Recorded(key=key, confirmed=Confirmed.ORDER, alone=(0, 1))
     return Recorded(key=key, campaign=campaign)
 

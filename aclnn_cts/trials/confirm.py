@@ -15,9 +15,10 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.delta_debugging import shortest_end, without_others
 from aclnn_cts.core.faults import fault_name
+from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import ALONE_FACT, CONFORMS, FLAKY_FACT, Record, Result
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.findings.dedup_key import gravity
 from aclnn_cts.sandbox.host import SessionHost
@@ -26,23 +27,15 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.batches import BATCH_BYTES, calls_before, calls_of
 from aclnn_cts.trials.verdicts import Verdicts
 
-ALONE_FACT = "alone"
-"""Key of `Verdict.facts` on a failure that was run again: `fails too`, `conforms`, or what else came of it."""
-
-FLAKY_FACT = "flaky"
-"""Key of `Verdict.facts` on a failure that did not repeat: failures and repetitions alone, a list of two numbers."""
-
 REPETITIONS = 20
 """Of a failure that no order of calls brings again."""
-
-CONFORMS = "conforms"
 
 COMPANY_ALLOWED = 2
 """Failures of one key that are run again; those after them are of a finding that is known by then."""
 
 FRESH = 128
-"""Fresh processes that one judge gives to failures which conform alone. An implementation that hands on its state in
-every call fails in hundreds of ways, and a process of a real device takes seconds to start."""
+"""Fresh processes that one judge gives to an implementation which hands on its state; failures after that are not run
+again. Where every call does, hundreds of them fail, and a process of a real device takes seconds to start."""
 
 _WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED})
 
@@ -88,9 +81,9 @@ class Again:
     _repeated: Counter[str] = field(default_factory=Counter)
     """How many failures of each key were run again."""
     _fresh: int = FRESH
-    """How many more are started for failures that conform alone."""
-    _shown: set[str] = field(default_factory=set)
-    """Keys of failures that calls before them were found for."""
+    """How many more are started for failures that conform alone, and for all others once calls were found."""
+    _shown: set[Fingerprint] = field(default_factory=set)
+    """Sorts of failures that calls before them were found for."""
     _suspect: bool = True
     """Whether what was run in the process may change what a call does in it."""
 
@@ -101,25 +94,31 @@ class Again:
         return self._repeated[text] <= COMPANY_ALLOWED
 
     def confirmed(self, record: Record, before: Sequence[Performed]) -> Record:
-        """The record of a failure with what came of it alone; `before`: the calls of its batch that came before it."""
+        """The record of a failure with what came of it alone; `before`: the calls of its batch that came before it.
+
+        Without, where no fresh process is left.
+        """
+        if self._fresh <= 0:
+            return record
         trial = record.trial
-        text = record.key.text()
+        sort = msgspec.structs.replace(record.key, check="", mode="", dtype="")
         found = _marked(record, self._attempt(trial, fresh=self._suspect))
-        conforms = found.verdict.facts[ALONE_FACT] == CONFORMS
-        self._fresh -= conforms
-        self._suspect = conforms and self._fresh > 0
+        conforms = found.conforms_alone
+        # What is known to hand on its state does so to the next failure that is run again too.
+        self._suspect = conforms or bool(self._shown)
+        self._fresh -= self._suspect
         if conforms and trial.after:
             return self._repeated_alone(found)
         # The calls that a fault of the device needs were looked for already (`attribution`).
         faulty = any(outcome.ended == Ended.DEVICE_FAULT for outcomes in record.attempts for outcome in outcomes)
-        if not self._suspect or trial.after or text in self._shown or faulty:
+        if not conforms or trial.after or sort in self._shown or faulty:
             return found
         after = self.calls_before(
             trial, self._history.before(before), same=lambda again: again.verdict.kind == record.verdict.kind
         )
         if not after:
             return self._repeated_alone(found)
-        self._shown.add(text)
+        self._shown.add(sort)
         return _with_calls_before(found, after)
 
     def _repeated_alone(self, record: Record) -> Record:
@@ -214,20 +213,9 @@ def _with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
     )
 
 
-def conforms_alone(record: Record) -> bool:
-    """Whether a failure conformed when it was run again alone: it is order-dependent, or flaky."""
-    return bool(record.verdict.facts.get(ALONE_FACT) == CONFORMS)
-
-
-def flaky_rate(record: Record) -> tuple[int, int] | None:
-    """Failures and repetitions of a flaky failure; None of any other."""
-    rate = record.verdict.facts.get(FLAKY_FACT)
-    return (int(rate[0]), int(rate[1])) if rate is not None else None
-
-
 def preference(record: Record) -> tuple[bool, int, int, int]:
     """Which failure of a finding shows it best, the least first: not waived, grave, shown again by itself, small."""
-    shown = 0 if record.after else 2 if conforms_alone(record) else 1
+    shown = 0 if record.after else 2 if record.conforms_alone else 1
     return bool(record.waiver), gravity(record.verdict.kind), shown, record.trial.case.nbytes
 
 

@@ -13,7 +13,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.core.verdict import ALONE_FACT, Record, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.runs.run import RunOptions, run
@@ -21,7 +21,6 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.events import BatchJudged, Event, Notice
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.trials.confirm import ALONE_FACT
 
 PRODUCTS = ("atlas-a2", "atlas-training", "atlas-inference")
 SMALL = Profile("small", random=24, breaks=1, memory=2, laws=1, life_cycle=1)

@@ -15,6 +15,7 @@ from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.trial import Earlier
 from aclnn_cts.core.verdict import (
+    ALONE_FACT,
     OutOfScope,
     Record,
     Result,
@@ -31,7 +32,6 @@ from aclnn_cts.reports.text import words
 from aclnn_cts.store.manifest import Fact, adapter_facts
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import summary_to_json
-from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 RECORDED = "a recorded message in plain English words"

@@ -15,7 +15,7 @@ from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import ALONE_FACT, Record, Result
 from aclnn_cts.findings.finding import Confirmed, Finding
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.junit import finding_text
@@ -27,7 +27,6 @@ from aclnn_cts.reports.model.findings import on_one_page
 from aclnn_cts.reports.text import pair
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.store.run_writer import create_run
-from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 from tests.support.build_records import SOFTMAX, make_manifest
 

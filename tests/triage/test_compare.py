@@ -11,14 +11,13 @@ import pytest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.core.verdict import ALONE_FACT, Record, Result, Skip
 from aclnn_cts.store.events import Planned
 from aclnn_cts.store.manifest import Fact, Manifest
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.triage.compare import EXAMPLES, LOOKED, compare_runs, comparison_to_json
 from aclnn_cts.triage.comparison import Cause, Comparison, FindingChange, FindingState
 from aclnn_cts.triage.differences import manifest_differences
-from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.support.build_records import EMBEDDING, make_manifest, make_record
 
 FAILED: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"}

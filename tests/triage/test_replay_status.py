@@ -14,7 +14,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.core.verdict import Record, Result, Verdict
+from aclnn_cts.core.verdict import ALONE_FACT, Record, Result, Verdict
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import OutputFile
@@ -32,7 +32,6 @@ from aclnn_cts.triage.replay_status import (
     repeats,
     stood_for,
 )
-from aclnn_cts.trials.confirm import ALONE_FACT
 from tests.support.build_records import make_manifest
 from tests.support.ran import Ran
 from tests.triage.test_shrink import softmax
