@@ -70,11 +70,12 @@ class Recorded(msgspec.Struct, frozen=True):
     id: str
     """Of the fault, or of both with a comma between them."""
     failures: tuple[tuple[Fingerprint, int], ...]
+    order_dependent: tuple[Fingerprint, ...] = ()
 
     @property
     def findings(self) -> tuple[Group, ...]:
         """As a run groups them."""
-        return group(dict(self.failures))
+        return group(dict(self.failures), order_dependent=self.order_dependent)
 
 
 class _Book:
@@ -128,7 +129,7 @@ def _run(book: _Book, what: str, operators: Mapping[str, str], workers: int) -> 
         return
     with contextlib.closing(attempts(tasks, workers=workers)) as made:
         for attempt in made:
-            book.add(Recorded(what, attempt.id, attempt.failures))
+            book.add(Recorded(what, attempt.id, attempt.failures, attempt.order_dependent))
             if book.is_over():
                 break
 

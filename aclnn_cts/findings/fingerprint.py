@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
 
@@ -16,7 +17,7 @@ from aclnn_cts.core.fingerprint import Beside, Fingerprint, GroupedFinding, Look
 from aclnn_cts.core.outcome import Ended, status_name
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.rounding import BINARY_FORMATS
-from aclnn_cts.core.verdict import ALSO_STATUS, Deviation, Record, Result
+from aclnn_cts.core.verdict import ALONE_FACT, ALSO_STATUS, Deviation, Record, Result
 from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
 from aclnn_cts.findings.group import PLAIN, group
 from aclnn_cts.store.run_directory import FINDINGS
@@ -29,6 +30,9 @@ _NEAR = 2.0**-2
 """Errors of a wrong term are of any size; those between this and `_ROUNDING` tell it from arithmetic."""
 _SMALLEST_HALF, _SMALLEST_FLOAT = 2.0**-14, 2.0**-126
 """The smallest normal numbers of FLOAT16, and of FLOAT and BF16: arithmetic that flushes makes 0 of what is below."""
+
+_MOSTLY = 0.8
+"""Failures of an output that need other calls, of those that were run again: from so many on all of them do."""
 
 _LARGEST = frozenset(BINARY_FORMATS[name].largest for name in ("FLOAT", "FLOAT16", "BF16"))
 
@@ -112,15 +116,49 @@ def _of_element(worst: Deviation, dtype: str) -> Looks:
     return Looks.NEAR if error < _NEAR else Looks.WRONG
 
 
+@dataclass(slots=True)
+class RunAgain:
+    """Which failures show only after other calls, as far as they were run again."""
+
+    _met: set[Fingerprint] = field(default_factory=set)
+    _shown: set[Fingerprint] = field(default_factory=set)
+    """Those that were seen to need other calls."""
+    _again: dict[tuple[str, ...], list[bool]] = field(default_factory=dict)
+    """By operator, constraint and output: whether it was so, of each that was run again."""
+
+    def add(self, record: Record) -> None:
+        """Take what came of a failure alone, where that was tried."""
+        found = record.fingerprint
+        self._met.add(found)
+        if record.after or (record.conforms_alone and record.flaky_rate is None):
+            self._shown.add(found)
+            self._again.setdefault(_place(found), []).append(True)
+        elif ALONE_FACT in record.verdict.facts and record.trial.check in PLAIN:
+            # A law or a life cycle makes the other calls itself.
+            self._again.setdefault(_place(found), []).append(False)
+
+    @property
+    def order_dependent(self) -> Collection[Fingerprint]:
+        """Those that were seen to need other calls, and all of an output of which hardly any shows alone.
+
+        Few of them are run again.
+        """
+        places = {place for place, again in self._again.items() if sum(again) >= _MOSTLY * len(again)}
+        return self._shown.union(found for found in self._met if _place(found) in places)
+
+
+def _place(found: Fingerprint) -> tuple[str, ...]:
+    return found.operator, found.clause, found.output or found.fault
+
+
 def grouped(failures: Iterable[Record]) -> tuple[GroupedFinding, ...]:
     """The findings of failed records, those without a waiver first; each waiver has findings of its own."""
     numbers: dict[str, Counter[Fingerprint]] = {}
-    after: set[Fingerprint] = set()
+    again = RunAgain()
     for record in failures:
         numbers.setdefault(record.waiver, Counter())[record.fingerprint] += 1
-        if record.after:
-            after.add(record.fingerprint)
-    return _grouped(numbers, after)
+        again.add(record)
+    return _grouped(numbers, again.order_dependent)
 
 
 def _grouped(

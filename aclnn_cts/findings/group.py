@@ -31,6 +31,8 @@ _FLUSHED_OF_ZERO = 0.25
 _SAME_CALLS = 0.8
 """Outputs that are wrong in the same calls, of those in which either is: from so many on that is one mistake."""
 
+_LEAKS = Fault.of(Family.LEAK)
+"""Faults of many calls together, whatever each is refused for."""
 _UNMADE = Fault.of(Family.ENDED, Family.LEAK, Family.REJECTED)
 """Faults of calls that wrote nothing that could be judged."""
 _CONTENTS = Fault.of(Family.VALUES, Family.OUTPUT, Family.TOLERANCE, Family.LAW)
@@ -93,6 +95,8 @@ _SELDOM: Mapping[tuple[str, str], float] = {
     **dict.fromkeys([(Looks.FLUSHED, other) for other in (Looks.ROUNDING, Looks.WRONG, Looks.STRAY)], 0.04),
 }
 """Looks that the mistake behind others hardly ever has, in place of `_FEW`."""
+_LEFT_BEHIND = _Sort("", f"{_CONTENTS_FAULT} after other calls")
+"""What calls leave to others shows in whatever these write."""
 _FORM = "form"
 """Looks of an output that is incomplete, or has another shape or dtype."""
 
@@ -165,17 +169,28 @@ def _sort(item: Fingerprint) -> _Sort:
         return _Sort("", _CONTENTS_FAULT, looks=str(looks), output=item.output, plain=plain)
     if item.fault in _WRITTEN:
         return _Sort("", item.fault, output=item.output)
-    if item.clause:
+    if item.clause and item.fault not in _LEAKS:
         return _Sort(item.clause, item.fault, item.answer)
     return _Sort("", item.fault, item.answer, plain=item.fault in _UNMADE)
 
 
 def _left_behind(item: Fingerprint) -> tuple[_Sort, ...]:
-    return (_Sort("", f"{_CONTENTS_FAULT if item.fault in _CONTENTS else item.fault} after other calls"),)
+    if item.fault in _WRITTEN:
+        return (_LEFT_BEHIND,)
+    return (_LEFT_BEHIND._replace(fault=f"{item.fault} after other calls"),)
 
 
 def _most(numbers: _Numbers, sorts: Iterable[_Sort]) -> _Sort:
     return max(sorts, key=lambda sort: (numbers[sort], sort))
+
+
+def _of_rules(numbers: _Numbers) -> _Into:
+    """A rule that is not enforced is answered now by success, now by a crash; how valid calls end is no answer."""
+    by_rule: dict[str, list[_Sort]] = defaultdict(list)
+    for sort in numbers:
+        if sort.clause and not (sort.fault in _UNMADE and sort._replace(clause="", plain=True) in numbers):
+            by_rule[sort.clause].append(sort)
+    return {sort: _most(numbers, sorts) for sorts in by_rule.values() for sort in sorts}
 
 
 def _broad(numbers: _Numbers) -> _Into:
@@ -195,11 +210,6 @@ def _beside_broad(numbers: _Numbers) -> _Into:
         if sort.clause and sort.fault in _UNMADE and valid in numbers:
             into[sort] = valid
     broken = [sort for sort in numbers if sort.clause and sort not in into]
-    for sort in broken:
-        # A rule that is not enforced is answered now by success, now by a crash.
-        most = _most(numbers, [other for other in broken if other.clause == sort.clause])
-        if sort.clause != _ANY and sort != most:
-            into[sort] = most
     broad = [sort for sort in broken if sort.clause == _ANY]
     if broad:
         most = _most(numbers, broad)
@@ -222,7 +232,8 @@ def _of_related_calls(numbers: _Numbers) -> _Into:
         if not alike and sort.looks != _FORM:
             alike = plain
         same = [other for other in alike if other.output == sort.output] or alike
-        into[sort] = _most(numbers, same) if same else _Sort("", _CONTENTS_FAULT, plain=False)
+        alone = _LEFT_BEHIND if _LEFT_BEHIND in numbers else _Sort("", _CONTENTS_FAULT, plain=False)
+        into[sort] = _most(numbers, same) if same else alone
     return into
 
 
@@ -318,6 +329,7 @@ def _of_stray_writes(numbers: _Numbers) -> _Into:
 
 
 _STEPS: tuple[Callable[[_Numbers], _Into], ...] = (
+    _of_rules,
     _broad,
     _beside_broad,
     _of_related_calls,

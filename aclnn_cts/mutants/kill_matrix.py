@@ -43,6 +43,8 @@ class Attempt(SeedResult, frozen=True, kw_only=True):
     """The findings of all failures that were seen, each by its most frequent fingerprint, as text."""
     failures: tuple[tuple[Fingerprint, int], ...] = ()
     """How many failures had each fingerprint."""
+    order_dependent: tuple[Fingerprint, ...] = ()
+    """Those of failures that show only after other calls, where failures were run again."""
 
 
 FORMAT = "aclnn-cts/kill-matrix/1"

@@ -21,6 +21,7 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.findings.fingerprint import RunAgain
 from aclnn_cts.findings.group import group
 from aclnn_cts.mutants.kill_matrix import Attempt
 from aclnn_cts.sandbox.limits import Limits
@@ -52,7 +53,7 @@ class Task:
     profile: Profile
     decoy: bool = False
     to_end: bool = False
-    """Go on after the first failure. Decoys always do."""
+    """Go on after the first failure, and run failures again as a run does. Decoys always go on."""
 
 
 def switched_on(identifier: str) -> AbstractContextManager[None]:
@@ -86,19 +87,21 @@ def attempt(
     cases = cases_to_first = errors = 0
     seconds_to_first = 0.0
     failures: Counter[Fingerprint] = Counter()
+    again = RunAgain()
     # Few faults end the process: a second one, in waiting, would mostly be started in vain.
     with (
         switched_on(task.id),
         ProcessHost(adapter, target=settings.target, limits=limits, workers=workers, spare=False) as host,
     ):
-        # Known to fail: nobody needs to see each failure a second time.
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+        # Known to fail: up to the first failure nobody needs to see it a second time.
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: not task.to_end)
         for record in _records(task, bench, stopped):
             cases += 1
             errors += record.verdict.result == Result.ERROR
             if record.verdict.result != Result.FAILED:
                 continue
             failures[record.fingerprint] += 1
+            again.add(record)
             if first is None:
                 first, cases_to_first, seconds_to_first = record, cases, time.perf_counter() - began
     return Attempt(
@@ -109,8 +112,11 @@ def attempt(
         kind=first.verdict.kind if first is not None else "",
         cases=cases_to_first or cases,
         seconds=seconds_to_first or time.perf_counter() - began,
-        findings=tuple(found.fingerprints[0].text() for found in group(failures)),
+        findings=tuple(
+            found.fingerprints[0].text() for found in group(failures, order_dependent=again.order_dependent)
+        ),
         failures=tuple(failures.items()),
+        order_dependent=tuple(again.order_dependent),
         errors=errors,
     ), first
 

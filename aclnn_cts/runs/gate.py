@@ -21,6 +21,7 @@ from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.explain import explain, replay_command
+from aclnn_cts.findings.fingerprint import RunAgain
 from aclnn_cts.findings.group import group
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
@@ -144,6 +145,7 @@ class GateResult:
     """Unwaived ones."""
     best: dict[Fingerprint, Record] = field(default_factory=dict)
     """The failure that shows each best."""
+    again: RunAgain = field(default_factory=RunAgain)
     shrunk: Record | None = None
     """What a search has found: it is shown for its finding."""
     errors: list[str] = field(default_factory=list)
@@ -169,13 +171,13 @@ class GateResult:
         if verdict.result == Result.FAILED and not record.waiver:
             found = record.fingerprint
             self.failures[found] += 1
+            self.again.add(record)
             self.best[found] = min(self.best.get(found, record), record, key=preference)
 
     def grouped(self) -> Iterator[tuple[Record, int]]:
         """One failure of each finding, and their number; the most frequent finding first."""
         shrunk = None if self.shrunk is None else self.shrunk.fingerprint
-        after = {item for item, record in self.best.items() if record.after}
-        for found in group(self.failures, order_dependent=after):
+        for found in group(self.failures, order_dependent=self.again.order_dependent):
             best = min((self.best[item] for item in found.fingerprints), key=preference)
             shown = self.shrunk if self.shrunk is not None and shrunk in found.fingerprints else best
             yield shown, sum(self.failures[item] for item in found.fingerprints)

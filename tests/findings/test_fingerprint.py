@@ -6,8 +6,9 @@ import pytest
 
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Looks
-from aclnn_cts.core.verdict import Deviation, Result
-from aclnn_cts.findings.fingerprint import fingerprinted
+from aclnn_cts.core.trial import Earlier
+from aclnn_cts.core.verdict import ALONE_FACT, CONFORMS, FLAKY_FACT, Deviation, Record, Result
+from aclnn_cts.findings.fingerprint import fingerprinted, grouped
 from tests.support.build_records import make_record
 
 
@@ -40,3 +41,31 @@ def test_what_the_worst_element_looks_like(
     record = make_record(result=Result.FAILED, kind=Fault.VALUE, output="out", dtype=dtype)
     verdict = msgspec.structs.replace(record.verdict, deviations=(worst,))
     assert fingerprinted(msgspec.structs.replace(record, verdict=verdict)).fingerprint.looks == looks
+
+
+def again(number: int, *, alone: str, check: str = "values", after: bool = False, rate: object = None) -> Record:
+    facts = {ALONE_FACT: alone, **({FLAKY_FACT: rate} if rate is not None else {})}
+    dtype = ("FLOAT", "FLOAT16", "BF16")[number % 3]
+    record = make_record(
+        number, result=Result.FAILED, kind=Fault.VALUE, output="out", dtype=dtype, check=check, facts=facts
+    )
+    return msgspec.structs.replace(record, after=(Earlier(record.trial.case),) if after else ())
+
+
+def test_an_output_of_which_hardly_any_failure_shows_alone_is_one_finding() -> None:
+    """Few failures are run again: the others are of the finding of those, and so are laws, which make calls first."""
+    unknown = [make_record(n, result=Result.FAILED, kind=Fault.VALUE, output="out", mode="M") for n in range(9)]
+    left = [again(0, alone=CONFORMS, after=True), *(again(number, alone=CONFORMS) for number in (1, 2, 3))]
+    law = again(9, alone="fails too", check="law/linear")
+    [found] = grouped([*left, *unknown, law])
+    assert found.order_dependent
+    assert found.failures == 14
+
+
+def test_failures_that_show_alone_stay_apart_from_those_that_need_other_calls() -> None:
+    left = [again(number, alone=CONFORMS, after=True) for number in (0, 3, 6)]
+    alone = [again(number, alone="fails too") for number in (1, 2, 4, 5)]
+    found = grouped([*left, *alone])
+    assert [(item.failures, item.order_dependent) for item in found] == [(4, False), (3, True)]
+    flaky = [again(number, alone=CONFORMS, rate=[3, 20]) for number in (1, 2)]
+    assert [item.order_dependent for item in grouped(flaky)] == [False]

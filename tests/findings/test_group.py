@@ -175,6 +175,12 @@ def test_rules_that_are_not_enforced_are_findings_of_their_own_until_many_are() 
     assert number({rule(name): 4 for name in clauses[:-1]}) == BROAD - 1
     assert number({rule(name): 4 for name in clauses}) == 1
     assert number({rule("out.dtype"): 3, rule("out.dtype", "signal 11", Fault.CRASH): 3}) == 1
+    crashes = {rule(name, "signal 11", Fault.CRASH): 2 for name in clauses}
+    assert number({**{rule(name): 4 for name in clauses}, **crashes}) == 1
+
+
+def test_leaks_are_one_finding_whatever_the_calls_are_refused_for() -> None:
+    assert number({rule(name, "", Fault.LEAK): 2 for name in ("dim.range", "out.dtype")}) == 1
 
 
 def test_one_mistake_is_wrong_in_the_same_calls_or_in_many_outputs() -> None:
@@ -234,6 +240,9 @@ def test_what_shows_only_after_other_calls_is_one_finding() -> None:
     left = {value(output=name): 50 for name in ("dx", "dgamma")}
     assert len(group(left)) == 2
     assert len(group(left, order_dependent={*left})) == 1
+    stray = value(fault=Fault.GUARD, looks=Looks.NONE)
+    law = value(check="law/linear", fault=Fault.LAW)
+    assert len(group({**left, stray: 4, law: 3}, order_dependent={*left, stray})) == 1
 
 
 @pytest.mark.parametrize("fault", sorted(Fault.of(Family.ENDED, Family.MEMORY, Family.LEAK, Family.REJECTED)))
