@@ -1,10 +1,10 @@
 """`make bench-findings`: how many findings a seeded fault is, and whether two faults at once stay two findings.
 
-Each fault is run on its operator's quick plan to the end, and in the first chunks of a campaign. Of the faults that
-the plan finds, pairs of one operator are drawn by seed and switched on together. `--record FILE` keeps the fingerprints
-of all failures: another grouping can be tried on them without a device, and a measurement can be made in slices.
-`--store` keeps the figures for `docs/power.md`, which `make docs` makes from them. Run as
-`python -m benchmarks.findings` from the checkout.
+Each fault is run on its operator's quick plan to the end, its failures are run again as a run does, and it is run in
+the first chunks of a campaign. Of the faults that the plan finds, pairs of one operator are drawn by seed and switched
+on together. `--record FILE` keeps the fingerprints of all failures: another grouping can be tried on them without a
+device, and a measurement can be made in slices. `--store` keeps the figures for `docs/power.md`, which `make docs`
+makes from them. Run as `python -m benchmarks.findings` from the checkout.
 """
 
 from __future__ import annotations
