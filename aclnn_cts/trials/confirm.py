@@ -34,8 +34,8 @@ COMPANY_ALLOWED = 2
 """Failures of one key that are run again; those after them are of a finding that is known by then."""
 
 FRESH = 128
-"""Fresh processes that one judge gives to an implementation which hands on its state; failures after that are not run
-again. Where every call does, hundreds of them fail, and a process of a real device takes seconds to start."""
+"""Fresh processes that one judge gives to an implementation which keeps state between calls; failures after that are
+not run again. Hundreds of calls can fail so, and a process of a real device takes seconds to start."""
 
 _WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED})
 
@@ -104,7 +104,7 @@ class Again:
         sort = msgspec.structs.replace(record.key, check="", mode="", dtype="")
         found = _marked(record, self._attempt(trial, fresh=self._suspect))
         conforms = found.conforms_alone
-        # What is known to hand on its state does so to the next failure that is run again too.
+        # State that is kept between calls would reach the next failure that is run again too.
         self._suspect = conforms or bool(self._shown)
         self._fresh -= self._suspect
         if conforms and trial.after:

@@ -53,7 +53,7 @@ def test_what_fails_alone_needs_no_fresh_process_for_the_next() -> None:
     assert [item.verdict.facts[ALONE_FACT] for item in found] == ["fails too", "fails too", CONFORMS]
 
 
-def test_what_hands_on_its_state_has_a_fresh_process_for_each() -> None:
+def test_where_state_is_kept_between_calls_each_failure_has_a_fresh_process() -> None:
     again = scripted(PASSED, failed(2), failed(3))
     found = [again.confirmed(failed(number), ()) for number in (1, 2, 3)]
     assert again.fresh == [True, True, True]
