@@ -7,6 +7,7 @@ continuous in x: where rounding moves x across an element, the weights move as l
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -55,13 +56,31 @@ def plane_weights(
 def spread(f: F, values: Array, along: tuple[Weights, Weights], sizes: Sizes, form: str) -> Array:
     """Every value added to its neighbours by its weights; `sizes` ends in height and width, `form` is NCHW or NHWC."""
     (height, width), forth = along, _channels_first(values, form)
-    return _back(_turned(_spread(f, _turned(_spread(f, forth, width, sizes[-1])), height, sizes[-2])), form)
+    steps = (
+        lambda array: _spread(f, array, width, sizes[-1]),
+        lambda array: _turned(_spread(f, _turned(array), height, sizes[-2])),
+    )
+    return _back(_in_turn(forth, steps, sizes), form)
 
 
 def interpolated(f: F, values: Array, along: tuple[Weights, Weights], form: str) -> Array:
     """The points, each from its neighbours by its weights."""
     (height, width), forth = along, _channels_first(values, form)
-    return _back(_turned(_interpolated(f, _turned(_interpolated(f, forth, width)), height)), form)
+    steps = (
+        lambda array: _interpolated(f, array, width),
+        lambda array: _turned(_interpolated(f, _turned(array), height)),
+    )
+    return _back(_in_turn(forth, steps, (len(height[1]), len(width[1]))), form)
+
+
+def _in_turn(plane: Array, steps: tuple[Callable[[Array], Array], Callable[[Array], Array]], sizes: Sizes) -> Array:
+    """The plane after a step along its width and one along its height, to these sizes.
+
+    The step that leaves less comes first: what one axis gains before the other shrinks could fill the memory.
+    """
+    (rows, columns), (height, width) = plane.shape[-2:], sizes[-2:]
+    first, second = steps if rows * width <= height * columns else steps[::-1]
+    return second(first(plane))
 
 
 def _channels_first(array: Array, form: str) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -50,6 +51,21 @@ def test_it_is_what_torch_computes(size: tuple[int, int], output: tuple[int, int
             torch.from_numpy(grad), output, (2, 3, *size), align, *scales
         ).numpy()
         np.testing.assert_allclose(found, theirs.transpose(LAST) if form == "NHWC" else theirs, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("size", "output"), [((1, 2048), (4096, 1)), ((2048, 1), (1, 4096))])
+def test_no_plane_between_is_larger_than_both_ends(size: tuple[int, int], output: tuple[int, int]) -> None:
+    """One axis shrinks to a point while the other grows from one: the plane of both would have 2^23 elements."""
+    call = question(
+        np.ones((1, 1, *output)), (1, 1, *size), (output[0] / size[0], output[1] / size[1]), "NCHW", align=False
+    )
+    tracemalloc.start()
+    found = registry.load_values(STEM)(call)["out"]
+    registry.load(STEM)(call)["out"]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(found.sum(), 4096.0)
+    assert peak < 8 * 2**23
 
 
 def test_values_are_open_where_the_step_divides_by_zero() -> None:
