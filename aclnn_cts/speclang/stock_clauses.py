@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
@@ -195,6 +195,8 @@ class StockClauses:
     kinds: Mapping[str, str]
     constraints: Sequence[Rule]
     sentences: Sentences
+    _known_values: dict[tuple[str, str], Mapping[str, object]] = field(default_factory=dict, init=False)
+    """What `_of_parameter` has given: thousands of sentences speak of some dozen parameters."""
 
     def clauses(self, sections: Mapping[str, Sequence[object]]) -> Iterator[tuple[_Clause, YamlPath]]:
         """Every clause with its address, in the order of the document, and where it comes from."""
@@ -378,6 +380,18 @@ class StockClauses:
 
     def _values(self, name: str, fields: Mapping[str, Any], language: str) -> dict[str, object]:
         """What the placeholders of a sentence stand for: the entry's own words first."""
+        known = self._known_values.get((name, language))
+        if known is None:
+            known = self._known_values[name, language] = self._of_parameter(name, language)
+        return {
+            **known,
+            "product": titles(_strings(fields.get("products")) or (), language),
+            "of": fields.get("output"),
+            **{key: value for key, value in fields.items() if key != "say"},
+        }
+
+    def _of_parameter(self, name: str, language: str) -> Mapping[str, object]:
+        """Those that are the same in each sentence on a parameter."""
         tensors = [item["name"] for item in self.parameters if self.kinds[item["name"]] == "tensor"]
         outputs = [item["name"] for item in self.parameters if item["role"] in _ROLES["outputs"]]
         types = {item["name"]: item["type"] for item in self.parameters}
@@ -395,9 +409,6 @@ class StockClauses:
             "outputs": listed(outputs, language),
             "const": listed(const, language),
             "call": "; ".join(f"{key} {_as_written(value)}" for key, value in arguments.items()),
-            "product": titles(_strings(fields.get("products")) or (), language),
-            "of": fields.get("output"),
-            **{key: value for key, value in fields.items() if key != "say"},
         }
 
     def _taken(self, names: Sequence[str], word: str, on: Sequence[str] | None) -> list[_Clause] | None:
