@@ -108,7 +108,7 @@ bench-fuzz: $(STAMP)
 bench-conditions: $(STAMP)
 	@$(BIN)/python -m benchmarks.conditions $(ARGS)
 
-# How many findings a seeded fault is, and two of them together. Most of an hour; `--faults N --pairs N` takes some.
+# How many findings a seeded fault is, and two of them together. Hours; `--faults 60 --pairs 60` half of one.
 bench-findings: $(STAMP)
 	@$(BIN)/python -m benchmarks.findings --workers $(JOBS) $(ARGS)
 

@@ -236,8 +236,8 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
     yield (
         "A run groups its failures into [findings](verdicts.md). One fault should be one finding, and two faults "
         "that are switched on together should stay two. Where both are wrong in the same output, or one hides the "
-        "other in every call, they are one finding until the first is fixed. The grouping was tuned on what seed 0 "
-        "draws."
+        "other in every call, they are one finding until the first is fixed. The grouping was tuned on the "
+        "faults themselves and on the pairs of seed 0: only other pairs are new to it."
     )
     yield ""
     measured = read_figures(findings.NAME)

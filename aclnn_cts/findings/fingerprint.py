@@ -121,6 +121,7 @@ class RunAgain:
     """Which failures show only after other calls, as far as they were run again."""
 
     _met: set[Fingerprint] = field(default_factory=set)
+    """Those without a waiver: what a waiver accepts is not run again."""
     _shown: set[Fingerprint] = field(default_factory=set)
     """Those that were seen to need other calls."""
     _again: dict[tuple[str, ...], list[bool]] = field(default_factory=dict)
@@ -129,7 +130,8 @@ class RunAgain:
     def add(self, record: Record) -> None:
         """Take what came of a failure alone, where that was tried."""
         found = record.fingerprint
-        self._met.add(found)
+        if not record.waiver:
+            self._met.add(found)
         if record.after or (record.conforms_alone and record.flaky_rate is None):
             self._shown.add(found)
             self._again.setdefault(_place(found), []).append(True)

@@ -2,7 +2,7 @@
 
 One mistake in a kernel shows in many calls: in several dtypes, modes and outputs, as several faults, and in laws and
 life cycles of calls that are wrong by themselves. Two mistakes must stay two findings. The shares below were tuned on
-half of the seeded faults, one and two at a time; `benchmarks.findings` measures what they come to.
+the seeded faults and some pairs of them; `benchmarks.findings` measures what they come to.
 """
 
 from __future__ import annotations

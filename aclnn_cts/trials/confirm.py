@@ -94,9 +94,9 @@ class Again:
         return self._repeated[text] <= COMPANY_ALLOWED
 
     def confirmed(self, record: Record, before: Sequence[Performed]) -> Record:
-        """The record of a failure with what came of it alone; `before`: the calls of its batch that came before it.
+        """The record of a failure with what came of it alone; as it is where no fresh process is left.
 
-        Without, where no fresh process is left.
+        `before`: the calls of its batch that came before it.
         """
         if self._fresh <= 0:
             return record

@@ -60,6 +60,8 @@ def test_an_output_of_which_hardly_any_failure_shows_alone_is_one_finding() -> N
     [found] = grouped([*left, *unknown, law])
     assert found.order_dependent
     assert found.failures == 14
+    waived = msgspec.structs.replace(unknown[0], waiver="known")
+    assert [(item.waiver, item.order_dependent) for item in grouped([*left, waived])] == [("", True), ("known", False)]
 
 
 def test_failures_that_show_alone_stay_apart_from_those_that_need_other_calls() -> None:
