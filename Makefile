@@ -13,7 +13,7 @@ STAMP := .venv/installed
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
-	bench-conditions bench-regimes bench-scale check-specs soak-oracles claims operator \
+	bench-gaming bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
 	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick power-generated \
 	loopback bytecode clean
 
@@ -32,10 +32,11 @@ test: $(STAMP) bytecode
 	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference
 	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k "not test_statuses"
 
-# Campaigns, crashes, kills and sanitizers: the tests that `make test` leaves out. CI runs them too.
+# Campaigns, crashes, kills and sanitizers: the tests that `make test` leaves out. CI runs them too. Where torch fails a valid
+# twin, the broken call is not judged: ConvTbc has 74 % and GeluV2 78 % judged then, so half is asked for, not 90 %.
 test-slow: $(STAMP) bytecode
 	$(PYTEST) -n $(JOBS) -m slow tests
-	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k test_statuses
+	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch --aclnn-min-judged 50 -k test_statuses
 
 # Another torch, `make test-torch TORCH=2.15.0`: do its kernels fail as the waivers say, and in no other way? pip may fetch
 # a CUDA build of several gigabytes.
@@ -52,9 +53,9 @@ check-specs: $(STAMP)
 	@printf '%s\n' 'oracle check $(ARGS) --workers $(JOBS) --calls $(CALLS)' 'spec lint' \
 		$(if $(DOCUMENTS),'spec audit --documents "$(DOCUMENTS)"') | xargs -L 1 -P 2 $(BIN)/aclnn-cts
 
-# The oracle checks with ten thousand calls each, which `ops` asks for.
+# The oracle checks with ten thousand calls each, which `ops` asks for; `ARGS=--changed` leaves out what is recorded.
 soak-oracles: $(STAMP)
-	@$(BIN)/aclnn-cts oracle check --workers $(JOBS) -o specs/checked.json $(ARGS)
+	@$(BIN)/aclnn-cts oracle check --workers $(JOBS) --record $(ARGS)
 
 # The claims files, made of the specs and of the documents in the folder DOCUMENTS: of all operators, or of `OP=STEM`.
 claims: $(STAMP)
@@ -67,8 +68,8 @@ operator: $(STAMP)
 	@test "$(words $(OP))" = 1 || { echo 'operator: expected OP=STEM, the stem of its two files'; exit 2; }
 	$(BIN)/aclnn-cts spec lint specs/$(OP).yaml
 	$(MAKE) --no-print-directory claims OP=$(OP)
-	$(BIN)/aclnn-cts oracle check $(OP) -o specs/checked.json
-	$(BIN)/python -m docs.generate
+	$(BIN)/aclnn-cts oracle check $(OP) --record
+	$(BIN)/python -m tools.generate $(OP)
 
 # A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
 soak: $(STAMP)
@@ -104,13 +105,17 @@ bench-bundle: $(STAMP)
 bench-fuzz: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_fuzz $(ARGS)
 
-# Do the conditions that findings name agree with what sets the seeded faults off? Ten minutes.
-bench-conditions: $(STAMP)
-	@$(BIN)/python -m benchmarks.conditions $(ARGS)
-
-# How many findings a seeded fault is, and two of them together. Hours; `--faults 60 --pairs 60` half of one.
+# How many findings a generated mutant is, whether two stay two, and whether stated conditions are right. Half an hour.
 bench-findings: $(STAMP)
-	@$(BIN)/python -m benchmarks.findings --workers $(JOBS) $(ARGS)
+	@$(BIN)/python -m benchmarks.findings $(ARGS)
+
+# Which cheats of tests/gaming are caught, each with 20 seeds: most of an hour; `ARGS='--seeds 2'` takes minutes.
+bench-gaming: $(STAMP)
+	@$(BIN)/python -m benchmarks.gaming $(ARGS)
+
+# What `check` and `judge` cost: the first call, a small one, large ones.
+bench-candidates: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_candidates $(ARGS)
 
 bench-regimes: $(STAMP)
 	@$(BIN)/python -m benchmarks.planned_regimes $(ARGS)
@@ -135,11 +140,10 @@ figures: $(STAMP)
 	$(BIN)/python -m benchmarks.bench_scale --store
 	$(BIN)/python -m benchmarks.bench_report --store
 	$(BIN)/python -m benchmarks.bench_bundle --store
-	$(BIN)/python -m benchmarks.conditions --store
 	$(BIN)/python -m benchmarks.isolation --store
 	$(BIN)/python -m benchmarks.planned_regimes --store
 	$(BIN)/python -m benchmarks.bench_size --store
-	$(BIN)/python -m docs.generate
+	$(BIN)/python -m tools.generate
 
 # A program for every finding of every seeded fault, run with the fault and without. Hours: `--every N` takes some.
 soak-programs: $(STAMP)
@@ -147,45 +151,46 @@ soak-programs: $(STAMP)
 
 # 50 kills at random moments; `make test` does 5.
 soak-fuzz: $(STAMP)
-	ACLNN_CTS_KILLS=50 $(BIN)/pytest tests/campaign/test_kills.py -k random_moments
+	ACLNN_CTS_KILLS=50 $(BIN)/pytest tests/runs/campaign/test_kills.py -k random_moments
 
 # On a local Ray cluster, whose package `make test` does without.
 test-ray: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
-	ACLNN_CTS_RAY=1 $(BIN)/pytest tests/campaign/fleet/test_ray_dispatch.py
+	ACLNN_CTS_RAY=1 $(BIN)/pytest tests/workers/test_ray_dispatch.py
 
 docs: $(STAMP)
-	$(BIN)/python -m docs.generate
+	$(BIN)/python -m tools.generate
 
 picture: $(STAMP)
-	$(BIN)/python -m docs.capture docs/images/run.svg -- run softmax_backward --adapter torch
+	$(BIN)/python -m tools.capture docs/images/run.svg -- run softmax_backward --adapter torch
 
 # Both editions of a report in both languages, three widths, light and dark, in build/shots; and the README's pictures.
 shots: $(STAMP)
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	cd "$$folder"; \
 	"$(CURDIR)/$(BIN)/aclnn-cts" run --adapter torch -o torch >/dev/null || [ $$? -eq 1 ] || exit 1; \
-	PYTHONPATH="$(CURDIR)" "$(CURDIR)/$(BIN)/python" -m docs.screenshot torch "$(CURDIR)/build/shots"
+	PYTHONPATH="$(CURDIR)" "$(CURDIR)/$(BIN)/python" -m tools.screenshot torch "$(CURDIR)/build/shots"
 
 lint: $(STAMP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict -p aclnn_cts
-	$(BIN)/mypy --strict tests conftest.py .ci benchmarks docs
+	$(BIN)/mypy --strict tests conftest.py .ci benchmarks tools
+	$(BIN)/python -m tools.stale_names
 
 # The kill matrix of a release: every seeded fault with 5 seeds, every decoy with 10. Most of an hour; `SEEDS=1
 # DECOY_SEEDS=2` takes ten minutes, `power-quick` less.
 power: $(STAMP)
-	$(BIN)/aclnn-cts faults --profile standard --seeds $(SEEDS) --decoy-seeds $(DECOY_SEEDS) --workers $(JOBS) -o reports/kill_matrix.json $(ARGS)
+	$(BIN)/aclnn-cts faults --profile standard --seeds $(SEEDS) --decoy-seeds $(DECOY_SEEDS) --workers $(JOBS) -o benchmarks/figures/power/kill_matrix.json $(ARGS)
 
 power-quick: $(STAMP) bytecode
 	$(BIN)/aclnn-cts faults --min-kill-rate 0.98 --workers $(JOBS) $(ARGS)
 
 # Mutants that the hash of the commit draws, on both profiles: half an hour. Decoys run on quick alone.
 power-generated: $(STAMP)
-	$(BIN)/aclnn-cts mutants --profile quick --number 24 --workers $(JOBS) -o reports/generated_quick.json $(ARGS)
+	$(BIN)/aclnn-cts mutants --profile quick --number 24 --workers $(JOBS) -o benchmarks/figures/power/generated_quick.json $(ARGS)
 	$(BIN)/aclnn-cts mutants --profile standard --number 24 --decoys 0 --min-kill-rate 0.97 --workers $(JOBS) \
-		-o reports/generated_standard.json $(ARGS)
+		-o benchmarks/figures/power/generated_standard.json $(ARGS)
 
 loopback: $(STAMP)
 	@$(BIN)/python -m aclnn_cts.adapters.loopback_build

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _LINK = Path(__file__).parent / "adapters"
 
@@ -13,3 +14,8 @@ if _LINK.is_file():
         f"{_LINK} is a file that names a folder: this clone was made without symbolic links. Run `git config "
         "core.symlinks true` and `git checkout HEAD -- aclnn_cts` (on Windows, turn on Developer Mode first)."
     )
+
+
+# What `candidates` makes public is imported when it is used: importing the package is free.
+def __getattr__(name: str) -> object:
+    return importlib.import_module(f"{__name__}.candidates.public").public(name)

@@ -121,6 +121,9 @@ _CONVERSIONS: Mapping[Conversion, Callable[..., Any]] = MappingProxyType(
 )
 """Those that are the same in every library, of the operands' values."""
 
+_PICKS = frozenset({Conversion.ITEM, Conversion.SIZE})
+"""Those that take one of several."""
+
 
 class CompiledBinding:
     """One operator's binding as functions of a scope. Raises UnboundError for what the library does not have."""
@@ -213,6 +216,8 @@ class CompiledBinding:
             return lambda scope: rest[0](scope) if (found := first(scope)) is None else found
         if value.kind is not Conversion.CAST:
             convert = _CONVERSIONS.get(value.kind) or library.conversions[value.kind]
+            if value.kind in _PICKS:
+                return self._picked(value, operands, convert)
             return lambda scope: convert(*[operand(scope) for operand in operands])
         name = value.operands[0].name if isinstance(value.operands[0], Name) else "value"
 
@@ -224,6 +229,20 @@ class CompiledBinding:
             return library.cast(tensor, dtypes[-1], name=name, facts=scope.facts)
 
         return cast
+
+    def _picked(self, value: Convert, operands: Sequence[Evaluate], convert: Callable[..., Any]) -> Evaluate:
+        where = self.binding.at(value.path)
+        is_size = value.kind is Conversion.SIZE
+
+        def pick(scope: Scope) -> object:
+            source, place = [operand(scope) for operand in operands]
+            try:
+                return convert(source, place)
+            except IndexError:
+                expected = f"a dimension of {len(source.shape)}" if is_size else f"an item of {len(source)}"
+                raise Inexpressible(f"{where}: {place} is out of range; expected {expected}") from None
+
+        return pick
 
 
 def _demand_pointers(case: Case, outputs: Sequence[str]) -> None:

@@ -14,13 +14,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+import msgspec
+from msgspec import Meta
 
+from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import FileEntry
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
 _IDENTIFIER = "^[A-Za-z_][A-Za-z_0-9]*$"
@@ -29,6 +32,8 @@ _ITEMS = 64
 """Items of a list, and operands of anything, that a file may write."""
 _DEPTH = 12
 """Values within values."""
+_SHIPPED = "library_bindings"
+"""The folder beside this file with a folder for each library."""
 
 
 class Form(str, Enum):
@@ -117,6 +122,8 @@ class Convert:
 
     kind: Conversion
     operands: tuple[Value, ...]
+    path: _Path = field(default=(), compare=False)
+    """Where it is in its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +181,11 @@ class Binding:
         return ("bindings", self.operator)
 
     @property
+    def sha256(self) -> str:
+        """The start of the SHA-256 of the entry, whatever its order, layout and comments."""
+        return hashlib.sha256(canonical_json(self.file.content["bindings"][self.operator])).hexdigest()[:16]
+
+    @property
     def where(self) -> str:
         """`file:line: bindings.OPERATOR`."""
         return self.at(self.path)
@@ -188,42 +200,40 @@ class Binding:
         return [name for name in self.outputs if not name.isdecimal()]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+_Word = Annotated[str, Meta(pattern=_IDENTIFIER)]
+_Function = Annotated[str, Meta(pattern=_FUNCTION)]
+_Operator = Annotated[str, Meta(pattern="^aclnn[A-Za-z0-9]+$")]
 
 
-_Word = Annotated[StrictStr, Field(pattern=_IDENTIFIER)]
-_Function = Annotated[StrictStr, Field(pattern=_FUNCTION)]
-_Operator = Annotated[StrictStr, Field(pattern="^aclnn[A-Za-z0-9]+$")]
-
-
-class _ResultModel(_Strict):
+class _ResultModel(FileEntry, frozen=True, kw_only=True):
     like: Any
     shape: Any = None
 
 
-class _BindingModel(_Strict):
-    let: dict[_Word, Any] = {}
+class _BindingModel(FileEntry, frozen=True, kw_only=True):
+    let: dict[_Word, Any] = msgspec.field(default_factory=dict)
     call: _Function | None = None
     arguments: dict[_Word, Any] | None = None
     gradients: dict[_Word, Any] | None = None
     function: _Word | None = None
     outputs: Any
     result: _ResultModel | None = None
-    cast: StrictBool = False
+    cast: bool = False
     wanted: Any = None
-    unused: dict[_Word, Any] = {}
-    recomputed: list[_Word] = []
+    unused: dict[_Word, Any] = msgspec.field(default_factory=dict)
+    recomputed: tuple[_Word, ...] = ()
 
 
-class _FileModel(_Strict):
+class _FileModel(FileEntry, frozen=True, kw_only=True):
     bindings: dict[_Operator, _BindingModel]
 
 
 def shipped(library: str) -> Mapping[str, Binding]:
-    """The bindings of the package on a library."""
-    path = Path(__file__).resolve().with_name(f"{library}_bindings.yaml")
-    return read_bindings(path, name=f"adapters/{path.name}")
+    """The bindings of the package on a library, which lie in a file for each operator."""
+    found: dict[str, Binding] = {}
+    for path in sorted((Path(__file__).resolve().parent / _SHIPPED / library).glob("*.yaml")):
+        found |= read_bindings(path, name=f"adapters/{_SHIPPED}/{library}/{path.name}")
+    return MappingProxyType(found)
 
 
 def read_bindings(path: Path, *, name: str | None = None) -> Mapping[str, Binding]:
@@ -231,13 +241,9 @@ def read_bindings(path: Path, *, name: str | None = None) -> Mapping[str, Bindin
     file = read_yaml(path, name=name)
     problems = Problems(file)
     found: dict[str, Binding] = {}
-    try:
-        model = _FileModel.model_validate(file.content)
-    except ValidationError as error:
-        problems.validation(error, _FileModel)
-    else:
-        for operator, entry in model.bindings.items():
-            found[operator] = _Reader(problems, ("bindings", operator)).binding(operator, entry)
+    model = problems.read(_FileModel, file.content)
+    for operator, entry in model.bindings.items() if model is not None else ():
+        found[operator] = _Reader(problems, ("bindings", operator)).binding(operator, entry)
     if problems.messages:
         raise UsageError("\n".join(problems.sorted()))
     return MappingProxyType(found)
@@ -266,7 +272,8 @@ def read_own_bindings(files: Sequence[Path], specs: Mapping[str, Spec]) -> tuple
         return {}, {}
     texts = {binding.file.name: binding.file.text for binding in found.values()}
     digest = hashlib.sha256("\0".join(texts.values()).encode())
-    return found, {"bindings": ", ".join(map(str, files)), "bindings_sha256": digest.hexdigest()}
+    facts = {"bindings": ", ".join(map(str, files)), "bindings_sha256": digest.hexdigest()}
+    return found, facts | {f"binding.{operator}": binding.sha256 for operator, binding in found.items()}
 
 
 class _Reader:
@@ -323,6 +330,8 @@ class _Reader:
     def _outputs(self, raw: object, *, named: bool) -> Mapping[str, Value | None]:
         path = (*self._path, "outputs")
         if not named and isinstance(raw, list) and raw and all(item is None or _is_word(item) for item in raw):
+            for name in sorted({item for item in raw if item is not None and raw.count(item) > 1}):
+                self._add(path, f"{name} is the output of several results; keep one")
             # A result that is no output keeps its place.
             return MappingProxyType({str(name or number): None for number, name in enumerate(raw)})
         if named and isinstance(raw, dict) and raw and all(_is_word(name) for name in raw):
@@ -402,7 +411,7 @@ class _Reader:
                 self._add(place, f"{shown(operand)}; expected the name of a parameter")
                 return Literal(None)
             made.append(Literal(str(operand)) if is_dtype else self.value(operand, place, depth=depth))
-        return Convert(kind, tuple(made))
+        return Convert(kind, tuple(made), path)
 
     def _choose(self, by: object, raw: object, path: _Path, *, depth: int) -> Value:
         options: Iterable[tuple[object, object]] = ()

@@ -52,9 +52,8 @@ class JaxSession:
         from aclnn_cts.adapters.jax_bindings import JaxBinding  # noqa: PLC0415 - it imports JAX
 
         own, sources = read_own_bindings(adapter.files, specs)
-        self._bindings = {
-            operator: JaxBinding(binding, jit=adapter.jit) for operator, binding in {**shipped("jax"), **own}.items()
-        }
+        bindings = {**shipped("jax"), **own}
+        self._bindings = {operator: JaxBinding(binding, jit=adapter.jit) for operator, binding in bindings.items()}
         self._config = jax.config
         settings = {"jax_enable_x64": True, "jax_platforms": "cpu", "jax_default_matmul_precision": "highest"}
         self._before = {name: getattr(jax.config, name) for name in settings}
@@ -63,6 +62,7 @@ class JaxSession:
         self.capabilities = Capabilities(
             description="jax.vjp on the CPU",
             operators=frozenset(self._bindings),
+            bindings={operator: binding.sha256 for operator, binding in bindings.items() if operator in specs},
             rejections=True,
             measured=frozenset({"device", "jit", "matmul_precision", "x64", "xla_flags", *sources}),
             strided_inputs=False,

@@ -6,7 +6,6 @@ protocols are structural.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -38,17 +37,6 @@ SOFTWARE_DEVICE = "software device"
 
 CallMode: TypeAlias = Mapping[str, str | int | bool]
 """How a call departs from the ordinary life cycle, by words."""
-
-_OLD_NAMES: Mapping[str, object] = MappingProxyType({"Manner": CallMode})
-
-
-def __getattr__(name: str) -> object:
-    """An old name of ours, with a DeprecationWarning; it goes with release 1.0."""
-    if name not in _OLD_NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"{__name__}.{name} is now called CallMode", DeprecationWarning, stacklevel=2)
-    return _OLD_NAMES[name]
-
 
 _Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
 _Name: TypeAlias = Annotated[str, Meta(max_length=200)]
@@ -112,6 +100,8 @@ class Capabilities:
     """
     operators: _Names | None = None
     """C names of the operators that it offers; None: all."""
+    bindings: Annotated[Mapping[_Name, _Name], Meta(max_length=1000)] = field(default_factory=dict)
+    """By operator, the hash of the data that says how it is computed: a waiver may name the one that it excuses."""
     statuses: bool = False
     """It returns aclnn statuses. Otherwise `rejections` tells what is judged of a broken call."""
     rejections: bool = False

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
-from aclnn_cts.adapters.results import outcome_of, run_each
+from aclnn_cts.adapters.results import MESSAGE_LIMIT, outcome_of, run_each
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES, component, components, composed, promoted_inputs
+from aclnn_cts.core.errors import OracleError
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
-from aclnn_cts.core.outcome import STATUSES, SUCCESS, Outcome
+from aclnn_cts.core.outcome import STATUSES, SUCCESS, Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
@@ -87,7 +88,10 @@ class ReferenceSession:
             return Outcome(phase_one=_SUCCESS, workspace_size=0)
         try:
             results = self._compute(spec, case, call.buffers)
-        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError, OracleError) as error:
+            if not unsaid and isinstance(error, OracleError):
+                # A mistake in the oracle's file accuses no implementation.
+                return Outcome(ended=Ended.NOT_RUN, message=str(error)[:MESSAGE_LIMIT])
             if not unsaid:
                 raise
             # The document leaves open what becomes of such a call; one without a value can only be refused.
@@ -112,7 +116,9 @@ class ReferenceSession:
         question = question if condensed is None else condensed.question
         values = self._values(spec)(question)
         results = {}
-        for name in buffers.outputs:
+        for name in spec.computed(case):
+            if name not in buffers.outputs:
+                continue
             dtype, whole = _descriptor(case, name).dtype, _descriptor(case, name).shape
             rounded = to_dtype(np.broadcast_to(values[name], question.shape(name)), component(dtype))
             written = composed(rounded, dtype)

@@ -34,6 +34,8 @@ class Entry:
     """It is one device, whose product holds where none is asked for; it is opened with an empty one then."""
     lists: frozenset[str] = frozenset()
     """Options that take several values, with commas between them."""
+    is_python: bool = True
+    """Whether it is a Python package, and no library of a device: the memory that it needs follows from its calls."""
 
 
 _OTHER_SEPARATOR = re.compile(r"(?:^|,)\w+=[^,:;= ]*([:; ])(\w+=)")
@@ -69,6 +71,7 @@ ADAPTERS = registered(
             isolate=True,
             description="the aclnn C interface of a CANN installation (cann:library=FILE,...; cann:device=0)",
             own_product=True,
+            is_python=False,
             lists=frozenset({"library"}),
         ),
         Entry(
@@ -77,6 +80,7 @@ ADAPTERS = registered(
             isolate=True,
             description="the same on a software device of our own, which g++ builds (loopback:soc=Ascend910B3)",
             own_product=True,
+            is_python=False,
             lists=frozenset({"library"}),
         ),
     ),
@@ -93,23 +97,26 @@ class Choice:
     isolate: bool
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     own_product: bool = False
+    is_python: bool = True
 
 
-def choose(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Choice:
+def choose(word: str) -> Choice:
     """Read `name`, `name:key=value,...`, `package.module:factory` or `package.module:factory,key=value,...`.
 
     An adapter without a registered name is presumed to run native code and to need a process of its own.
     Raises UsageError.
     """
     head, _, rest = word.partition(":")
-    if (name := head.partition(",")[0]) != head and name in registry:
+    if (name := head.partition(",")[0]) != head and name in ADAPTERS:
         options_text = word.removeprefix(f"{name},")
         raise UsageError(
             f"--adapter {word}: options follow a colon; write {name}:{options_text} instead of {name},{options_text}"
         )
-    if entry := registry.get(head):
+    if entry := ADAPTERS.get(head):
         options = _options(word, rest.split(",") if rest else [], lists=entry.lists)
-        return Choice(word, entry.factory, entry.isolate, options, own_product=entry.own_product)
+        return Choice(
+            word, entry.factory, entry.isolate, options, own_product=entry.own_product, is_python=entry.is_python
+        )
     factory, *texts = rest.split(",")
     own, colon, options_text = factory.partition(":")
     if colon and own.isidentifier():
@@ -119,8 +126,8 @@ def choose(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Choice:
         )
     if not factory.isidentifier() or not all(part.isidentifier() for part in head.split(".")):
         raise UsageError(
-            f"--adapter {word}: no adapter is called {shown(head)}; expected one of {', '.join(registry)}, or "
-            f"package.module:factory for one of your own{nearest(head, registry)}"
+            f"--adapter {word}: no adapter is called {shown(head)}; expected one of {', '.join(ADAPTERS)}, or "
+            f"package.module:factory for one of your own{nearest(head, ADAPTERS)}"
         )
     return Choice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
 
@@ -139,10 +146,10 @@ def with_bindings(word: str | None, files: Sequence[Path]) -> str:
     return f"{word}{',' if colon else ':'}bindings={','.join(map(str, files))}"
 
 
-def own_file(word: str, *, registry: Mapping[str, Entry] = ADAPTERS) -> Path | None:
+def own_file(word: str) -> Path | None:
     """The file of an adapter of the user's own, which is not imported; None for those that ship, or where none is."""
     module = word.partition(":")[0]
-    if module in registry:
+    if module in ADAPTERS:
         return None
     _look_here()
     try:
@@ -260,24 +267,13 @@ def read_bool(adapter: str, name: str, value: str) -> bool:
         raise UsageError(f"--adapter {adapter}: {name}={value}: expected true or false") from None
 
 
-def read_positive(adapter: str, name: str, value: str, *, most: int | None = None) -> int:
-    """A whole number above zero, and no larger than `most` where something after us could not hold it."""
-    try:
-        number = int(value)
-    except ValueError:
-        number = 0
-    if number < 1 or (most is not None and number > most):
-        upto = "" if most is None else f" and at most {most}"
-        raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number above 0{upto}")
-    return number
-
-
-def read_number(adapter: str, name: str, value: str, *, most: int | None = None) -> int:
-    """A whole number from 0 on, such as a device's, and no larger than `most`."""
-    if not (value.isascii() and value.isdecimal()) or (most is not None and int(value) > most):
-        upto = "0 on" if most is None else f"0 to {most}"
+def read_number(adapter: str, name: str, value: str, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number from `least` on, and no larger than `most` where something after us could not hold it."""
+    number = int(value) if value.isascii() and value.isdecimal() and len(value) < 20 else -1
+    if number < least or (most is not None and number > most):
+        upto = f"{least} on" if most is None else f"{least} to {most}"
         raise UsageError(f"--adapter {adapter}: {name}={value}: expected a whole number from {upto}")
-    return int(value)
+    return number
 
 
 def import_extra(name: str, title: str) -> Any:  # noqa: ANN401 - a module

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from aclnn_cts.adapters.protocol import Call, Inexpressible, Rejected, Session
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.dtypes import acl_name
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 
 COLD_FACT = "cold"
 """Key of the fact whether an implementation met an accepted call for the first time in its process."""
@@ -61,7 +59,7 @@ def outcome_of(call: Call, results: Mapping[str, ArrayLike], *, seconds: float =
                 f"{name!r} is no output of {call.case.operator} that has memory; expected any of {list(outputs)}"
             )
         array = np.asarray(result)
-        wrong = mismatch(name, descriptor, shape=array.shape, dtype=_acl_names().get(array.dtype, array.dtype.name))
+        wrong = mismatch(name, descriptor, shape=array.shape, dtype=acl_name(array.dtype))
         if wrong:
             facts |= wrong
         else:
@@ -75,7 +73,10 @@ def run_each(calls: Sequence[Call], function: Callable[[Call], Outcome]) -> list
 
 
 def perform(session: Session, calls: Sequence[Call]) -> list[Outcome]:
-    """Put calls that belong together to a session; never raises an Exception, always one outcome a call."""
+    """Put calls that belong together to a session; never raises an Exception, always one outcome a call.
+
+    Of an implementation that writes in place each outcome says what the outputs held when the calls returned.
+    """
     start = time.perf_counter()
     try:
         outcomes = list(session.run(calls))
@@ -87,10 +88,42 @@ def perform(session: Session, calls: Sequence[Call]) -> list[Outcome]:
         )
         return [Outcome(ended=Ended.NOT_RUN, message=message)] * len(calls)
     elapsed = (time.perf_counter() - start) / max(len(calls), 1)
+    try:
+        outcomes = [_sendable(outcome) for outcome in outcomes]
+        if session.capabilities.in_place:
+            outcomes = [_with_digests(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
+    except Exception as error:  # noqa: BLE001 - it may have put anything into an outcome, or changed NumPy
+        return [_of_exception(error, seconds=elapsed)] * len(calls)
     if not session.capabilities.rejections:
         # Of an implementation that declares none: it raised, and nobody can say why.
         outcomes = [replace(outcome, rejected=False) if outcome.rejected else outcome for outcome in outcomes]
     return [outcome if outcome.seconds else replace(outcome, seconds=elapsed) for outcome in outcomes]
+
+
+def _sendable(outcome: Outcome) -> Outcome:
+    """The outcome with a message, and text in its facts, that UTF-8 can hold: half a character is spelled out."""
+    if not outcome.message and not outcome.facts:
+        return outcome
+    message = _encodable(outcome.message[:MESSAGE_LIMIT])
+    facts = {
+        _encodable(name): _encodable(value) if isinstance(value, str) else value
+        for name, value in outcome.facts.items()
+    }
+    return replace(outcome, message=message, facts=facts)
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _with_digests(call: Call, outcome: Outcome) -> Outcome:
+    if call.buffers is None or outcome.ended != Ended.RETURNED:
+        return outcome
+    digests = {
+        name: BufferState(sha256=hashlib.sha256(buffer.view.tobytes()).hexdigest())
+        for name, buffer in call.buffers.outputs.items()
+    }
+    return replace(outcome, buffers={**outcome.buffers, **digests})
 
 
 def _guarded(call: Call, function: Callable[[Call], Outcome]) -> Outcome:
@@ -103,16 +136,23 @@ def _guarded(call: Call, function: Callable[[Call], Outcome]) -> Outcome:
 
 
 def _of_exception(error: Exception, *, seconds: float) -> Outcome:
+    try:
+        text = _encodable(str(error)[:MESSAGE_LIMIT])
+    except Exception as second:  # noqa: BLE001 - its own text may raise as well
+        text = f"its message raises {type(second).__name__}"
     if isinstance(error, Inexpressible):
-        return Outcome(ended=Ended.INEXPRESSIBLE, message=str(error)[:MESSAGE_LIMIT])
+        return Outcome(ended=Ended.INEXPRESSIBLE, message=text)
     if isinstance(error, Rejected):
-        return Outcome(ended=Ended.RAISED, message=str(error)[:MESSAGE_LIMIT], rejected=True, seconds=seconds)
+        return Outcome(ended=Ended.RAISED, message=text, rejected=True, seconds=seconds)
     if isinstance(error, MemoryError):
-        return Outcome(ended=Ended.NOT_RUN, message=f"out of memory: {error}"[:MESSAGE_LIMIT], seconds=seconds)
-    return Outcome(ended=Ended.RAISED, message=f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT], seconds=seconds)
+        return Outcome(ended=Ended.NOT_RUN, message=f"out of memory: {text}", seconds=seconds)
+    return Outcome(ended=Ended.RAISED, message=f"{_encodable(type(error).__name__)}: {text}", seconds=seconds)
 
 
-@functools.cache
-def _acl_names() -> Mapping[np.dtype[Any], str]:
-    kinds = ("float", "signed", "unsigned", "bool", "complex")
-    return MappingProxyType({numpy_dtype(name): name for name, dtype in DTYPES.items() if dtype.kind in kinds})
+def candidate_error(error: Exception, what: str) -> Outcome:
+    """The outcome of a call at which something of ours failed in the implementation's process, and not in the judge's.
+
+    What it has changed there (NumPy's functions, say) is its own.
+    """
+    outcome = _of_exception(error, seconds=0.0)
+    return replace(outcome, message=f"{what}, which it could elsewhere: {outcome.message}")

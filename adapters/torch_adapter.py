@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.adapters.bindings import read_own_bindings, shipped
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
-from aclnn_cts.adapters.registry import import_extra, read_bool, read_positive
+from aclnn_cts.adapters.registry import import_extra, read_bool, read_number
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import FORMATS, PRIVATE_FORMATS
@@ -54,7 +54,7 @@ class TorchAdapter:
         bindings: str = "",
     ) -> None:
         self.device = device
-        self.threads = read_positive("torch", "threads", threads)
+        self.threads = read_number("torch", "threads", threads, least=1)
         self.deterministic = read_bool("torch", "deterministic", deterministic)
         self.tf32 = read_bool("torch", "tf32", tf32)
         if outputs not in _OUTPUT_WAYS:
@@ -80,7 +80,8 @@ class TorchSession:
 
         self._device = torch_settings.find_device(adapter.device)
         own, sources = read_own_bindings(adapter.files, specs)
-        self._bindings, missing = torch_bindings.compile_bindings({**shipped("torch"), **own}, device=self._device)
+        bindings = {**shipped("torch"), **own}
+        self._bindings, missing = torch_bindings.compile_bindings(bindings, device=self._device)
         if mistakes := [missing[operator] for operator in own if operator in missing]:
             raise UsageError("\n".join(mistakes))
         self._settings = torch_settings.Settings(
@@ -101,6 +102,7 @@ class TorchSession:
             },
             rejections=True,
             operators=frozenset(self._bindings),
+            bindings={operator: bindings[operator].sha256 for operator in self._bindings if operator in specs},
             measured=self._settings.measured | {"outputs", *sources},
             in_place=adapter.direct,
             strided_outputs=adapter.direct,

@@ -21,8 +21,8 @@ from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
-from aclnn_cts.sandbox.host import open_host
 from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
@@ -119,7 +119,11 @@ def _pipeline(
     with ProcessHost("torch", target=target, spare=False) as host:
         settings = BenchSettings(adapter="torch", target=target)
         known = waivers_of_run(
-            read_waivers(shipped_waivers()), settings=settings, environment=host.environment, specs=specs
+            read_waivers(shipped_waivers()),
+            settings=settings,
+            environment=host.environment,
+            bindings=host.capabilities.bindings,
+            specs=specs,
         )
         bench = Bench(specs=specs, host=host, settings=settings, explained=known.explains, sparing=True)
         for spec in (spec for spec in chosen if spec.operator in TESTS):

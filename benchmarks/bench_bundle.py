@@ -11,6 +11,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +22,8 @@ from aclnn_cts.cli.output import console, show_table, table
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.generate.listing import case_stream
+from aclnn_cts.generate.listing import list_cases
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import Specs, load_specs, package_folder
 from aclnn_cts.store.events import BatchJudged, Planned, RunFinished
 from aclnn_cts.store.manifest import Manifest, environment_facts, timestamp
@@ -54,8 +56,9 @@ def _batches(specs: Specs, number: int) -> Iterator[tuple[str, Judged]]:
     with settings.open_host(specs) as host:
         bench = Bench(specs=specs, host=host, settings=settings)
         for spec in specs.on(settings.target.product).values():
-            listed = case_stream(spec, Target(), "valid", seed=_SEED, count=share)
-            for judged in bench.run([Trial("values", item.case) for item in listed]):
+            sampler = Sampler(spec, Target())
+            listed = list_cases(sampler, "valid", seed=_SEED, count=share, unproved=Counter())
+            for judged in bench.run([Trial("values", case) for case in listed]):
                 yield spec.operator, judged
 
 

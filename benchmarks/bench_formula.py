@@ -15,16 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from unittest import mock
 
-from aclnn_cts.checks.plan import PROFILES, Part
 from aclnn_cts.cli.output import console, wrap
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.oracles import registry
-from aclnn_cts.sandbox.host import SessionHost, open_host
+from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.plan import PROFILES, Part
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.measure import interleave, stay_on_one_core
 from benchmarks.shown import Row, row, show_rows

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.sandbox.spread import Worker, spread
 from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.workers.pool import Surroundings, spread
 from benchmarks.judge_kept import Kept
 from benchmarks.judge_report import MARK_END, MARK_START, report
 from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows
-from docs.markdown import between
+from tools.markdown import between
 
 QUICK = Amount(calls=200, elements=10_000, faulty_cases=40, torch_calls=64)
 _SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -35,7 +35,7 @@ class _Task(NamedTuple):
     with_torch: bool
 
 
-def _count(task: _Task, _worker: Worker) -> RowCount:
+def _count(task: _Task, _worker: Surroundings) -> RowCount:
     return count_row(task.row, task.amount, with_torch=task.with_torch)
 
 
@@ -50,7 +50,9 @@ def measured(
         print(f"{len(found)} of {len(chosen)} rows were counted before", file=sys.stderr)
     start = time.monotonic()
     tasks = [_Task(row, amount, with_torch) for row in chosen if row not in found]
-    with contextlib.closing(spread(_count, tasks, workers=jobs, advice="run with fewer --jobs")) as made:
+    with contextlib.closing(
+        spread(_count, tasks, workers=jobs, lost=lambda task: f"{task.row}: run with fewer --jobs")
+    ) as made:
         for count in made:
             found[count.row] = count
             if kept is not None:

@@ -19,24 +19,25 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 import msgspec
 
-from aclnn_cts.campaign.corpus.schedule import PLAN
-from aclnn_cts.campaign.fleet.dispatch import Dispatcher
-from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, Job, decode_answer, encode
-from aclnn_cts.campaign.fleet.slots import Done, Event, Health, Slot
-from aclnn_cts.campaign.fleet.worker import CampaignWorker
-from aclnn_cts.campaign.head import Stop
-from aclnn_cts.campaign.resuming import CampaignOptions
-from aclnn_cts.campaign.session import fuzz
 from aclnn_cts.cli.output import console, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.runs.campaign.corpus.schedule import PLAN
+from aclnn_cts.runs.campaign.head import Stop
+from aclnn_cts.runs.campaign.jobs import ChunkJob, ChunkResult
+from aclnn_cts.runs.campaign.resuming import CampaignOptions
+from aclnn_cts.runs.campaign.session import fuzz
+from aclnn_cts.runs.campaign.worker import CampaignWorker
 from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.workers.dispatch import Dispatcher
+from aclnn_cts.workers.service import encode
+from aclnn_cts.workers.slots import Done, Event, Health, Slot
 from benchmarks.campaign_rates import open_alone
 from benchmarks.measure import Figure
 from benchmarks.shown import Row, row, show_rows
@@ -143,9 +144,8 @@ class SimulatedDispatcher:
         """Nobody is told how far a worker is."""
         return [None] * len(self._slots)
 
-    def submit(self, slot: int, job: Job, *, fresh: bool = False) -> None:
+    def submit(self, slot: int, job: msgspec.Struct) -> None:
         """Begin a chunk at the simulated moment."""
-        del fresh
         if not isinstance(job, ChunkJob):
             raise HarnessError("the reference implementation has a finding: correct it before its scale is measured")
         encode(job)
@@ -176,7 +176,7 @@ class SimulatedDispatcher:
             line.cases += recorded.cases
             line.chunks += 1
             self._slots[number].health = Health.READY
-            answer = cast("ChunkResult", decode_answer(recorded.answer))
+            answer = msgspec.msgpack.decode(recorded.answer, type=ChunkResult)
             events.append(Done(number, msgspec.structs.replace(answer, index=index)))
         if line.chunks >= self._chunks:
             line.busy += sum(line.end - began for _, began, *_ in self._due.values())

@@ -31,7 +31,7 @@ from aclnn_cts.speclang.load import load_specs
 from benchmarks.measure import Figure
 from benchmarks.memory import peak
 from benchmarks.stored import Rounds, figures_of, start, store
-from docs.markdown import table
+from tools.markdown import table
 
 NAME = "size"
 """Of the stored figures."""

@@ -12,9 +12,6 @@ from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.campaign.corpus.check_coverage import Factors, check_coverage
-from aclnn_cts.campaign.corpus.schedule import Chunk, Learned, Schedule, Snapshot, take_snapshot
-from aclnn_cts.campaign.fleet.worker import CampaignWorker
 from aclnn_cts.cli.output import show_table, table, wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
@@ -23,6 +20,9 @@ from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.strategies import valid_cases
+from aclnn_cts.runs.campaign.corpus.check_coverage import Factors, check_coverage
+from aclnn_cts.runs.campaign.corpus.schedule import Chunk, Learned, Schedule, Snapshot, take_snapshot
+from aclnn_cts.runs.campaign.worker import CampaignWorker
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
@@ -87,8 +87,8 @@ def shown(rounds: Rounds) -> Iterator[Row]:
     shares = _shares(rounds)
     number = len(figures_of(rounds, NEEDED[0]))
     what = (
-        f"time to find a rare fault over that of the plain search, for the {len(shares)} of {number} faults that this "
-        f"needs more than {EASY} cases for"
+        f"time to find a rare fault, as a share of the plain search's: {len(shares)} of {number} faults "
+        f"need more than {EASY} cases there"
     )
     goal = f"at most {GOAL:.2f}"
     if not shares:
@@ -141,7 +141,7 @@ def _search_campaign(bench: Bench, spec: Spec, specs: Specs, seed: int) -> tuple
     factors = {spec.operator: Factors(bench.sampler(spec))}
     coverage = {name: check_coverage(each, seed=seed) for name, each in factors.items()}
     schedule = Schedule(operators=(spec,), factors=factors, product=bench.settings.target.product, seed=seed, size=200)
-    waivers = waivers_of_run((), settings=bench.settings, environment={}, specs=specs)
+    waivers = waivers_of_run((), settings=bench.settings, environment={}, bindings={}, specs=specs)
     worker = CampaignWorker(bench=bench, waivers=waivers, notes=None, chunk_seconds=3600.0)
     learned = {spec.operator: Learned()}
     snapshot = Snapshot(-1)

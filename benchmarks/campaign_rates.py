@@ -12,10 +12,6 @@ from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.campaign.corpus.schedule import RANDOM, Chunk, chunk_trials
-from aclnn_cts.campaign.fleet.jobs import WorkerOptions
-from aclnn_cts.campaign.fleet.worker import CampaignWorker, open_worker
-from aclnn_cts.campaign.resuming import CHUNK_TRIALS
 from aclnn_cts.cli.output import wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
@@ -24,6 +20,10 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.strategies import valid_cases
+from aclnn_cts.runs.campaign.corpus.schedule import RANDOM, Chunk, chunk_trials
+from aclnn_cts.runs.campaign.jobs import CampaignService
+from aclnn_cts.runs.campaign.resuming import CHUNK_TRIALS
+from aclnn_cts.runs.campaign.worker import CampaignWorker, open_worker
 from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.trial_runner import Bench
@@ -56,7 +56,7 @@ def random_chunk(spec: Spec, number: int, draws: int) -> Chunk:
 def open_alone(adapter: str, target: Target) -> Iterator[CampaignWorker]:
     """A campaign's worker in this process, closed afterwards."""
     settings = BenchSettings(adapter=adapter, target=target)
-    worker = open_worker(WorkerOptions(settings=settings, waivers=(), chunk_seconds=3600.0), None)
+    worker = open_worker(CampaignService(settings=settings, waivers=(), chunk_seconds=3600.0), None)
     with worker.bench.host:
         yield worker
 

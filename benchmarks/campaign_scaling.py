@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from aclnn_cts.campaign.head import Stop
-from aclnn_cts.campaign.resuming import CampaignOptions
-from aclnn_cts.campaign.session import fuzz
-from aclnn_cts.campaign.status import Status
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.runs.campaign.head import Stop
+from aclnn_cts.runs.campaign.resuming import CampaignOptions
+from aclnn_cts.runs.campaign.session import fuzz
+from aclnn_cts.runs.campaign.status import Status
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from benchmarks.measure import Figure, ratio

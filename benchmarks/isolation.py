@@ -2,37 +2,41 @@
 
 Isolated and in-process calls take turns in one run, so that whatever else the machine does meets both; of each, the
 quickest round counts, since noise only ever adds. Also measured: first phases alone, through the whole harness, and how
-soon the rest of a batch goes on after its runner has died. `make bench-isolation ARGS=--store` keeps the figures for
-docs/cann.md (then: `make docs`). Run as `python -m benchmarks.isolation [--rounds N]`.
+soon the rest of a batch goes on after its runner has died, and what guard pages around inputs cost.
+`make bench-isolation ARGS=--store` keeps the figures for docs/cann.md (then: `make docs`). Run as
+`python -m benchmarks.isolation [--rounds N]`.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
 from aclnn_cts.adapters.loopback_build import build
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.checks.plan import LIFE_CYCLE_KIND, plan_parts, profile
-from aclnn_cts.checks.sentinel import sentinel
 from aclnn_cts.cli.output import console, show_table, table, wrap
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.generate.buffers import layout, prepare
+from aclnn_cts.generate.buffers import CallBuffers, InputGuards, layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.sandbox.host import SessionHost, open_host
+from aclnn_cts.sandbox.host import SessionHost
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.checks.sentinel import sentinel
+from aclnn_cts.trials.plan import LIFE_CYCLE_KIND, plan_parts, profile
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.measure import Figure, processor_seconds
 from benchmarks.shown import Row, row, show_rows
@@ -45,6 +49,7 @@ NAME = "isolation"
 
 IN_PROCESS, ISOLATED = "milliseconds in-process", "milliseconds isolated"
 JUDGED, GENERATED = "first phases judged", "first phases generated and judged"
+GUARDED = "milliseconds prepared, made and inspected"
 GONE = "seconds after a death"
 TITLES = ("milliseconds a small call", "in-process", "isolated", "added", "goal")
 
@@ -92,6 +97,24 @@ def overhead(adapter: str, spec: Spec, specs: Specs, *, rounds: int) -> tuple[Ov
         return found[0], found[1]
 
 
+def guarding(spec: Spec, specs: Specs, *, rounds: int) -> dict[InputGuards, float]:
+    """Milliseconds a small call of the isolated reference, its memory included, by what lies around its inputs."""
+    target = Target(product=PRODUCT)
+    case = sentinel(Sampler(spec, target))
+    found = dict.fromkeys(InputGuards, math.inf)
+    with open_host("reference", target=target, specs=specs, isolate=True) as host:
+        for _ in range(rounds):
+            for guards, least in found.items():
+                began = time.perf_counter()
+                calls = [_call(host, spec, case, guards=guards) for _ in range(BATCH)]
+                host.run(calls)
+                for call in calls:
+                    cast("CallBuffers", call.buffers).inspect()
+                found[guards] = min(least, (time.perf_counter() - began) / BATCH * 1e3)
+                host.recycle()
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRate:
     """Trials of `--phases one --profile quick`, and processor time: what judge and runner took together."""
@@ -110,7 +133,7 @@ def status_rates(specs: Specs) -> dict[str, StatusRate]:
     with ProcessHost("loopback", target=target, spare=False) as host:
         bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="loopback", target=target, phases=1))
         for spec in specs.values():
-            parts = plan_parts([spec], product=PRODUCT, chosen=profile("quick"), laws=lambda _: (), phases=1)
+            parts = plan_parts([spec], product=PRODUCT, chosen=profile("quick"), phases=1)
             times = [processor_seconds()]
             # A trial of the life cycle is four thousand calls.
             trials = [trial for part in parts if part.kind != LIFE_CYCLE_KIND for trial in bench.expand(part, seed=0)]
@@ -152,11 +175,12 @@ def _with_elements(case: Case, numel: int) -> Case:
     return msgspec.structs.replace(case, arguments=arguments)
 
 
-def _call(host: SessionHost, spec: Spec, case: Case) -> Call:
+def _call(host: SessionHost, spec: Spec, case: Case, *, guards: InputGuards = InputGuards.BANDS) -> Call:
     outputs = frozenset(spec.outputs)
-    plan = layout(case, outputs)
+    plan = layout(case, outputs, guards=guards)
     arrays = case_arrays(case, [name for name in spec.inputs if case.arguments[name] is not None])
-    return Call(case, prepare(case, outputs=outputs, arrays=arrays, memory=host.memory(plan.size), plan=plan))
+    memory = host.memory(plan.size, alignment=plan.alignment)
+    return Call(case, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan))
 
 
 def _seconds(host: SessionHost, calls: Sequence[Call]) -> float:
@@ -174,6 +198,8 @@ def measured(specs: Specs, *, rounds: int, deaths: int) -> dict[str, tuple[float
         for call_mode, cost in zip(GOALS, costs, strict=True):
             found[f"{IN_PROCESS}, {called}, {call_mode}"] = (cost.in_process,)
             found[f"{ISOLATED}, {called}, {call_mode}"] = (cost.isolated,)
+    for guards, milliseconds in guarding(spec, specs, rounds=rounds).items():
+        found[f"{GUARDED}, {guards.value}"] = (milliseconds,)
     for operator, rate in status_rates(specs).items():
         found[f"{JUDGED}, {operator}"] = (rate.trials / rate.run,)
         found[f"{GENERATED}, {operator}"] = (rate.trials / (rate.run + rate.generated),)
@@ -201,6 +227,18 @@ def shown(rounds: Rounds) -> Iterator[Row]:
         most=RESENT_GOAL,
         note=f"median of {len(gone.values)}; longest {max(gone.values):.2f} s",
     )
+    guarded = figures_of(rounds, GUARDED)
+    for guards in InputGuards if guarded else ():
+        if guards == InputGuards.BANDS:
+            continue
+        median = guarded[guards.value].median
+        yield row(
+            f"added to a small call by guard pages around inputs ({guards.value})",
+            Figure((median - guarded[InputGuards.BANDS.value].median,)),
+            ".3f",
+            unit="ms",
+            note=f"{median:.3f} ms with data, memory and inspection",
+        )
     for name, what in ((JUDGED, "run and judged"), (GENERATED, "the same, generation and proof included")):
         yield row(
             f"first phases alone, a second of one core's time, {what}", mean(rounds, name), note=ends(rounds, name)
@@ -230,7 +268,13 @@ def main(arguments: Sequence[str]) -> int:
     show_rows(out, list(shown(rounds)))
     if options.store:
         command = f"make bench-isolation ARGS='--rounds {options.rounds} --deaths {options.deaths} --store'"
-        store(NAME, rounds, command=command, started=started, needed=(IN_PROCESS, ISOLATED, JUDGED, GENERATED, GONE))
+        store(
+            NAME,
+            rounds,
+            command=command,
+            started=started,
+            needed=(IN_PROCESS, ISOLATED, GUARDED, JUDGED, GENERATED, GONE),
+        )
     return 0
 
 

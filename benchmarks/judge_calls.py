@@ -18,8 +18,9 @@ from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.model import ComputeModel
-from aclnn_cts.judgement.tolerances.protocol import make_pair
+from aclnn_cts.judgement.tolerances.protocol import Tolerance, make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
+from benchmarks.assert_close import AssertClose
 from benchmarks.emulated_operators import FORMULAS, emulate
 from benchmarks.emulations import (
     ORDERS,
@@ -36,7 +37,11 @@ from benchmarks.faults_of_precision import FAULTS, PERTURBATION, Arithmetic
 Outputs = Mapping[str, Float64]
 
 BOUND = "bound"
-OTHERS = ("mixed", "mere-mare", "assert-close")
+OTHERS: Mapping[str, Tolerance] = {
+    "mixed": TOLERANCES["mixed"],
+    "mere-mare": TOLERANCES["mere-mare"],
+    "assert-close": AssertClose(),
+}
 JUDGES = (BOUND, *OTHERS)
 
 
@@ -121,8 +126,8 @@ def accusers(call: Call, outputs: Outputs) -> frozenset[str]:
             unsettled=limits.expected.open,
             operand=model.operand.name if model.operand is not None else "",
         )
-        for other in OTHERS:
-            if other not in found and TOLERANCES[other].measure(pair).verdict == ToleranceVerdict.FAIL:
+        for other, tolerance in OTHERS.items():
+            if other not in found and tolerance.measure(pair).verdict == ToleranceVerdict.FAIL:
                 found.add(other)
     return frozenset(found)
 

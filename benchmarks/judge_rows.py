@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import numpy as np
 
-from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.precision_probe import Precision
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.expected import Float64
@@ -24,9 +22,12 @@ from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.oracles import registry
-from aclnn_cts.sandbox.host import SessionHost, open_host
+from aclnn_cts.sandbox.host import SessionHost
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.checks.precision_probe import Precision
+from aclnn_cts.trials.plan import Part
 from benchmarks.emulated_operators import EMULATIONS, TERMS_LIMIT, terms_of
 from benchmarks.judge_calls import (
     BOUND,

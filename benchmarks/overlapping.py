@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from aclnn_cts.campaign.fleet.worker import CampaignWorker
-from aclnn_cts.checks.laws import law_ids
-from aclnn_cts.checks.plan import plan_parts, profile
 from aclnn_cts.cli.output import show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
+from aclnn_cts.runs.campaign.worker import CampaignWorker
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.plan import plan_parts, profile
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.campaign_rates import CASES, open_alone, random_chunk
 from benchmarks.measure import Figure, geometric_mean
@@ -67,7 +66,7 @@ def _chunk(worker: CampaignWorker, spec: Spec) -> Callable[[int], object]:
 
 def _plan(bench: Bench, spec: Spec) -> Callable[[int], object]:
     """The parts of a quick run, as one worker of it runs them."""
-    parts = plan_parts([spec], product=bench.settings.target.product, chosen=profile("quick"), laws=law_ids)
+    parts = plan_parts([spec], product=bench.settings.target.product, chosen=profile("quick"))
     return lambda number: sum(len(judged.records) for _, _, judged in bench.run_parts(parts, seed=number))
 
 

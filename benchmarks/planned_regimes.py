@@ -10,15 +10,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.regime_cells import case_regimes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import STANDARD
 from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.trials.plan import PROFILES
 from benchmarks.stored import Rounds, start, store
-from docs.markdown import table
+from tools.markdown import table
 
 NAME = "planned-regimes"
 """Of the stored figures."""

@@ -17,7 +17,7 @@ from benchmarks.measure import Figure
 
 FOLDER = Path(__file__).resolve().parent / "figures"
 FORMAT = "aclnn-cts/figures/2"
-_NO_PART = (":!benchmarks/figures", ":!docs", ":!README.md", ":!tests")
+_NO_PART = (":!benchmarks/figures", ":!docs", ":!README.md", ":!tests", ":!tools")
 """Files that no figure depends on; some of these are written while one benchmark follows the other."""
 _LIBRARIES = {"NumPy": "numpy", "torch": "torch"}
 

@@ -1,6 +1,6 @@
 """A convolution over time and its two gradients in NumPy, fast for small tensors and right for any operands.
 
-The formulas and the letters stand in `conv_tbc_backward`.
+`conv_tbc_backward` has the formulas and the letters.
 """
 
 from __future__ import annotations

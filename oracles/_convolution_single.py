@@ -1,6 +1,6 @@
 """The two gradients of a convolution over time in FLOAT, sums in order: the second implementation for tolerances.
 
-gradInput sums by taps and output channels, gradWeight by times and batches; the letters stand in `conv_tbc_backward`.
+gradInput sums by taps and output channels, gradWeight by times and batches; `conv_tbc_backward` has the letters.
 """
 
 from __future__ import annotations

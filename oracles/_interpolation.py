@@ -21,7 +21,7 @@ Weights: TypeAlias = "tuple[Array, NDArray[np.int64]]"
 
 
 def weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) -> Weights:
-    """The weights of `points` over `size` elements. A `scale` above 0 stands in the place of points over elements.
+    """The weights of `points` over `size` elements. A `scale` above 0 replaces points over elements.
 
     The nearest element and its two neighbours suffice while rounding moves a position by less than half an element. In
     single precision that holds for sizes up to 2^20: at most four roundings err by 2^-22 of the position.

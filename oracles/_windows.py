@@ -91,6 +91,14 @@ def within_planes(positions: Numbers, shape: Shape, dimensions: int = 2) -> Numb
     return cells
 
 
+def within_last_planes(positions: Numbers, shape: Shape) -> Numbers:
+    """The same of two dimensions in front of the channels, as NHWC has them."""
+    height, width, channels = shape[-3:]
+    batches = np.arange(math.prod(shape[:-3]), dtype=np.int64).reshape(*shape[:-3], 1, 1, 1)
+    cells: Numbers = (batches * height * width + positions) * channels + np.arange(channels)
+    return cells
+
+
 def naming(cells: Numbers, count: int) -> Numbers:
     """(count, m): the places of `cells`, read in order, that name each of so many cells; -1 where fewer than m do."""
     order = np.argsort(cells, axis=None, kind="stable")

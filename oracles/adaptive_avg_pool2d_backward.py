@@ -21,5 +21,5 @@ def _forward(f: F, self: Array, gradOutput: Shape) -> Outputs:
     return {"y": along_both(f, self, h.members(), w.members()) / divisors(h, w, override=0, padded=False)}
 
 
-_DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"out": "self"}, linear=True)
+_DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(_backward, derivative=_DERIVATIVE)

@@ -19,5 +19,5 @@ def _forward(f: F, self: Array, kernelSize: Shape, stride: Shape, padding: Shape
     return {"y": total / divisors(h, w, override=divisorOverride, padded=countIncludePad)}
 
 
-DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"}, linear=True)
+DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)

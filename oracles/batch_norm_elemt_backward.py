@@ -2,11 +2,12 @@
 
 With n = counter and d = input - mean it is (gradOut - sumDy / n - d invstd^2 sumDyXmu / n) invstd weight, channel by
 channel. The three terms are the ways through the output itself, through the mean and through the variance.
+
+What several counts stand for is not said: n is a number from the least of them to their sum, as each reading has it.
 """
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
 
 
 def _beside(input: Array, array: Array) -> Array:
@@ -17,12 +18,19 @@ def _backward(  # noqa: PLR0913 - the parameters of the prototype
     f: F, gradOut: Array, input: Array, mean: Array, invstd: Array, weight: Array | None, *, sumDy: Array,
     sumDyXmu: Array, counter: Array,
 ) -> Outputs:  # fmt: skip
-    n, factor = f.lift(counter).sum(), _beside(input, invstd)
+    counts, factor = f.lift(counter).reshape(-1), _beside(input, invstd)
+
     # From the left, as below: an exact product of two factors rounds nothing, while the kernel's order may.
-    along = f.as_written(input - _beside(input, mean)) * factor * factor * _beside(input, sumDyXmu) / n
-    gradient = (gradOut - _beside(input, sumDy) / n - along) * factor
-    gradient = gradient if weight is None else gradient * _beside(input, weight)
-    return {"gradInput": f.undecided(gradient, where=counter.size != 1)}
+    along = f.as_written(input - _beside(input, mean)) * factor * factor * _beside(input, sumDyXmu)
+
+    def gradient(n: Array) -> Array:
+        found: Array = (gradOut - _beside(input, sumDy) / n - along / n) * factor
+        return found if weight is None else found * _beside(input, weight)
+
+    found = gradient(counts.sum())
+    if counts.size > 1:
+        found = f.either(found, gradient(-(-counts).max()))
+    return {"gradInput": f.undecided(found, where=counts.size == 0)}
 
 
 def _forward(f: F, input: Array, mean: Array, invstd: Array, weight: Array | None, *, counter: Array) -> Outputs:
@@ -37,4 +45,3 @@ _GRADIENTS = {"gradOut": "y", "sumDy": "mean", "sumDyXmu": "variance"}
 FORMULA = Operator.of(
     _backward, derivative=Derivative(forward=_forward, gradients=_GRADIENTS, wrt={"gradInput": "input"})
 )
-LAWS = (_laws.layout(), _laws.repeat("gradOut"))

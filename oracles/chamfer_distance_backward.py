@@ -6,7 +6,6 @@ import numpy as np
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Formula, Operator
-from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._windows import Numbers, within_planes
 
 
@@ -38,7 +37,6 @@ def _forward(f: F, xyz1: Array, xyz2: Array, idx1: Numbers, idx2: Numbers) -> Ou
     return {"dist1": (one * one).sum(-1), "dist2": (two * two).sum(-1)}
 
 
-LAWS = (_laws.layout(), _laws.repeat("gradDist1"))
 GRADIENTS, WRT = {"gradDist1": "dist1", "gradDist2": "dist2"}, {"gradXyz1": "xyz1", "gradXyz2": "xyz2"}
 FORMULA = Operator.of(_form(lambda g, apart: 2.0 * g * apart), _form(lambda g, apart: 2.0 * (g * apart)),
                       derivative=Derivative(forward=_forward, gradients=GRADIENTS, wrt=WRT))  # fmt: skip

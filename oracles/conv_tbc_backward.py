@@ -37,11 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
-from aclnn_cts.oracles._convolution import convolution, fit_a_stack, gradients, to_input, to_weight, with_sizes
+from aclnn_cts.oracles._convolution import fit_a_stack, gradients, to_input, to_weight, with_sizes
 from aclnn_cts.oracles._convolution_single import gradients_in_order
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
@@ -278,40 +276,6 @@ def _product(left: float | None, right: float | None) -> float | None:
     return None if left is None or right is None else left * right
 
 
-def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
-    """<F v, self>: the convolution of v with weight, of input with v, or v as a bias, in the place of each gradient."""
-    grad, x, weight = (base.tensors[name] for name in ("self", "input", "weight"))
-    pad = base.case.arguments["pad"]
-    if not isinstance(pad, int):
-        raise TypeError(f"pad is {pad!r}, not an integer")
-    left, right = (v, weight) if output == "gradInput" else (x, v)
-    sums = []
-    for grads, first, second in ((grad, left, right), (np.abs(grad), np.abs(left), np.abs(right))):
-        if output == "gradBias":
-            product = np.broadcast_to(second, grad.shape)
-        else:
-            product = convolution(first, second, grad.shape[0], pad)
-        sums.append(float((grads * product).sum()))
-    return sums[0], sums[1]
-
-
-_BATCH = _laws.Axis(name="batch", tensors={"self": 1, "input": 1, "gradInput": 1})
-_IN = _laws.Axis(name="input channels", tensors={"input": 2, "weight": 1, "gradInput": 2, "gradWeight": 1})
-_OUT = _laws.Axis(name="output channels", tensors={"self": 2, "weight": 2, "bias": 0, "gradWeight": 2, "gradBias": 0})
-
-LAWS: tuple[Law, ...] = (
-    _laws.adjoint(_forward),
-    _laws.linear("self"),
-    _laws.zero("self"),
-    _laws.scaling("self"),
-    _laws.split((_BATCH, _OUT)),
-    _laws.permute((_BATCH, _IN, _OUT)),
-    _laws.layout(),
-    _laws.repeat("self"),
-)
-"""Of the dimensions that a call can be cut along, the input channels are left out: gradBias is no sum over them."""
-
-
 def _scattered(f: F, self: Array, input: Array, weight: Array, pad: int) -> Outputs:
     length = weight.shape[0]
     # Steps before and after these meet nothing but padding.
@@ -360,6 +324,5 @@ FORMULA = Operator.of(
         forward=_convolution,
         gradients={"self": "y"},
         wrt={"gradInput": "input", "gradWeight": "weight", "gradBias": "bias"},
-        linear=True,
     ),
 )

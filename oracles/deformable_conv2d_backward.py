@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
-from aclnn_cts.oracles._formula_laws import laws_of_formula
 
 Sizes: TypeAlias = tuple[int, ...]
 Stored: TypeAlias = Mapping[str, NDArray[Any]]
@@ -106,7 +104,3 @@ def _forward(
 WRT = {"gradInput": "input", "gradWeight": "weight", "gradOffset": "offset", "gradBias": "bias"}
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt=WRT, saved=("offsetOut",))
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
-
-_BATCHED = ("input", "gradOutput", "offsetOut", "offset", "gradInput", "gradOffset")
-_BATCH = _laws.Axis(name="batch", tensors=dict.fromkeys(_BATCHED, 0))
-LAWS = (*laws_of_formula(FORMULA), _laws.split((_BATCH,)), _laws.permute((_BATCH,)))

@@ -23,5 +23,5 @@ def _forward(f: F, self: Array, mask: NDArray[np.int64], scale: float) -> Output
     return {"y": _product(f, self, mask, scale)["out"]}
 
 
-_DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"out": "self"}, linear=True)
+_DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(_chosen, _product, derivative=_DERIVATIVE)

@@ -31,11 +31,8 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Condensed, ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.law import Law
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
-from aclnn_cts.oracles._embedding_laws import forward, index_order, padding, relabel, split, unused
 from aclnn_cts.oracles._embedding_rows import row_numbers
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, single
@@ -155,24 +152,6 @@ def _sums(cells: NDArray[np.int64], grad: Float64, shape: tuple[int, int]) -> Fl
     return sums.astype(np.float64, copy=False).reshape(shape)
 
 
-_COLUMNS = _laws.Axis(name="columns", tensors={"grad": -1, "out": -1})
-
-LAWS: tuple[Law, ...] = (
-    _laws.adjoint(forward),
-    _laws.linear("grad"),
-    _laws.zero("grad"),
-    _laws.scaling("grad"),
-    split(),
-    _laws.permute((_COLUMNS,)),
-    _laws.layout(),
-    _laws.repeat("grad"),
-    padding(),
-    unused(),
-    index_order(),
-    relabel(),
-)
-
-
 def _scaled_sum(
     f: F, grad: Array, indices: NDArray[Any], numWeights: int, paddingIdx: int, scaleGradByFreq: int
 ) -> Outputs:
@@ -216,5 +195,5 @@ FORMULA = Operator.of(
     _scaled_sum,
     _sum_of_scaled,
     raw=["indices"],
-    derivative=Derivative(forward=_embedding, gradients={"grad": "y"}, wrt={"out": "weight"}, linear=True),
+    derivative=Derivative(forward=_embedding, gradients={"grad": "y"}, wrt={"out": "weight"}),
 )

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
 
 _BACK = slice(None, None, -1)
 
@@ -98,4 +97,3 @@ DERIVATIVE = Derivative(
     saved=("r", "z", "n", "h_n", "h"),
 )
 FORMULA = Operator.of(backward, derivative=DERIVATIVE)
-LAWS = (_laws.repeat("dy"),)

@@ -20,5 +20,5 @@ def _forward(f: F, self: Array, indices: Numbers) -> Outputs:
     return {"y": f.take(self.reshape(-1), within_planes(indices, self.shape, 3))}
 
 
-DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"}, linear=True)
+DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"})
 FORMULA = Operator.of(_scattered, _gathered, derivative=DERIVATIVE)

@@ -19,7 +19,5 @@ def _forward(f: F, self: Array, padding: Shape, gradOutput: Shape) -> Outputs:
     return {"gradOutput": gathered(f, self, (last - np.abs(last - away))[:, None])}
 
 
-DERIVATIVE = Derivative(
-    forward=_forward, gradients={"gradOutput": "gradOutput"}, wrt={"gradInput": "self"}, linear=True
-)
+DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "gradOutput"}, wrt={"gradInput": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)

@@ -25,11 +25,19 @@ from numpy.typing import NDArray
 
 import aclnn_cts.oracles
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.expected import BlockOracle, Condense, EachOracle, Float64, Oracle, OracleInput
-from aclnn_cts.core.law import Law
-from aclnn_cts.formula.definition import Operator
+from aclnn_cts.core.expected import (
+    BlockOracle,
+    Condense,
+    EachOracle,
+    Expected,
+    ExpectedOutput,
+    Float64,
+    Oracle,
+    OracleInput,
+)
+from aclnn_cts.formula.definition import Operator, output_shapes
 from aclnn_cts.formula.expectation import FormulaOracle, benchmark
-from aclnn_cts.oracles._formula_laws import laws_of_formula
+from aclnn_cts.formula.mistakes import Results, is_signal, mistake, raised
 
 _PACKAGE = aclnn_cts.oracles.__name__
 _ENTRY = "expected"
@@ -112,7 +120,36 @@ def load(stem: str, *, folders: Sequence[Path] = ()) -> Oracle:
     module = load_module(stem, folders=folders)
     own = getattr(module, _ENTRY, None)
     formula = _formula_of(module)
-    return cast("Oracle", own) if own is not None or formula is None else FormulaOracle(formula)
+    if own is None and formula is not None:
+        return FormulaOracle(formula)
+    stated = cast("Oracle", own)
+    return stated if stem in _own_stems() else _guarded(stated)
+
+
+@functools.cache
+def _guarded(expected: Oracle) -> Oracle:
+    return functools.partial(_stated_by, expected)
+
+
+def _stated_by(expected: Oracle, call: OracleInput) -> Expected:
+    """What a module's own function expects of a call; OracleError for a mistake of that function."""
+    try:
+        found: object = expected(call)
+    except (Exception, SystemExit) as error:
+        if is_signal(error):
+            raise
+        raise mistake(expected, raised(error), call.arguments, error) from error
+    if not isinstance(found, Mapping) or not all(isinstance(value, ExpectedOutput) for value in found.values()):
+        raise mistake(expected, "returned no dict of ExpectedOutput by output", call.arguments)
+    for name, shape in output_shapes(call).items():
+        if name in found and np.shape(found[name].value) != shape:
+            what = f"{name} has the shape {list(np.shape(found[name].value))}, expected {list(shape)}"
+            raise mistake(expected, what, call.arguments)
+        unknown = found[name].open if name in found else None
+        if unknown is not None and (unknown.dtype != bool or unknown.shape != shape):
+            what = f"{name}: open is {unknown.dtype.name} {list(unknown.shape)}, expected bool {list(shape)}"
+            raise mistake(expected, what, call.arguments)
+    return Results(found, function=expected, arguments=call.arguments)
 
 
 def load_values(stem: str, *, folders: Sequence[Path] = ()) -> Values:
@@ -163,16 +200,6 @@ def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark | No
     if own is not None or formula is None:
         return cast("Benchmark | None", own)
     return functools.partial(benchmark, formula)
-
-
-def load_laws(stem: str, *, folders: Sequence[Path] = ()) -> tuple[Law, ...]:
-    """The operator's laws: its module's `LAWS`, else those that its formula has. Raises as `load_module` does."""
-    module = load_module(stem, folders=folders)
-    stated = getattr(module, "LAWS", None)
-    if stated is not None:
-        return tuple(stated)
-    formula = _formula_of(module)
-    return () if formula is None else laws_of_formula(formula)
 
 
 def load_forms(stem: str, *, folders: Sequence[Path] = ()) -> tuple[FormulaOracle, ...]:

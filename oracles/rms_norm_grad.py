@@ -47,12 +47,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.law import Law, LawInput
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._rms_norm_forms import (
     cubed,
@@ -244,58 +241,6 @@ def _loads(sizes: Mapping[str, Float64], lattices: Mapping[str, float]) -> float
     if not loads_may_underflow(sizes, lattices):
         return None
     return max(1.0, *(float(size.max(initial=0.0)) for size in sizes.values()))
-
-
-def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
-    """<F v, dy> with the derivative of the forward operator, rstd as given, and the sum over absolute values.
-
-    With respect to x: F v = gamma (v r - x r^3 (1/d) sum_j x[j] v[j]), row by row; with respect to gamma: F v = v xhat.
-    """
-    gamma, rstd = base.tensors["gamma"].reshape(-1), base.tensors["rstd"].reshape(-1, 1)
-    matrix = (rstd.size, gamma.size)
-    dy, x = base.tensors["dy"].reshape(matrix), base.tensors["x"].reshape(matrix)
-    if output == "dgammaOut":
-        terms = dy * (v.reshape(-1) * x * rstd)
-        return float(terms.sum()), float(np.abs(terms).sum())
-    v = v.reshape(matrix)
-    plain = dy * gamma * v * rstd
-    weights = dy * gamma * x * rstd**3
-    value = plain.sum() - (weights.sum(axis=1) * (x * v).sum(axis=1)).sum() / gamma.size
-    mixed = (np.abs(weights).sum(axis=1) * np.abs(x * v).sum(axis=1)).sum() / gamma.size
-    return float(value), float(np.abs(plain).sum() + mixed)
-
-
-def _rows(case: Case) -> list[_laws.Axis]:
-    """The dimensions that rstd has."""
-    rstd = case.arguments["rstd"]
-    rank = len(rstd.shape) if isinstance(rstd, Tensor) else 0
-    return [
-        _laws.Axis(name=f"dimension {axis}", tensors=dict.fromkeys(("dy", "x", "rstd", "dxOut"), axis))
-        for axis in range(rank)
-    ]
-
-
-def _axes(case: Case) -> list[_laws.Axis]:
-    """All dimensions: within a row the order of the elements does not matter either, if gamma follows it."""
-    gamma = case.arguments["gamma"]
-    rank = len(gamma.shape) if isinstance(gamma, Tensor) else 0
-    names = ("dy", "x", "gamma", "dxOut", "dgammaOut")
-    normalised = [
-        _laws.Axis(name=f"dimension {axis - rank}", tensors=dict.fromkeys(names, axis - rank)) for axis in range(rank)
-    ]
-    return _rows(case) + normalised
-
-
-LAWS: tuple[Law, ...] = (
-    _laws.adjoint(_forward),
-    _laws.linear("dy"),
-    _laws.zero("dy"),
-    _laws.scaling("dy"),
-    _laws.split(_rows),
-    _laws.permute(_axes),
-    _laws.repeat("dy"),
-)
-"""There is none of layouts: the document wants contiguous tensors."""
 
 
 def _factored_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outputs:

@@ -20,5 +20,5 @@ def _forward(f: F, self: Array, rois: Numbers, argmax: Numbers) -> Outputs:
     return {"y": f.take(self.reshape(-1), _cells(rois, argmax, self.shape))}
 
 
-DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"gradInputRef": "self"}, linear=True)
+DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"gradInputRef": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE, raw=("rois", "gradInputRef"))

@@ -44,4 +44,4 @@ def _forward(f: F, xOptional: Array | None, cos: Array, sin: Array, mode: int, d
 
 
 _WRT = {"dxOut": "xOptional", "dcosOut": "cos", "dsinOut": "sin"}
-FORMULA = Operator.of(_backward, derivative=Derivative(forward=_forward, gradients={"dy": "y"}, wrt=_WRT, linear=True))
+FORMULA = Operator.of(_backward, derivative=Derivative(forward=_forward, gradients={"dy": "y"}, wrt=_WRT))

@@ -14,7 +14,7 @@ most gamma_n M (chapter 3, inner products).
 - y g - y s: y g meets its own product and the subtraction, y s the n roundings of s, a product and the subtraction.
 - y (g - s): g meets the subtraction and the product, s the n roundings of s, the subtraction and the product.
 
-Roundings of roundings add up (`judgement.gamma`), so both are off by at most
+Roundings of roundings add up (`judgement.model.gamma`), so both are off by at most
 
     gamma_2 |y[i] g[i]| + gamma_{n+2} |y[i]| M.
 
@@ -29,7 +29,7 @@ an underflow too: 2 n in s, multiplied by y and the other factor, and those of y
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -39,11 +39,9 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments, with_values
 from aclnn_cts.core.rounding import BINARY_FORMATS, blocks
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._special_values import FLOAT_NORMAL, Form, finite_part, loads_may_underflow, settle
 
 _ONE = np.array(1.0).view(np.int64)[()]
@@ -216,113 +214,6 @@ def _dim(case: Case) -> int:
     if not isinstance(dim, int) or not isinstance(tensor, Tensor):
         raise TypeError(f"dim is {dim!r} and output {tensor!r}, not an integer and a tensor")
     return dim % max(len(tensor.shape), 1)
-
-
-def _slices(case: Case) -> list[_laws.Axis]:
-    """The dimensions beside `dim`, along which slices know nothing of each other."""
-    tensor = case.arguments["output"]
-    rank = len(tensor.shape) if isinstance(tensor, Tensor) else 0
-    dim = _dim(case)
-    return [_axis(number) for number in range(rank) if number != dim]
-
-
-def _axes(case: Case) -> list[_laws.Axis]:
-    """All dimensions: within a slice the order of the elements does not matter either."""
-    tensor = case.arguments["output"]
-    return [_axis(number) for number in range(len(tensor.shape) if isinstance(tensor, Tensor) else 0)]
-
-
-def _axis(number: int) -> _laws.Axis:
-    return _laws.Axis(name=f"dimension {number}", tensors=dict.fromkeys(("gradOutput", "output", "out"), number))
-
-
-def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
-    """<J v, g> with the derivative of softmax, J = diag(y) - y y^T, and the sum over absolute values.
-
-    Slice by slice that is sum_i g[i] y[i] v[i] - (sum_i g[i] y[i]) (sum_j y[j] v[j]).
-    """
-    y, g, dim = base.tensors["output"], base.tensors["gradOutput"], _dim(base.case)
-    if not y.shape:
-        y, g, v = y.reshape(1), g.reshape(1), v.reshape(1)
-    value = (g * y * v).sum() - ((g * y).sum(axis=dim) * (y * v).sum(axis=dim)).sum()
-    size = np.abs(g * y * v).sum() + (np.abs(g * y).sum(axis=dim) * np.abs(y * v).sum(axis=dim)).sum()
-    return float(value), float(size)
-
-
-def _row_sum() -> Law:
-    """sum_i out[i] = (1 - sum_i y[i]) s, within sum_i e[i]: nothing, where y is a softmax.
-
-    y is made of powers of two whose sum is exactly 1, or it is a softmax as it was rounded to its dtype; then the right
-    side is what that rounding left. Source: the sum of the formula over i.
-    """
-
-    def calls(base: LawInput) -> tuple[Case, ...]:
-        if not _laws.all_finite(base, "gradOutput"):
-            return ()
-        tensor = base.tensor("output")
-        if not tensor.shape or not tensor.numel:
-            return ()
-        if base.parameters["way"] and tensor.data is not None and tensor.data.recipe == "softmax":
-            return (base.case,)
-        dim = _dim(base.case)
-        count = tensor.shape[dim]
-        lines = tensor.numel // count
-        rows = [_powers(count, base.parameters["key"] + line) for line in range(lines)]
-        shape = (*tensor.shape[:dim], *tensor.shape[dim + 1 :], count)
-        y = np.moveaxis(np.array(rows).reshape(shape), -1, dim)
-        return (with_arguments(base.case, {"output": with_values(tensor, np.ascontiguousarray(y))}),)
-
-    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
-        dim = _dim(base.case)
-        output = done[0].outputs["out"]
-        y, g = done[0].tensors["output"], done[0].tensors["gradOutput"]
-        with np.errstate(all="ignore"):
-            left = _laws.totals(output.got, dim)
-            right = (1.0 - _laws.totals(y, dim)) * _laws.totals(y * g, dim)
-            bound = output.bound.sum(axis=dim)
-            count = y.shape[dim] + 4
-            size = np.abs(output.got).sum(axis=dim) + np.abs(right) + np.abs(y * g).sum(axis=dim) * 2.0**-52
-            bound = np.where(bound > 0.0, bound + _laws.gamma64(count) * size, bound)
-        yield LawCheck(
-            output="out",
-            left=left,
-            right=right,
-            bound=bound,
-            relation="the sum of a slice of out, and what output lacks of a sum of 1 times sum(output gradOutput)",
-            place="the slice",
-        )
-
-    return Law(
-        id="row-sum",
-        en="a slice of the gradient sums to nothing where the output is a softmax",
-        zh="当 output 是 softmax 结果时，梯度沿 dim 求和为零",
-        draw=lambda choose: {"way": choose(0, 1), "key": choose(0, 2**32 - 1)},
-        calls=calls,
-        check=check,
-    )
-
-
-def _powers(count: int, start: int) -> list[float]:
-    """`count` powers of two with the sum 1, none below 2^-10 (so 1024 at most): parts of 1, halved at random."""
-    parts = [1.0]
-    for step in range(count - 1):
-        large = [place for place, part in enumerate(parts) if part > 2.0**-10]
-        half = parts.pop(large[int(_laws.shuffled(len(large), start + step)[0])]) / 2
-        parts += [half, half]
-    return parts
-
-
-LAWS: tuple[Law, ...] = (
-    _laws.adjoint(_forward),
-    _laws.linear("gradOutput"),
-    _laws.zero("gradOutput"),
-    _laws.scaling("gradOutput"),
-    _laws.split(_slices),
-    _laws.permute(_axes),
-    _laws.layout(),
-    _laws.repeat("gradOutput"),
-    _row_sum(),
-)
 
 
 def _expanded_formula(f: F, gradOutput: Array, output: Array, dim: int) -> Outputs:

@@ -12,7 +12,6 @@ import numpy as np
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Operator
-from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._windows import Numbers, Shape
 
 BLOCK, LARGEST, LEAST_SCALE = 32, 448.0, 2.0**-127
@@ -75,5 +74,4 @@ def _backward(
     }
 
 
-LAWS = (_laws.layout(), _laws.repeat("yGrad"))
 FORMULA = Operator.of(_backward, derivative="its results are quantised: steps have no derivative")

@@ -7,10 +7,8 @@ h t o (1 - o), and that of the bias is their sum over the batch. A null pointer 
 
 import numpy as np
 
-from aclnn_cts.core.case import Case
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
 
 Given = Array | None
 
@@ -47,13 +45,7 @@ def _forward(f: F, gates: Array, bias: Array, cx: Array) -> Outputs:
     return {"hy": o * f.tanh(cy), "cy": cy, "storage": f.concat(saved, 1)}
 
 
-def _batch(case: Case) -> list[_laws.Axis]:
-    names = ("cx", "cy", "storage", "gradHyOptional", "gradCOptional", "gradGatesOut", "gradCxOut")
-    return [_laws.Axis(name="batch", tensors={name: 0 for name in names if case.tensor(name)})]
-
-
 _GRADIENTS = {"gradHyOptional": "hy", "gradCOptional": "cy"}
 _WRT = {"gradGatesOut": "gates", "gradCxOut": "cx", "gradBiasOut": "bias"}
 DERIVATIVE = Derivative(forward=_forward, gradients=_GRADIENTS, wrt=_WRT, saved=("cy", "storage"))
 FORMULA = Operator.of(_backward, _limits, derivative=DERIVATIVE)
-LAWS = (_laws.layout(), _laws.repeat("cx"), _laws.split(_batch), _laws.permute(_batch))

@@ -20,5 +20,5 @@ def _forward(f: F, self: Array, outputSize: Sizes, inputSize: Sizes, formats: Ma
     return {"y": interpolated(f, self, along, formats["gradOut"])}
 
 
-DERIVATIVE = Derivative(forward=_forward, gradients={"gradOut": "y"}, wrt={"out": "self"}, linear=True)
+DERIVATIVE = Derivative(forward=_forward, gradients={"gradOut": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)

@@ -29,19 +29,15 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Case
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput, with_arguments
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles import _laws
 from aclnn_cts.oracles._exact import sum_of_products
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part
@@ -201,80 +197,6 @@ def _sums(grad: Float64, ranges: _Ranges) -> Float64:
     return value
 
 
-def _forward(base: LawInput, output: str, v: Float64) -> tuple[float, float]:
-    """<U v, gradOutput> with nearest-exact sampling U, each j a copy of the element at floor((j + 1/2) ol / gl).
-
-    v is 0 on open elements, so that all source maps give the same.
-    """
-    grad = base.tensors["gradOutput"]
-    length, width = grad.shape[-1], v.shape[-1]
-    source = (2 * np.arange(length) + 1) * width // (2 * length)
-    products = grad * v[..., source]
-    return math.fsum(products.reshape(-1).tolist()), float(np.abs(products).sum())
-
-
-def _total() -> Law:
-    """sum_i out[n, c, i] = sum_j gradOutput[n, c, j], with a scale that the sizes give (scalesOptional 0).
-
-    Every source map hands each j to one i, so this holds for elements that are open too. Where all are settled the
-    bound is sum_i e[i]. Where a map may move an edge, an element may receive one j more than by the exact map: with m
-    the most that one receives by it, all additions together are off by at most gamma_m sum_j |gradOutput[j]|, each
-    last rounding by at most the output's unit roundoff times |out[i]| / (1 - that) (Higham, *Accuracy and Stability of
-    Numerical Algorithms*, 2nd ed., chapters 4 and 2), and underflow, 2 gl operations at most where
-    the exact map has at least gl, by at most twice its part in sum_i e[i]. Source: the transpose of copying.
-    """
-
-    def calls(base: LawInput) -> tuple[Case, ...]:
-        if not _laws.all_finite(base, "gradOutput"):
-            return ()
-        return (with_arguments(base.case, {"scalesOptional": 0.0}),)
-
-    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
-        output, grad = done[0].outputs["out"], done[0].tensors["gradOutput"]
-        edges = edges_exact(grad.shape[-1], output.got.shape[-1])
-        most = int((edges[1:] - edges[:-1]).max()) * output.roundoff
-        with np.errstate(all="ignore"):
-            left, right = _laws.totals(output.got, -1), _laws.totals(grad, -1)
-            size = np.abs(output.got).sum(axis=-1)
-            settled = np.where(output.judged | output.open, output.distance, np.inf).sum(axis=-1)
-            last = size * output.output_roundoff / (1.0 - output.output_roundoff)
-            unsettled = 2.0 * settled + most / (1.0 - most) * np.abs(grad).sum(axis=-1) + last
-            bound = np.where(output.open.any(axis=-1), unsettled, settled)
-            bound = np.where(bound > 0.0, bound + _laws.gamma64(4) * (size + np.abs(grad).sum(axis=-1)), bound)
-        yield LawCheck(
-            output="out",
-            left=left,
-            right=right,
-            bound=bound,
-            relation="the sum of a line of out, and the sum of the line of gradOutput",
-            place="(n, c)",
-        )
-
-    return Law(
-        id="total",
-        en="upsampling with a scale from the sizes keeps the total gradient of each line",
-        zh="缩放系数由尺寸推出时，每一行梯度的总和保持不变",
-        calls=calls,
-        check=check,
-    )
-
-
-_BATCH = _laws.Axis(name="batch", tensors={"gradOutput": 0, "out": 0}, items={"inputSize": 0})
-_CHANNELS = _laws.Axis(name="channels", tensors={"gradOutput": 1, "out": 1}, items={"inputSize": 1})
-
-LAWS: tuple[Law, ...] = (
-    _laws.adjoint(_forward),
-    _laws.linear("gradOutput"),
-    _laws.zero("gradOutput"),
-    _laws.scaling("gradOutput"),
-    _laws.split((_BATCH, _CHANNELS)),
-    _laws.permute((_BATCH, _CHANNELS)),
-    _laws.layout(),
-    _laws.repeat("gradOutput"),
-    _total(),
-)
-
-
 def _formula(f: F, gradOutput: Array, scalesOptional: float, out: tuple[int, ...]) -> Outputs:
     length, width = gradOutput.shape[-1], out[-1]
     if not length or not width:
@@ -311,5 +233,5 @@ def _cells(shape: tuple[int, ...], width: int) -> Edges:
 FORMULA = Operator.of(
     _formula,
     _gathered,
-    derivative=Derivative(forward=_upsampled, gradients={"gradOutput": "y"}, wrt={"out": "self"}, linear=True),
+    derivative=Derivative(forward=_upsampled, gradients={"gradOutput": "y"}, wrt={"out": "self"}),
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from aclnn_cts.authoring.catalogue import family_of
 from aclnn_cts.core.verdict import ClauseVerdict, RunVerdict
-from aclnn_cts.document.catalogue import family_of
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import CheckRow, ClauseRow
 from aclnn_cts.reports.model.precision import PrecisionRow
@@ -95,7 +95,7 @@ def history(report: Acceptance) -> list[tuple[RunFacts, list[tuple[str, int, str
             ("passed", ends.passed),
             ("failed", ends.unwaived),
             ("waived", ends.waived),
-            ("left", ends.cases - ends.judged),
+            ("left", ends.cases - ends.passed - ends.failed),
         )
         made.append((run, [(name, number, f"{100 * number / max(ends.cases, 1):.2f}") for name, number in parts]))
     return made

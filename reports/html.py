@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -34,7 +33,6 @@ from aclnn_cts.reports.model.acceptance import Acceptance, EvidenceFile, RunFact
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.sentences import (
-    because_text,
     chinese_message,
     note_markup,
     outside,
@@ -42,7 +40,6 @@ from aclnn_cts.reports.sentences import (
     recorded,
     remarks,
     tolerance_markup,
-    tolerance_source,
     verdict_sentence,
 )
 from aclnn_cts.reports.text import (
@@ -71,7 +68,6 @@ SECTIONS = (
     "precision",
     "statuses",
     "coverage",
-    "laws",
     "memory",
     "determinism",
     "findings",
@@ -158,8 +154,6 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             chinese=chinese_message,
             tolerance=tolerance_markup,
             recorded=recorded,
-            tolerance_source=tolerance_source,
-            because=because_text,
             note=note_markup,
             product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
             operators=[part.operator for part in report.operators],
@@ -189,7 +183,6 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             method=words("method"),
             life_cycle=[row for row in report.checks if row.check == "memory" or row.check.startswith("life-cycle/")],
             declared=[(run, *_declared(run)) for run in report.runs],
-            law_rows=_laws(report),
             tolerances=_tolerances(report.precision),
         )
     )
@@ -239,15 +232,15 @@ def _listed(value: object) -> str:
 
 
 def _documents(report: Acceptance) -> list[tuple[str, list[ClauseRow]]]:
-    """Clauses by operator (none: the interface), in the order of the documents, those in the runs' scope first."""
+    """Clauses by operator (none: the interface), in the order of the documents."""
     found: dict[str, list[ClauseRow]] = {}
     for row in report.clauses:
         found.setdefault(row.operator, []).append(row)
-    return sorted(found.items(), key=lambda entry: not entry[1][0].in_scope)
+    return list(found.items())
 
 
 def _verdicts(rows: Sequence[ClauseRow]) -> dict[str, int]:
-    return {name: sum(row.verdict == name and row.in_scope for row in rows) for name in VERDICTS}
+    return {name: sum(row.verdict == name for row in rows) for name in VERDICTS}
 
 
 def _severities(report: Acceptance) -> list[tuple[str, int, int]]:
@@ -280,15 +273,6 @@ def _declared(run: RunFacts) -> tuple[str, str]:
     known = (("unknown" if not value else how, value) for name, value, how in run.environment if name == _DETERMINISTIC)
     how, value = next(known, ("unknown", ""))
     return ("" if how == "unknown" else value), how
-
-
-def _laws(report: Acceptance) -> list[dict[str, Any]]:
-    wording = {(operator, check): (en, zh) for operator, check, en, zh in report.laws}
-    return [
-        {"row": row, "wording": wording.get((row.operator, row.check), (row.check, row.check))}
-        for row in report.checks
-        if row.check.startswith("law/")
-    ]
 
 
 def _tolerances(rows: Sequence[PrecisionRow]) -> Mapping[str, str]:

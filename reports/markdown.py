@@ -90,6 +90,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     yield from _planned_and_run(report, word)
     yield ""
     yield from _observations(report, word)
+    yield from _openness(report, word, language)
     unwaived = report.unwaived_findings
     counts = phrase("numbers.findings_of", language, all=len(report.findings), unwaived=len(unwaived))
     yield from (f"### {word('section.findings')}{colon}{counts}", "")
@@ -119,6 +120,35 @@ def _planned_and_run(report: Acceptance, word: Callable[[str], str]) -> Iterator
             for name, ends in parts
         ],
     )  # fmt: skip
+
+
+def _openness(report: Acceptance, word: Callable[[str], str], language: Language) -> Iterator[str]:
+    """How much of the values could not be judged."""
+    if not report.openness:
+        return
+    heads = ("findings.operator", "precision.dtype", "numbers.check", *(f"openness.{name}" for name in _OPEN_HEADS))
+    yield from (f"### {word('openness.title')}", "")
+    yield from table(
+        map(word, heads),
+        ("---", "---", "---", "---:", "---:", "---:", "---"),
+        [
+            (
+                *map(plain_text, row[:3]),
+                f"{row.open.share:.1%}",
+                *(
+                    phrase("openness.part", language, number=number, all=of)
+                    for number, of in ((row.open.open_calls, row.open.calls), (row.open.open, row.open.elements))
+                ),
+                word(f"open_reason.{row.open.usual_reason}") if row.open.usual_reason else "",
+            )
+            for row in report.openness[:_FINDINGS]
+        ],
+    )
+    yield from _more(len(report.openness) - _FINDINGS)
+    yield ""
+
+
+_OPEN_HEADS = ("share", "calls", "elements", "why")
 
 
 def _observations(report: Acceptance, word: Callable[[str], str]) -> Iterator[str]:
@@ -177,8 +207,7 @@ def _table(heads: tuple[str, ...], lines: list[tuple[object, ...]]) -> Iterator[
 def _overview(report: Acceptance) -> Iterator[str]:
     operators = "、".join(f"`{part.operator}`" for part in report.operators)
     yield f"本报告依据算子文档，逐条检验 {len(report.operators)} 个算子的实现：{operators}。"
-    clauses = sum(row.in_scope for row in report.clauses)
-    yield f"文档的每条陈述为一个条款，范围内共 {clauses} 条；结论由运行记录统计得出，不再判定。"
+    yield f"文档的每条陈述为一个条款，范围内共 {len(report.clauses)} 条；结论由运行记录统计得出，不再判定。"
 
 
 def _version(report: Acceptance) -> Iterator[str]:
@@ -270,7 +299,7 @@ def _execution(report: Acceptance) -> Iterator[str]:
 
 def _why(ends: Counts) -> str:
     """Why trials were not judged."""
-    reasons = [f"{phrase(f'skip.{reason}', 'zh')} {number}" for reason, number in ends.reasons.items()]
+    reasons = [f"{phrase(f'skip.{reason}', 'zh')} {number}" for reason, number in ends.unjudged.items()]
     return "；".join([*reasons, *(f"{outside_text([name], 'zh')} {number}" for name, number in ends.outside.items())])
 
 

@@ -16,7 +16,6 @@ from aclnn_cts.core.verdict import Deviation, OutOfScope, RunVerdict, ToleranceR
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import FindingCard
 from aclnn_cts.reports.text import LANGUAGES, Language, count_text, phrase, said, share_text, spans, words
-from aclnn_cts.triage.comparison import Because, Cause, CauseCount
 
 _CAUSES = 3
 """Causes of a verdict that its sentence names."""
@@ -27,11 +26,12 @@ def verdict_text(report: Acceptance, language: Language) -> str:
     ends = report.ends
     figures = {
         "judged": count_text(ends.judged),
+        "with_result": count_text(ends.passed + ends.failed),
         "passed": count_text(ends.passed),
         "waived": count_text(ends.waived),
         "unwaived": count_text(ends.unwaived),
         "findings": _findings(len(report.unwaived_findings if ends.unwaived else report.findings), language),
-        "clauses": count_text(sum(row.in_scope for row in report.clauses)),
+        "clauses": count_text(len(report.clauses)),
         **{name: count_text(report.counted(name)) for name in ("met", "contradicted", "untested")},
         "but": "",
     }
@@ -220,19 +220,6 @@ def _chinese(note: Note) -> str:
     return said(note.code or "unsaid", **values)
 
 
-def because_text(cause: CauseCount) -> str:
-    """What the records show of a change; empty where they do not say it in codes (an earlier version's comparison)."""
-    if not cause.seen:
-        return ""
-    seen = said(cause.seen)
-    if cause.differs:
-        names = "、".join(cause.differs)
-        return said("further" if cause.further else "differs", seen=seen, names=names, number=cause.further)
-    if cause.seen in Because.UNSTEADY:
-        return seen
-    return said("nothing differs" if cause.cause == Cause.CHANCE else "nothing explains", seen=seen)
-
-
 def tolerance_text(result: ToleranceResult) -> str:
     """What a tolerance measured, or why no figure decided; empty where the record has neither in codes."""
     if result.why:
@@ -255,11 +242,6 @@ def tolerance_markup(result: ToleranceResult) -> Markup:
     return spans(result.message, told or said("unsaid")) + ("" if told else recorded(result.message))
 
 
-def tolerance_source(name: str, source: str) -> str:
-    """Where a tolerance is from; the title of a work stands as it is."""
-    return str(words("tolerances")["sources"].get(name, source))
-
-
 @functools.cache
 def _figure_name(name: str) -> str:
     """The name of a tolerance's figure in Chinese; an unknown one as it is."""
@@ -274,7 +256,7 @@ def _figure_name(name: str) -> str:
     return name
 
 
-_VALUES = Fault.of(Family.VALUES, Family.LAW) | {Fault.LIMIT_VALUE}
+_VALUES = Fault.of(Family.VALUES, Family.EQUAL_CALLS) | {Fault.LIMIT_VALUE}
 _ENDS = frozenset({Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT})
 
 
@@ -294,7 +276,7 @@ def _sentence(card: FindingCard) -> str:
     if kind in _VALUES:
         if worst is None:
             return _meaning(card)
-        text = _element(worst, of_law=card.record.trial.check.startswith("law/"))
+        text = _element(worst)
         if kind == Fault.MODEL:
             text += said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
         return said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
@@ -325,9 +307,9 @@ def _sentence(card: FindingCard) -> str:
     return said(known[0], output=card.output, **known[1])
 
 
-def _element(worst: Deviation, *, of_law: bool) -> str:
+def _element(worst: Deviation) -> str:
     special = isinstance(worst.got, str) or isinstance(worst.expected, str)
-    name = "law" if of_law else "special" if special else "value" if worst.bound else "exact"
+    name = "special" if special else "value" if worst.bound else "exact"
     return said(
         name,
         place=worst.place,
@@ -353,8 +335,9 @@ def _status(card: FindingCard) -> str:
 
 
 def _worst(card: FindingCard) -> Deviation | None:
-    named = [element for element in card.record.verdict.deviations if element.output == card.output]
-    return next(iter(named or [element for element in card.record.verdict.deviations if element.beyond]), None)
+    deviations = card.record.verdict.deviations
+    named = [element for element in deviations if element.output == card.output]
+    return next(iter([element for element in (*named, *deviations) if element.beyond] or named), None)
 
 
 def _meaning(card: FindingCard) -> str:

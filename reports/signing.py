@@ -7,20 +7,22 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 from markupsafe import Markup
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Severity
 from aclnn_cts.core.printable import printable_document
 from aclnn_cts.reports.html import STYLE_ONLY, evidence_digest, read_template, report_number, templates
 from aclnn_cts.reports.model.acceptance import Acceptance, EvidenceFile, OperatorPart, RunFacts
-from aclnn_cts.reports.model.acceptance_rows import FindingCard
+from aclnn_cts.reports.model.acceptance_rows import FindingCard, WaiverRow
 from aclnn_cts.reports.sentences import chinese_message, outside_text, product_text, verdict_text
 from aclnn_cts.reports.text import (
     VERDICTS,
@@ -28,23 +30,22 @@ from aclnn_cts.reports.text import (
     bytes_text,
     capital,
     count_text,
+    pair,
     percent_text,
     phrase,
     seconds_text,
 )
 from aclnn_cts.store.counts import Counts
+from aclnn_cts.store.scratch import scratch_folder
 
 FINDINGS = 20
-"""Findings that are listed; the others are counted."""
+"""Findings that are listed at most, each whole; the others are counted."""
 _OPERATORS, _WAIVERS, _RUNS = 100, 60, 8
 """Lines that are listed at most, so that ten sheets hold them."""
-_LINE = 104
-"""Columns of a line of a finding; a Chinese character takes two."""
-_BADGES = 16
-"""Of them, what its number and its badges take of the first line."""
-_REASON = 150
-_WORD = 16
-"""Columns of a word that is left out rather than cut."""
+_FINDING_COLUMNS, _WAIVER_COLUMNS = 12_000, 9_000
+"""What the texts of all that are listed take at most, which a Chinese character counts twice in: two sheets each."""
+_SHORTEST = 150
+"""Columns that the shortest of them takes."""
 _SUM = re.compile(r"\b[0-9a-f]{40,64}\b")
 _SERIAL = "adapter.device_serial"
 """A fact that an adapter may give."""
@@ -56,6 +57,9 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
     def word(address: str, /, **values: object) -> str:
         return phrase(f"sign.{address}", language, **values)
 
+    lines = [finding_lines(card, report, language) for card in report.findings[:FINDINGS]]
+    findings = _fitting((f"{item.what}{item.when}{item.clause}" for item in lines), _FINDING_COLUMNS)
+    waivers = _fitting((_reason(row, language) for row in report.waivers[:_WAIVERS]), _WAIVER_COLUMNS)
     text = (
         templates()
         .get_template("signing.html")
@@ -66,6 +70,7 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
             style=Markup(read_template("signing.css")),  # noqa: S704 - of this package
             policy=STYLE_ONLY,
             number=report_number(report),
+            margins=Markup(_margins(report, language)),  # noqa: S704 - spelled as strings of CSS
             date=_completed(report),
             verdict=report.verdict.value,
             sentence=verdict_text(report, language),
@@ -73,25 +78,63 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
             ends=report.ends,
             reasons=list(_reasons(report.ends, language)),
             clauses=[
-                (name, report.counted(name), percent_text(report.counted(name), _in_scope(report))) for name in VERDICTS
+                (name, number, percent_text(number, len(report.clauses)))
+                for name in VERDICTS
+                for number in (report.counted(name),)
             ],
-            in_scope=_in_scope(report),
+            clause_total=len(report.clauses),
             percent=percent_text,
             operators=[_operator(report, part) for part in report.operators[:_OPERATORS]],
             interface=[sum(row.verdict == name and not row.operator for row in report.clauses) for name in VERDICTS],
             operators_left=max(len(report.operators) - _OPERATORS, 0),
-            waivers=report.waivers[:_WAIVERS],
-            waivers_left=report.waivers[_WAIVERS:],
-            reason_of=lambda row: _cut((row.reason_zh if language == "zh" else None) or row.reason, _REASON),
-            findings=[finding_lines(card, report, language) for card in report.findings[:FINDINGS]],
+            judged=_judged_share(report, language),
+            waivers=report.waivers[:waivers],
+            waivers_left=report.waivers[waivers:],
+            reason_of=partial(_reason, language=language),
+            findings=lines[:findings],
             all_findings=report.findings,
-            findings_left=_left(report.findings[FINDINGS:]),
+            findings_left=_left(report.findings[findings:]),
             evidence=list(_evidence(report.evidence, language)),
             runs_left=max(len(report.runs) - _RUNS, 0),
             digest=evidence_digest(report.evidence),
         )
     )
     return printable_document(text).encode()
+
+
+def _margins(report: Acceptance, language: Language) -> str:
+    """What stands on every sheet beside the page's number: the report's number and its verdict."""
+    verdict = phrase(f"run_verdict.{report.verdict.value}", language)
+    texts = {
+        "top-left": report_number(report),
+        "top-right": f"{phrase('sign.verdict', language)}{phrase('mark.colon', language)}{verdict}",
+    }
+    return "".join(f"@{place}{{content:{_css_string(text)}}}" for place, text in texts.items())
+
+
+def _css_string(text: str) -> str:
+    return '"' + re.sub(r"[^\w .-]", lambda found: f"\\{ord(found[0]):x} ", text) + '"'
+
+
+def _fitting(texts: Iterable[str], columns: int) -> int:
+    """How many of the first ones fit together; one does, whatever its length."""
+    sums = accumulate(max(cell_len(text), _SHORTEST) for text in texts)
+    return sum(number == 0 or total <= columns for number, total in enumerate(sums))
+
+
+def _judged_share(report: Acceptance, language: Language) -> str:
+    """What was judged of what must be, as `run` prints it: the least of all operators and runs."""
+    shares = [row.percent for run in report.runs for row in run.operators]
+    least = min(shares, default=0)
+    address = "judged_each" if len(shares) > 1 and least == 100 else "judged_least" if len(shares) > 1 else "judged_one"
+    ends = report.ends
+    return phrase(
+        f"sign.{address}", language, share=least, judged=count_text(ends.judged), planned=count_text(ends.cases)
+    )
+
+
+def _reason(row: WaiverRow, language: Language) -> str:
+    return (row.reason_zh if language == "zh" else None) or row.reason or ""
 
 
 def _completed(report: Acceptance) -> str:
@@ -108,9 +151,9 @@ def _implementation(run: RunFacts, language: Language) -> dict[str, object]:
     """One run and what it was made on, with names of files and other sources and their hashes."""
     facts = {name: value for name, value, _ in run.environment}
     sums = [
-        (name.partition(".")[2].removeprefix("library "), found[0])
+        (_name_of_sum(name, facts, language), found[0])
         for name, value in facts.items()
-        if name.startswith(("adapter.", "own_adapter.")) and (found := _SUM.search(value))
+        if name.startswith(("adapter.", "own_adapter.", "harness.sha256")) and (found := _SUM.search(value))
     ]
     return {
         "run": run,
@@ -123,9 +166,19 @@ def _implementation(run: RunFacts, language: Language) -> dict[str, object]:
     }
 
 
+def _name_of_sum(fact: str, facts: Mapping[str, str], language: Language) -> str:
+    """What a hash in a run's environment is made of."""
+    if pair(address := f"sum_of.{fact}") is not None:
+        return phrase(address, language, file=Path(facts.get("own_adapter.file", "")).name)
+    name = fact.partition(".")[2]
+    if name.startswith("library "):
+        return phrase("sign.sum_of_library", language, name=name.removeprefix("library "))
+    return phrase("sign.sum_of_adapter", language, name=name)
+
+
 def _reasons(ends: Counts, language: Language) -> Iterator[tuple[str, int]]:
     """Why trials were not judged: the three largest reasons, then the rest together."""
-    found = [(phrase(f"skip.{name}", language), number) for name, number in ends.reasons.items()]
+    found = [(phrase(f"skip.{name}", language), number) for name, number in ends.unjudged.items()]
     if ends.out_of_scope:
         names = outside_text(ends.outside, language)
         found.append((phrase("sign.outside", language, names=names), ends.out_of_scope))
@@ -137,21 +190,18 @@ def _reasons(ends: Counts, language: Language) -> Iterator[tuple[str, int]]:
         yield phrase("sign.more_reasons", language), rest
 
 
-def _in_scope(report: Acceptance) -> int:
-    return sum(row.in_scope for row in report.clauses)
-
-
-def _operator(report: Acceptance, part: OperatorPart) -> tuple[OperatorPart, str, list[int]]:
-    """An operator, its verdict (the worst of the runs), and its clauses by verdict."""
-    verdicts = [row.found.verdict for run in report.runs for row in run.operators if row.operator == part.operator]
+def _operator(report: Acceptance, part: OperatorPart) -> tuple[OperatorPart, str, int, list[int]]:
+    """An operator, its verdict (the worst of the runs), the least share judged, and its clauses by verdict."""
+    rows = [row for run in report.runs for row in run.operators if row.operator == part.operator]
+    verdicts = [row.found.verdict for row in rows]
     mine = [row.verdict for row in report.clauses if row.operator == part.operator]
     verdict = min(verdicts, key=list(type(report.verdict)).index).value if verdicts else "inconclusive"
-    return part, verdict, [mine.count(name) for name in VERDICTS]
+    return part, verdict, min((row.percent for row in rows), default=0), [mine.count(name) for name in VERDICTS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingLines:
-    """A finding in three lines."""
+    """A finding in three paragraphs."""
 
     card: FindingCard
     what: str
@@ -166,9 +216,9 @@ def finding_lines(card: FindingCard, report: Acceptance, language: Language) -> 
     name = card.operator.removeprefix("aclnn")
     return FindingLines(
         card=card,
-        what=_cut(f"{name}{colon}{phrase(f'kind.{card.kind}', language)}{semi}{message}", _LINE - _BADGES),
-        when=capital(_cut(_when(card, language), _LINE)),
-        clause=_cut(_clause(card, report, language), _LINE),
+        what=_one_line(f"{name}{colon}{phrase(f'kind.{card.kind}', language)}{semi}{message}"),
+        when=capital(_one_line(_when(card, language))),
+        clause=_one_line(_clause(card, report, language)),
     )
 
 
@@ -203,7 +253,7 @@ def _clause(card: FindingCard, report: Acceptance, language: Language) -> str:
     tail = phrase("sign.more_clauses", language, number=more, all=more + 1) if more else ""
     head = f"{at}{phrase('mark.colon', language)}"
     tail = f"{phrase('mark.open', language)}{tail}{phrase('mark.close', language)}" if tail else ""
-    return f"{head}{_cut(wording, _LINE - cell_len(head) - cell_len(tail))}{tail}"
+    return f"{head}{wording}{tail}"
 
 
 def _left(cards: Sequence[FindingCard]) -> dict[str, int]:
@@ -232,15 +282,8 @@ def _evidence(files: Sequence[EvidenceFile], language: Language) -> Iterator[tup
             yield run, name, bytes_text(sum(file.bytes for file in found)), evidence_digest(found)
 
 
-def _cut(text: str | None, longest: int) -> str:
-    """The text within so many columns, cut between words where the last is short; code that is cut is closed."""
-    shown = " ".join((text or "").split())
-    if cell_len(shown) <= longest:
-        return shown
-    cut = set_cell_size(shown, longest - 2)
-    head, _, last = cut.rpartition(" ")
-    cut = (head if head and cell_len(last) <= _WORD else cut).rstrip(" ,;:，；：")
-    return f"{cut}`…" if cut.count("`") % 2 else f"{cut}…"
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -254,6 +297,7 @@ _ARGUMENTS = (
     "--no-first-run",
     "--no-pdf-header-footer",
 )
+_NODE = re.compile(rb"\(node\d{8}\)")
 _DATES = re.compile(rb"/(CreationDate|ModDate) \(D:\d{14}([^)]*)\)")
 
 
@@ -273,7 +317,7 @@ def pdf_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
             "--format pdf: needs Chromium or Chrome, which is not installed; install it, or write the signing edition "
             "as HTML (--format signing) and print that from a browser"
         )
-    with tempfile.TemporaryDirectory(prefix="aclnn-cts-pdf-", ignore_cleanup_errors=True) as name:
+    with scratch_folder(Path(tempfile.gettempdir())) as name:
         page, made = Path(name, "signing.html"), Path(name, "signing.pdf")
         page.write_bytes(signing_bytes(report, rows, language))
         # Chromium's own sandbox does not start for root; the page has no script and loads nothing.
@@ -288,10 +332,15 @@ def pdf_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
         if not made.is_file():
             last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
             raise HarnessError(f"--format pdf: {program} printed nothing: {' '.join(last) or ended.returncode}")
-        return _undated(made.read_bytes(), report)
+        return _reproducible(made.read_bytes(), report)
 
 
-def _undated(content: bytes, report: Acceptance) -> bytes:
-    """The document with the moment of the last run in place of the moment of printing."""
+def _reproducible(content: bytes, report: Acceptance) -> bytes:
+    """The document with the moment of the last run in place of that of printing, and its nodes numbered in order.
+
+    The browser numbers nodes as its processes come to make them.
+    """
     moment = re.sub(r"\D", "", max(run.manifest.started for run in report.runs)[:19]).encode()
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(_NODE.findall(content)))}
+    content = _NODE.sub(lambda found: b"(node%08d)" % numbers[found[0]], content)
     return _DATES.sub(rb"/\1 (D:" + moment + rb"\2)", content)

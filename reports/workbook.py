@@ -165,7 +165,8 @@ def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
     for row in report.checks:
         ends = row.ends
         reasons, outside = (
-            ", ".join(f"{name}: {number}" for name, number in counts.items()) for counts in (ends.reasons, ends.outside)
+            ", ".join(f"{name}: {number}" for name, number in counts.items())
+            for counts in (ends.unjudged, ends.outside)
         )
         yield (
             row.operator, row.check, ends.cases, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,

@@ -32,7 +32,7 @@ TOGETHER = (
     "tests/cli/test_cli_screens.py",
     "tests/docs/test_ci_snippets.py",
     "tests/findings/waivers/test_draft.py",
-    "tests/reports/",
+    "tests/reports/test_",
     "tests/triage/test_shrink_run.py",
 )
 """Files and folders whose tests share a process: a run, a build or a browser takes longer to make than to use."""

@@ -18,13 +18,19 @@ def test_what_runs_together_exists() -> None:
 
 def test_a_folder_runs_in_one_process_and_other_tests_in_both(tmp_path: Path) -> None:
     text = (
-        "import os\nfrom pathlib import Path\nimport pytest\n\n"
+        "import os, time\nfrom pathlib import Path\nimport pytest\n\n"
         "@pytest.mark.parametrize('number', range(8))\n"
         "def test_it(number):\n    Path(__file__).with_name(f'{os.getpid()}.pid').touch()\n"
     )
-    for name in ("tests/reports", "tests/other"):
+    # One process may end all tests before the other has one. So a test waits for the other process, to the time limit.
+    wait = (
+        "    until = time.monotonic() + 30\n"
+        "    while len(list(Path(__file__).parent.glob('*.pid'))) < 2 and time.monotonic() < until:\n"
+        "        time.sleep(0.01)\n"
+    )
+    for name, body in (("tests/reports", text), ("tests/other", text + wait)):
         (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "test_it.py").write_text(text, encoding="utf-8")
+        (tmp_path / name / "test_it.py").write_text(body, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n", encoding="utf-8")
     words = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-n", "2", "tests"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -1,4 +1,4 @@
-"""The evidence of a run in one signed file of canonical bytes, and its verification.
+"""The evidence of a run in one ZIP file that can be signed, and its verification.
 
-May import `repro`, `store` and what is below them. Start reading at `write` and `verify`.
+May import `execution`, `findings`, `store` and what is below them. Start reading at `write` and `verify`.
 """

@@ -7,33 +7,32 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
+from zipfile import ZipFile
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.bundle.statement import BLOBS, LOOKED_INTO, RECORD_FORMAT, Problem, Statement, record_from_json
-from aclnn_cts.checks.life_cycle import asked_calls
-from aclnn_cts.checks.registry import check
+from aclnn_cts.bundle.archive import BLOBS, Problem, read_chunks
+from aclnn_cts.bundle.records import RECORD_FORMAT, record_from_json
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.case_json import canonical_json, case_from_json
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.faults import Fault, fault_name
+from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.outside import MESSAGE_LIMIT, check_size, strict_json
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.verdict import Record, Result, Verdict, aim
+from aclnn_cts.core.verdict import TWIN_FAILED, Record, Result, Verdict, aim
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import chosen_tolerances
-from aclnn_cts.findings.dedup_key import MERGED_KINDS
+from aclnn_cts.findings.findings import BROKEN_CALL, Failures
 from aclnn_cts.findings.fingerprint import fingerprinted
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.speclang.evaluate import evaluate
@@ -41,7 +40,8 @@ from aclnn_cts.speclang.load import Specs, specs_from_texts
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import OperatorSummary
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
-from aclnn_cts.store.run_directory import failure_name
+from aclnn_cts.trials.checks.life_cycle import asked_calls
+from aclnn_cts.trials.checks.registry import check
 
 RECOMPUTE_BYTES = 64 * 1024 * 1024
 """Bytes of a case's arguments beyond which it is not judged again: an oracle's time grows faster than they do."""
@@ -72,28 +72,24 @@ class Sample:
             self.chosen[place] = (where, record)
 
 
-def judged_again(
-    path: Path, sample: Sample, statement: Statement, offsets: Mapping[str, int], *, specs: Specs, judges: Judges
-) -> Iterator[Problem | None]:
+def judged_again(archive: ZipFile, sample: Sample, *, specs: Specs, judges: Judges) -> Iterator[Problem | None]:
     """For each sampled case of a bundle what is wrong with its verdict, or None."""
-    sizes = {subject.name: subject.annotations.size for subject in statement.subject}
-    with path.open("rb") as file:
 
-        def blob(digest: str) -> bytes:
-            if (size := sizes[f"{BLOBS}{digest}"]) > RECOMPUTE_BYTES:
-                raise HarnessError(f"{BLOBS}{digest} has {size} bytes; expected at most {RECOMPUTE_BYTES}")
-            file.seek(offsets[f"{BLOBS}{digest}"])
-            return file.read(size)
+    def blob(digest: str) -> bytes:
+        entry = archive.getinfo(f"{BLOBS}{digest}")
+        if entry.file_size > RECOMPUTE_BYTES:
+            raise HarnessError(f"{entry.filename} has {entry.file_size} bytes; expected at most {RECOMPUTE_BYTES}")
+        with archive.open(entry) as file:
+            return b"".join(read_chunks(file))
 
-        for where, document in sample.chosen:
-            try:
-                wrong = difference(record_from_json(document, where=where), blob, specs=specs, judges=judges)
-            except (HarnessError, UsageError, KeyError, ValueError, ArithmeticError) as error:
-                wrong = f"cannot be judged again: {error!s:.300}"
-            yield Problem(where, wrong) if wrong else None
+    for where, document in sample.chosen:
+        try:
+            wrong = difference(record_from_json(document, where=where), blob, specs=specs, judges=judges)
+        except (HarnessError, UsageError, KeyError, ValueError, ArithmeticError) as error:
+            wrong = f"cannot be judged again: {error!s:.300}"
+        yield Problem(where, wrong) if wrong else None
 
 
-REPORT = "report.html"
 RUN_MANIFEST, RUN_SUMMARY = "run/manifest.json", "run/summary.json"
 
 KEPT_LIMIT = 128 * 1024 * 1024
@@ -142,28 +138,19 @@ class Recount:
     files: dict[str, bytes] = field(default_factory=dict)
     operators: dict[str, OperatorSummary] = field(default_factory=dict)
     waivers: dict[str, int] = field(default_factory=dict)
-    findings: dict[str, str] = field(default_factory=dict)
-    """Operators of the failures, by the names of their trial files."""
+    failures: Failures = field(default_factory=Failures)
     digests: set[str] = field(default_factory=set)
     """Of every recorded output."""
     number: int = 0
     kept: int = 0
-    older: bool = False
-    """Whether only the sums of entries are checked, since this version does not read the records."""
     statuses: bool = False
 
-    def begin(self, statement: Statement) -> None:
-        """Learn which outputs the bundle holds."""
-        self.older = statement.is_older
-        names = (subject.name for subject in statement.subject)
+    def begin(self, names: Iterable[str]) -> None:
+        """Learn from the names of its entries which outputs the bundle holds."""
         self.sample.blobs = frozenset(name.removeprefix(BLOBS) for name in names if name.startswith(BLOBS))
 
-    def wants(self, name: str) -> bool:
-        """Records, and the files that records are held to."""
-        return not self.older and name.partition("/")[0] in LOOKED_INTO
-
     def take(self, name: str, content: bytes) -> None:
-        """One entry whose sum is right."""
+        """Count the records of an entry, or keep the file that they are held to."""
         if not name.startswith("records/"):
             self.kept += len(content)
             if self.kept > KEPT_LIMIT:
@@ -217,6 +204,7 @@ class Recount:
                 result=_word(verdict["result"]),
                 kind=_word(verdict.get("kind", "")),
                 judged=_word(verdict.get("judged", "")),
+                facts={TWIN_FAILED: True} if TWIN_FAILED in verdict.get("facts", {}) else {},
             ),
             waived=bool(_word(record["waiver"])),
             dtypes=_dtypes(case["arguments"]),
@@ -225,6 +213,8 @@ class Recount:
         )
         if verdict["result"] == Result.FAILED:
             self._failure(record, where)
+        elif verdict["result"] == Result.PASSED and case["origin"]["kind"] == BROKEN_CALL:
+            self.failures.enforced.add(_word(case["operator"]))
         for outcome in record["attempts"][0] if record["attempts"] else ():
             self.statuses = self.statuses or outcome.get("phase_one") is not None
             self.digests.update(state.get("sha256", "") for state in outcome.get("buffers", {}).values())
@@ -235,18 +225,16 @@ class Recount:
 
     def _failure(self, record: Mapping[str, Any], where: str) -> None:
         fingerprint = msgspec.convert(record["fingerprint"], Fingerprint)
-        key = msgspec.convert(record.get("counted_as"), Fingerprint | None) or fingerprint.key
-        self.findings[failure_name(key)] = key.operator
         if record["waiver"]:
             self.waivers[record["waiver"]] = self.waivers.get(record["waiver"], 0) + 1
-        # A campaign counts a law that is not kept since one of its calls is wrong with that call, and wrong values of
-        # all kinds together.
-        kind = record["verdict"]["kind"]
-        known = kind == fingerprint.fault and kind in (Fault.LAW, key.fault, *MERGED_KINDS.get(key.fault, ()))
-        if not known or {key.operator, fingerprint.operator} != {record["trial"]["case"]["operator"]}:
+        operator = record["trial"]["case"]["operator"]
+        whole = record_from_json(record, where=where)
+        if (fingerprint.fault, fingerprint.operator) != (record["verdict"]["kind"], operator):
             self.problems.append(Problem(where, "its fingerprint is that of another fault or operator"))
-        elif fingerprinted(record_from_json(record, where=where)).fingerprint != fingerprint:
+        elif fingerprinted(whole).fingerprint != fingerprint:
             self.problems.append(Problem(where, "its fingerprint does not follow from its verdict and its calls"))
+        else:
+            self.failures.add(whole)
 
 
 _TOLERANCE = 1e-6
@@ -288,7 +276,7 @@ def difference(record: Record, blob: Blob, *, specs: Specs, judges: Judges) -> s
         return f"{len(outcomes)} calls are recorded; the trial takes {len(asked)}"
     performed = [_performed(spec, case, outcome, blob) for case, outcome in zip(asked, outcomes, strict=True)]
     verdict = entry.judge(trial, performed, judges.of(spec), evaluate(spec, trial.case))
-    return _difference(record.verdict, verdict) or _other_fingerprint(record, verdict)
+    return _difference(record.verdict, verdict)
 
 
 def _performed(spec: Spec, case: Case, outcome: Outcome, blob: Blob) -> Performed:
@@ -315,22 +303,23 @@ def _difference(recorded: Verdict, found: Verdict) -> str:
     was, now = (" ".join(part for part in (item.result, fault_name(item.kind)) if part) for item in (recorded, found))
     if was != now:
         return f"it is recorded as {was}, and judged again it is {now} ({found.message})"
-    shares = {item.output: item.share for item in found.deviations}
+    worst = {item.output: item for item in found.deviations}
+    outputs = [item.output for item in recorded.deviations]
+    if outputs != list(worst):
+        return (
+            f"deviations of {', '.join(outputs)} are recorded, and judged again those of {', '.join(worst)} are found"
+        )
     for item in recorded.deviations:
-        share = shares.get(item.output, math.nan)
-        if not _close(item.share, share):
+        again = worst[item.output]
+        if item.beyond != again.beyond:
+            said = f"{item.output}: {item.beyond} elements beyond their bound are recorded, and judged again"
+            return f"{said} {again.beyond}"
+        if not _close(item.share, again.share):
             return (
-                f"{item.output}: an error of {item.share!r} of its bound is recorded, and judged again it is {share!r}"
+                f"{item.output}: an error of {item.share!r} of its bound is recorded, and judged again it is"
+                f" {again.share!r}"
             )
     return ""
-
-
-def _other_fingerprint(record: Record, found: Verdict) -> str:
-    """Why the looks of the wrong values are not the recorded ones; empty where they are."""
-    verdict = msgspec.structs.replace(record.verdict, deviations=found.deviations)
-    now = fingerprinted(msgspec.structs.replace(record, verdict=verdict)).fingerprint
-    was = record.fingerprint
-    return "" if was == now else f"its fingerprint is {shown(was.text())}, and judged again it is {shown(now.text())}"
 
 
 def _close(recorded: float, found: float) -> bool:

@@ -1,40 +1,65 @@
-"""A bundle checked without a device: bytes, sums, signature, and whether its parts agree."""
+"""A bundle checked without a device: bytes, signature, and whether its parts agree."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import BinaryIO
+from zipfile import ZipFile
 
 import msgspec
 
-from aclnn_cts.bundle.archive import Reading, read_bundle
-from aclnn_cts.bundle.recount import REPORT, RUN_MANIFEST, RUN_SUMMARY, Recount, Sample, judged_again
-from aclnn_cts.bundle.statement import (
-    BLOBS,
-    BUNDLE_FORMAT,
-    MANIFEST_NAME,
-    SIGNATURE_NAME,
-    Contents,
-    Predicate,
+from aclnn_cts.bundle.archive import (
+    ABOUT,
+    REPORT,
+    About,
+    BoundedReader,
+    NoBundle,
     Problem,
-    Statement,
-    Verifier,
-    signed_bytes,
+    open_archive,
+    read_chunks,
+    read_entries,
 )
+from aclnn_cts.bundle.recount import RUN_MANIFEST, RUN_SUMMARY, Recount, Sample, judged_again
+from aclnn_cts.bundle.signature import SIGNATURE_SIZE, Verifier, signature_path
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outside import FEW_CONTAINERS, strict_json
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.outside import FEW_CONTAINERS, open_outside, read_outside, strict_json
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import OutOfScope, Skip
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.store.counts import Counts, OperatorSummary, Tried
-from aclnn_cts.store.manifest import Manifest, older_format, product_of, ran_on
+from aclnn_cts.store.manifest import Manifest, product_of, ran_on
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundledRun:
+    """What a bundle says of its run."""
+
+    format: str
+    harness: str
+    """The version that judged."""
+    adapter: str
+    product: str
+    """With the words `software device` where one stood in for it: never the product's name alone."""
+    ran_on: str
+    """What the implementation said of itself in a line; empty where it said nothing."""
+    operators: tuple[str, ...]
+    started: str
+    verdict: str
+    totals: Mapping[str, int]
+    statuses: bool
+    """Whether the implementation returns statuses."""
+    report: str
+    """The entry that holds the report; where there is none, why: `none: ...`."""
+    left_out: Mapping[str, str]
+    """What one might look for and does not find, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +70,8 @@ class Verification:
     size: int
     entries: int
     problems: tuple[Problem, ...]
-    predicate: Predicate | None
-    """What the bundle says of itself; None where its manifest cannot be read."""
+    says: BundledRun | None
+    """What the bundle says of its run; None where that cannot be read."""
     signature: str
     """In words: by which key, and whether it was checked."""
     recomputed: int
@@ -74,40 +99,44 @@ def verify_bundle(
 ) -> Verification:
     """Check a bundle; whatever is wrong with it is a problem of the result, and nothing in it is run.
 
-    - `key`: whose signature is demanded; without one a signature is held to the manifest and not checked.
+    - `key`: whose signature is demanded; without one a signature beside the bundle is not checked.
     - `recompute`: how many cases to judge again, of those whose outputs the bundle holds; `seed` chooses which.
     - `spec_folders`: where the oracles of operators of the user's own lie. They are Python, and run.
     """
     seed = secrets.randbits(32) if seed is None else seed
     records = Recount(Sample(recompute, Random(seed)))  # noqa: S311 - a sample, and no secret
-    reading = read_bundle(path, records)
-    problems = [*reading.problems, *records.problems]
-    statement = reading.statement
-    signature, proved = "not read", False
-    recomputed = 0
-    if statement is not None:
-        signature, wrong = _signature(reading, statement.predicate, key)
-        problems += wrong
-        proved = key is not None and not wrong
-    if statement is not None and statement.is_older:
-        older = older_format("its records", statement.predicate.format, BUNDLE_FORMAT)
-        problems.append(Problem("file", f"{older}. Here only its bytes and its signature were checked"))
-    elif statement is not None and not reading.problems:
-        problems += Agreement(records, statement, reading).problems()
-        judged = list(_recomputed(path, records, statement, reading.offsets, spec_folders))
-        recomputed = len(judged)
-        problems += [problem for problem in judged if problem is not None]
+    judged: list[Problem | None] = []
+    says: BundledRun | None = None
+    names: list[str] = []
+    with open_outside(path, expected="a file that `bundle` wrote", regular=True) as outside:
+        file = BoundedReader(outside)
+        try:
+            archive, about = open_archive(file)
+        except NoBundle as error:
+            problems = [error.problem]
+        else:
+            names = archive.namelist()
+            records.begin(names)
+            problems = [*read_entries(archive, file, records.take), *records.problems]
+            agreement = Agreement(records, names)
+            if not problems:
+                problems = list(agreement.problems())
+                judged = list(_recomputed(archive, records, spec_folders))
+            says = agreement.run_of(about)
+        size = file.seek(0, 2)
+        signature, wrong = _signature(path, file, key)
+    problems += [*wrong, *(problem for problem in judged if problem is not None)]
     return Verification(
         path=str(path),
-        size=reading.size,
-        entries=len(reading.offsets),
+        size=size,
+        entries=len(names),
         problems=tuple(problems),
-        predicate=statement.predicate if statement is not None else None,
+        says=says,
         signature=signature,
-        recomputed=recomputed,
+        recomputed=len(judged),
         eligible=records.sample.eligible,
         seed=seed,
-        unproved=_unproved(statement) if statement is not None and not proved else (),
+        unproved=_unproved(names) if key is None or wrong else (),
     )
 
 
@@ -115,53 +144,55 @@ _DETERMINED = frozenset(("blobs", "records", "specs"))
 """Entries that are held to other entries, byte by byte or in all that they say."""
 
 
-def _unproved(statement: Statement) -> tuple[str, ...]:
+def _unproved(names: Sequence[str]) -> tuple[str, ...]:
     """Entries by the first word of their name whose contents nothing else in the bundle tells."""
-    names = dict.fromkeys(subject.name.partition("/")[0] for subject in statement.subject)
-    return tuple(name for name in names if name not in _DETERMINED)
+    words = dict.fromkeys(name.partition("/")[0] for name in names)
+    return tuple(word for word in words if word not in _DETERMINED)
 
 
-def _signature(reading: Reading, predicate: Predicate, key: Verifier | None) -> tuple[str, list[Problem]]:
-    """What can be said of the signature, and what is wrong with it."""
-    if not predicate.signer:
-        wrong = [Problem(SIGNATURE_NAME, "the bundle is not signed; the key that was given says nothing of it")]
-        return "nobody signed it", wrong if key is not None else []
+def _signature(path: Path, file: BinaryIO, key: Verifier | None) -> tuple[str, list[Problem]]:
+    """What can be said of the signature beside a bundle, and what is wrong with it."""
+    place = signature_path(path)
     if key is None:
-        return f"signed by the key {predicate.signer}, not checked: no public key was given", []
-    if key.key_id != predicate.signer:
-        return "not by the key given", [
-            Problem(SIGNATURE_NAME, f"signed by the key {predicate.signer}, and not by the one given ({key.key_id})")
-        ]
-    if reading.signature is None or not key.accepts(reading.signature, signed_bytes(reading.manifest)):
-        return "wrong", [Problem(SIGNATURE_NAME, "the signature is not that of the key given on this manifest")]
-    return f"good, by the key {predicate.signer}", []
+        return f"{place.name} was not checked: no public key was given" if place.exists() else "nobody signed it", []
+    try:
+        signature = read_outside(place, limit=SIGNATURE_SIZE, expected="the signature that `bundle --sign` wrote")
+    except UsageError as error:
+        return "none", [Problem("signature", str(error))]
+    digest = hashlib.sha256()
+    file.seek(0)
+    for piece in read_chunks(file):
+        digest.update(piece)
+    if key.accepts(signature, digest.digest()):
+        return f"good, by the key {key.key_id}", []
+    return "wrong", [Problem("signature", f"{place} is not that of the key given ({key.key_id}) on this file")]
 
 
-def _recomputed(
-    path: Path, records: Recount, statement: Statement, offsets: Mapping[str, int], folders: Sequence[Path]
-) -> Iterator[Problem | None]:
+def _recomputed(archive: ZipFile, records: Recount, folders: Sequence[Path]) -> Iterator[Problem | None]:
     """For each sampled case what is wrong with its verdict, or None."""
     if not records.sample.chosen:
         return
     try:
         specs = records.specs()
         judges = Judges(
-            has_statuses=statement.predicate.statuses,
+            has_statuses=records.statuses,
             spec_folders=folders,
             measuring=Measuring(gate=records.manifest().tolerances),
         )
     except (HarnessError, UsageError) as error:
         yield Problem("specs", str(error).splitlines()[0])
         return
-    yield from judged_again(path, records.sample, statement, offsets, specs=specs, judges=judges)
+    yield from judged_again(archive, records.sample, specs=specs, judges=judges)
 
 
 _WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN, Skip.SENTINEL)
 """Reasons of skips that no record tells of."""
 _CASES = "cases/"
+_NUMBER = re.compile(r"-\d+\.json$")
+"""Ends the names of further findings with one key."""
 _PAGE_HEAD = 1 << 14
 _PAGE_MARKS = (b"<!DOCTYPE html>", b'<meta name="generator" content="aclnn-cts">')
-_KNOWN = frozenset(("blobs", "cases", "records", "report.html", "repro", "run", "schemas", "specs", "waivers"))
+_KNOWN = frozenset((ABOUT, "blobs", "cases", "records", REPORT, "repro", "run", "schemas", "specs", "waivers"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +200,8 @@ class Agreement:
     """What the parts of a bundle whose bytes are right say of each other."""
 
     records: Recount
-    statement: Statement
-    reading: Reading
+    names: Collection[str]
+    """Of all entries."""
 
     def problems(self) -> Iterator[Problem]:
         """Everything that does not fit."""
@@ -180,7 +211,6 @@ class Agreement:
             yield Problem("run", f"{RUN_MANIFEST} or {RUN_SUMMARY} is missing, or is none")
             return
         yield from self._totals(summary, whole=not manifest.is_campaign)
-        yield from self._predicate(manifest, summary)
         try:
             chosen_tolerances(manifest.tolerances)
         except UsageError as error:
@@ -189,6 +219,28 @@ class Agreement:
             content = self.records.files.get(f"specs/{name}")
             if content is None or hashlib.sha256(content).hexdigest() != digest:
                 yield Problem(f"specs/{name}", "is not the spec that the run used, by its manifest")
+
+    def run_of(self, about: About) -> BundledRun | None:
+        """What the bundle says of its run."""
+        manifest, summary = self._run()
+        if manifest is None or summary is None:
+            return None
+        total = summary.total
+        words = ("cases", "passed", "failed", "waived", "errors", "skipped", "out_of_scope")
+        return BundledRun(
+            format=about.format,
+            harness=manifest.harness,
+            adapter=manifest.adapter,
+            product=product_of(manifest),
+            ran_on=ran_on(manifest),
+            operators=manifest.operators,
+            started=manifest.started,
+            verdict=summary.verdict.value,
+            totals={"records": self.records.number, **{word: getattr(total, word) for word in words}},
+            statuses=self.records.statuses,
+            report=REPORT if REPORT in self.names else f"none: {about.left_out.get(REPORT, 'nothing says why')}",
+            left_out=about.left_out,
+        )
 
     def _run(self) -> tuple[Manifest | None, Summary | None]:
         try:
@@ -201,27 +253,36 @@ class Agreement:
 
     def _names(self) -> Iterator[Problem]:
         """Entries that something speaks of, and no others."""
-        expected = set(self.records.findings)
-        found = {name.removeprefix(_CASES) for name in self.records.files if name.startswith(_CASES)}
-        for name in sorted(expected - found):
-            yield Problem(f"cases/{name}", "is missing: records fail with its fingerprint")
-        for name in sorted(found - expected):
-            yield Problem(f"cases/{name}", "no record fails with its fingerprint")
-        for name in sorted(found & expected):
-            yield from self._trial(name)
+        yield from self._cases()
         page = self.records.files.get(REPORT)
         if page is not None and not all(mark in page[:_PAGE_HEAD] for mark in _PAGE_MARKS):
             yield Problem(REPORT, "is no page that `aclnn-cts report` wrote")
         for digest in sorted(self.records.sample.blobs - self.records.digests):
             yield Problem(f"blobs/{digest}", "no record tells of it")
-        for subject in self.statement.subject:
-            name = subject.name
-            if name.startswith(BLOBS) and subject.digest.sha256 != name.removeprefix(BLOBS):
-                yield Problem(name, "its SHA-256 is not its name")
+        for name in self.names:
             if name.partition("/")[0] not in _KNOWN:
                 yield Problem(name, "no bundle has such an entry")
 
-    def _trial(self, name: str) -> Iterator[Problem]:
+    def _cases(self) -> Iterator[Problem]:
+        """A trial of each finding, and no others; of a campaign, which keeps few records, of their operators."""
+        expected = {item.file: item.key.operator for item in self.records.failures.findings}
+        found = {name.removeprefix(_CASES) for name in self.records.files if name.startswith(_CASES)}
+        if self._is_campaign():
+            expected = {name: operator for name in found for operator in expected.values() if name.startswith(operator)}
+        for name in sorted(set(expected) - found):
+            yield Problem(f"cases/{name}", "is missing: records fail with its fingerprint")
+        for name in sorted(found):
+            operator = expected.get(_NUMBER.sub(".json", name))
+            if operator is None:
+                yield Problem(f"cases/{name}", "no record fails with its fingerprint")
+            else:
+                yield from self._trial(name, operator)
+
+    def _is_campaign(self) -> bool:
+        manifest, _ = self._run()
+        return manifest is not None and manifest.is_campaign
+
+    def _trial(self, name: str, expected: str) -> Iterator[Problem]:
         """Whether a trial file holds a trial of the operator that its finding is of."""
         where = f"{_CASES}{name}"
         try:
@@ -230,8 +291,8 @@ class Agreement:
             yield Problem(where, str(error).removeprefix(f"{where}: "))
             return
         operator = trial.case.operator if isinstance(trial, Trial) else None
-        if operator != self.records.findings[name]:
-            yield Problem(where, f"holds no trial of {self.records.findings[name]}, which its finding is of")
+        if operator != expected:
+            yield Problem(where, f"holds no trial of {expected}, which its finding is of")
 
     def _totals(self, summary: Summary, *, whole: bool) -> Iterator[Problem]:
         """What is stated is what the records have; of a campaign, which keeps few of them (not `whole`), at least."""
@@ -254,26 +315,6 @@ class Agreement:
         if whole and summary.waivers != self.records.waivers:
             yield Problem(RUN_SUMMARY, f"waivers {summary.waivers} are stated; the records have {self.records.waivers}")
 
-    def _predicate(self, manifest: Manifest, summary: Summary) -> Iterator[Problem]:
-        predicate = self.statement.predicate
-        said = (predicate.verdict, predicate.adapter, predicate.started, predicate.harness, predicate.operators)
-        run = (summary.verdict.value, manifest.adapter, manifest.started, manifest.harness, manifest.operators)
-        no_report = predicate.report.startswith("none: ")
-        mistakes = {
-            "its totals are not those of the summary and the records": (
-                predicate.totals != Contents.of(summary.total, records=self.records.number)
-            ),
-            "says another verdict, adapter, time, version or operators than the run": said != run,
-            "says otherwise than the run's environment what it ran on": (
-                (predicate.product, predicate.ran_on) != (product_of(manifest), ran_on(manifest))
-            ),
-            "says otherwise than the records whether there are statuses": predicate.statuses != self.records.statuses,
-            f"says of the report {shown(predicate.report)}, which is not so": (
-                (predicate.report in self.reading.offsets) == no_report
-            ),
-        }
-        yield from (Problem(MANIFEST_NAME, text) for text, is_made in mistakes.items() if is_made)
-
 
 def _same_evidence(said: OperatorSummary, found: OperatorSummary) -> bool:
     """Whether the counts that a verdict is measured by are those of the records."""
@@ -286,7 +327,7 @@ def _same_evidence(said: OperatorSummary, found: OperatorSummary) -> bool:
 
 def _differences(said: Counts, found: Counts, *, whole: bool) -> Iterator[str]:
     """How the counts of one kind differ from those of its records."""
-    for word in ("passed", "failed", "waived", "errors"):
+    for word in ("passed", "failed", "waived", "twin_failed", "errors"):
         stated, number = getattr(said, word), getattr(found, word)
         if stated != number and (whole or stated < number):
             yield f"{stated} {word} are stated; the records have {number}"

@@ -17,20 +17,20 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from aclnn_cts.campaign.corpus.check_coverage import Share
-from aclnn_cts.campaign.fleet.slots import Health, Slot
-from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.cli.output import OutsideConsole, count, span
 from aclnn_cts.cli.progress_line import EVERY, Moment, ProgressFile, progress_document, progress_line
 from aclnn_cts.cli.screen import OPERATORS_SHOWN, short_name, show_end
 from aclnn_cts.cli.streams import silence
-from aclnn_cts.core.faults import fault_name
+from aclnn_cts.core.finding import Confirmed, Finding
 from aclnn_cts.core.printable import printable, printable_lines
-from aclnn_cts.findings.finding import Confirmed, Finding
-from aclnn_cts.findings.fingerprint import distinct
+from aclnn_cts.findings.finding_text import title_of
+from aclnn_cts.findings.findings import regrouped
+from aclnn_cts.runs.campaign.corpus.check_coverage import Share
+from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.output_file import OutputFile
-from aclnn_cts.store.run_directory import FAILURES, failure_name
+from aclnn_cts.store.run_directory import FAILURES
+from aclnn_cts.workers.slots import Health, Slot
 
 BAR = 12
 """Columns of a bar; half of it on a narrow terminal."""
@@ -219,7 +219,7 @@ def _bar(share: Share, width: int) -> Text:
 def _findings(status: Status, width: int, room: int) -> list[Text]:
     found = standing(status)
     title = Text(f"{count(len(found), 'finding')}", style="bold red" if found else "bold")
-    waived = sum(bool(finding.waiver) for finding in distinct(status.findings))
+    waived = sum(bool(finding.waiver) for finding in regrouped(status.findings))
     title.append(f", {waived} waived, {status.waiting} to confirm", style="")
     last = list(reversed(found))[: max(room - 1, 0)]
     if last:
@@ -285,7 +285,7 @@ def progress(status: Status) -> dict[str, Any]:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "text": brief(finding),
-        "file": f"{FAILURES}/{failure_name(finding.key)}",
+        "file": f"{FAILURES}/{finding.file}",
         "confirmed": finding.confirmed,
         "failures": finding.failures,
         "worker": finding.slot,
@@ -330,7 +330,7 @@ def _share(share: Share) -> list[int]:
     return [share.met, share.of]
 
 
-SORTS = {"constraints": "rules", "limits": "limits", "laws": "laws", "pairs": "pairs"}
+SORTS = {"constraints": "rules", "limits": "limits", "pairs": "pairs"}
 """Sorts of coverage, and the heads of their columns."""
 
 APART = "-N: so many more were tried, and cannot be given to it or judged"
@@ -367,7 +367,7 @@ def worst(operators: Sequence[T]) -> list[T]:
 
 def standing(status: Status) -> list[Finding]:
     """The findings without a waiver, each fault once, in the order in which they were met."""
-    return [finding for finding in distinct(status.findings) if not finding.waiver]
+    return [finding for finding in regrouped(status.findings) if not finding.waiver]
 
 
 def moment_of(status: Status) -> Moment:
@@ -428,18 +428,10 @@ def at_work(work: UnderWay) -> str:
 
 def brief(finding: Finding) -> str:
     """A finding in a line, what tells it from others first; before it the digits that its file's name ends with."""
-    key = finding.key
-    told = _told(finding).replace(" the assumed", "")
-    digits = Path(failure_name(key)).stem[-_DIGITS:]
+    told = ", ".join(filter(None, (title_of(finding).replace(" the assumed", ""), finding.key.answer)))
+    digits = Path(finding.file).stem[-_DIGITS:]
     confirmed = _BRIEF.get(finding.confirmed, finding.confirmed)
-    return f"{digits} {confirmed} {finding.failures}x {short_name(key.operator)}: {told}"
-
-
-def _told(finding: Finding) -> str:
-    key = finding.key
-    check = "" if key.check in ("values", "status") else key.check
-    parts = (key.clause, key.dtype, fault_name(finding.kind or key.fault), key.answer)
-    return ", ".join(part for part in (*parts, key.output, key.mode, check) if part)
+    return f"{digits} {confirmed} {finding.failures}x {told}"
 
 
 def show_campaign_end(out: Console, status: Status, path: Path, specs: Specs) -> None:
@@ -451,11 +443,6 @@ def show_campaign_end(out: Console, status: Status, path: Path, specs: Specs) ->
         specs,
         session=f"{span(status.seconds)}, {count(status.chunks, 'chunk')}: {status.ending}.",
         operators=_table(status, out.width),
-        confirmed={
-            failure_name(finding.key): finding.confirmed or "to be confirmed"
-            for finding in status.findings
-            if finding.confirmed != Confirmed.ALWAYS
-        },
     )
 
 

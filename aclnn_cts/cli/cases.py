@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
-from rich.console import Console
 
+from aclnn_cts.authoring.import_atk import AtkEntry
+from aclnn_cts.authoring.import_atk import import_atk as entries_of
 from aclnn_cts.cli.options import (
     IntegerWithin,
     checked_product,
@@ -21,14 +22,14 @@ from aclnn_cts.cli.options import (
     product_option,
     specs_option,
 )
-from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
+from aclnn_cts.cli.output import console, emit, joined, note
+from aclnn_cts.cli.render import Each, Fields, View, render
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.generate.listing import KINDS, SEED_LIMIT, Generation, Kind
-from aclnn_cts.interop.import_atk import AtkEntry
-from aclnn_cts.interop.import_atk import import_atk as entries_of
+from aclnn_cts.generate.listing import KINDS, SEED_LIMIT, Kind, list_cases
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
@@ -88,12 +89,20 @@ def cases(
     specs = load_specs(folders, edition=edition)
     spec = specs.find(operator, where="OP")
     target = Target(product=checked_product(product, spec))
-    found = Generation(spec=spec, target=target, kinds=chosen, seed=seed, count=number)
-    write_case_file(output, found)
-    numbers = joined([f"{found.written[kind]} {kind}" for kind in chosen])
+    sampler = Sampler(spec, target)
+    written, unproved = Counter[Kind](), Counter[str]()
+
+    def contents() -> Iterator[Case]:
+        for kind in chosen:
+            for case in list_cases(sampler, kind, seed=seed, count=number, unproved=unproved):
+                written[kind] += 1
+                yield case
+
+    write_case_file(output, contents())
+    numbers = joined([f"{written[kind]} {kind}" for kind in chosen])
     note(f"{spec.operator} on {target.product}: {numbers}{f' in {output}' if out is not None else ''}")
-    which = joined([f"{identifier} ({times})" for identifier, times in found.unproved.most_common()])
-    note(f"{found.unproved.total()} could not be proved{f': {which}' if found.unproved else ''}")
+    which = joined([f"{identifier} ({times})" for identifier, times in unproved.most_common()])
+    note(f"{unproved.total()} could not be proved{f': {which}' if unproved else ''}")
 
 
 def _kinds(text: str) -> list[Kind]:
@@ -149,30 +158,36 @@ def import_atk(
 
     written = write_case_file(output, contents())
     if as_json:
-        _emit(left, totals)
-    else:
-        screen = console(errors=output.is_standard_output)
-        _show(screen, left, totals)
-        wrap(
-            screen,
-            f"{output}: {count(written, 'case')}; aclnn-cts run --cases {output} --adapter A judges them",
-        )
+        for document in _documents(left, totals):
+            emit(document)
+        return 0
+    words = {"left": _reasons(left), "files": _totals(totals), "written": written, "out": str(output)}
+    render(console(errors=output.is_standard_output), _IMPORT, words)
     return 0
 
 
-def _emit(left: Iterable[AtkEntry], totals: Mapping[str, Counter[bool]]) -> None:
-    for entry in left:
-        emit({"file": entry.file, "id": entry.id, "reason": entry.reason})
-    for file, number in totals.items():
-        emit({"file": file, "cases": number.total(), "imported": number[True], "not_carried_over": number[False]})
+_IMPORT: View = (
+    Each("left", ("not carried over: {file}, id {ids}: {reason}",)),
+    Each("files", ("{file}: {cases:case}, {imported} imported, {not_carried_over} not carried over",)),
+    "{out}: {written:case}; aclnn-cts run --cases {out} --adapter A judges them",
+)
 
 
-def _show(out: Console, left: Iterable[AtkEntry], totals: Mapping[str, Counter[bool]]) -> None:
-    """Every case that was left, those of one reason together, and the totals by file."""
+def _documents(left: Iterable[AtkEntry], totals: Mapping[str, Counter[bool]]) -> Iterator[Fields]:
+    yield from ({"file": entry.file, "id": entry.id, "reason": entry.reason} for entry in left)
+    yield from _totals(totals)
+
+
+def _totals(totals: Mapping[str, Counter[bool]]) -> list[Fields]:
+    return [
+        {"file": file, "cases": number.total(), "imported": number[True], "not_carried_over": number[False]}
+        for file, number in totals.items()
+    ]
+
+
+def _reasons(left: Iterable[AtkEntry]) -> list[Fields]:
+    """Every case that was left, those of one reason together."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for entry in left:
         reasons.setdefault((entry.file, entry.reason), []).append(entry.id)
-    for (file, reason), ids in reasons.items():
-        wrap(out, f"not carried over: {file}, id {joined(ids)}: {reason}")
-    for file, number in totals.items():
-        wrap(out, f"{file}: {count(number.total(), 'case')}, {number[True]} imported, {number[False]} not carried over")
+    return [{"file": file, "reason": reason, "ids": ids} for (file, reason), ids in reasons.items()]

@@ -11,21 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from aclnn_cts.checks.plan import Profile, profile
 from aclnn_cts.cli.options import command, json_option, output_file, output_option
-from aclnn_cts.cli.output import console, count, emit, note, show_rows, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, note, wrap
+from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, render, show
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.findings.explain import explain
-from aclnn_cts.mutants.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
-from aclnn_cts.mutants.kill_matrix import MATRIX_FILE, SOON, Attempt, KillMatrix, build_matrix, figures
-from aclnn_cts.mutants.power import FAULT_VARIABLE, Task, attempt, attempts
+from aclnn_cts.selftest.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
+from aclnn_cts.selftest.kill_matrix import MATRIX_FILE, SOON, Attempt, FaultRow, KillMatrix, build_matrix, figures
+from aclnn_cts.selftest.mutated_session import MUTANT_ADAPTER
+from aclnn_cts.selftest.power import FAULT_VARIABLE, Task, attempt, attempts
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.output_file import Recognizer
 from aclnn_cts.store.provenance import Beginning
+from aclnn_cts.trials.plan import Profile, profile
 
 operators_option = click.option("--op", "operators", multiple=True, metavar="OP", help="Only these operators.")
 profile_option = click.option(
@@ -64,14 +67,11 @@ class Destination:
         if self._printed_there and as_json:
             raise UsageError(f"-o {out}: standard output holds what --json prints; name a file, or leave -o out")
 
-    def take(self, document: bytes, *, show: Callable[[Console], None]) -> None:
-        """Write the document where it is wanted; `show` prints it for a person."""
+    def take(self, document: bytes, view: View, words: Fields) -> None:
+        """Write the document where it is wanted, and show it."""
         if self._output is not None:
             self._output.write(document)
-        if self._as_json:
-            sys.stdout.write(json.dumps(json.loads(document), ensure_ascii=False, separators=(",", ":")) + "\n")
-        else:
-            show(console(errors=self._printed_there))
+        show(json.loads(document), view, words, as_json=self._as_json, errors=self._printed_there)
 
 
 @command(example="aclnn-cts faults --op softmax_backward --sample 2")
@@ -133,7 +133,7 @@ def faults(  # noqa: PLR0913 - one parameter an option
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Measure how many seeded faults (mutants) of the software device are found; its decoys must pass.
+    """Measure how many seeded faults of the software device and of the reference are found; decoys must pass.
 
     Each fault runs on its operator's plan until it is found, each decoy to the end. The exit code is 1 where a decoy is
     accused, or where more faults survive than --min-kill-rate allows. Equivalent faults do not count.
@@ -173,7 +173,7 @@ def faults(  # noqa: PLR0913 - one parameter an option
         to_end=to_end,
         made_by=beginning.ended(),
     )
-    destination.take(matrix.to_json(), show=lambda screen: show_matrix(screen, matrix))
+    destination.take(matrix.to_json(), _MATRIX, _words(matrix))
     judged = sum(row.equivalent is None for row in matrix.faults)
     if matrix.accused or len(matrix.survivors) > (1 - share) * judged:
         return 1
@@ -223,19 +223,25 @@ def _list(catalogue: Catalogue, *, as_json: bool) -> None:
     entries: list[SeededFault | Decoy] = [*catalogue.faults.values(), *catalogue.decoys.values()]
     if as_json:
         for entry in entries:
-            emit(entry.model_dump(mode="json"))
+            emit(msgspec.to_builtins(entry))
         return
-    screen = console()
-    rows = [(entry.id, _class_of(entry), entry.sentence) for entry in entries]
-    show_rows(screen, ("FAULT", "CLASS", "WHAT IT IS"), rows)
-    screen.print()
-    wrap(screen, f"{count(len(catalogue.faults), 'fault')}, {count(len(catalogue.decoys), 'decoy')}.")
+    rows = [{"id": entry.id, "class": _class_of(entry), "sentence": entry.sentence} for entry in entries]
+    words = {"rows": rows, "faults": len(catalogue.faults), "decoys": len(catalogue.decoys)}
+    render(console(), _CATALOGUE, words)
+
+
+_CATALOGUE: View = (
+    Rows("rows", {"FAULT": "{id}", "CLASS": "{class}", "WHAT IT IS": "{sentence}"}),
+    "",
+    "{faults:fault}, {decoys:decoy}.",
+)
 
 
 def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -> int:
     """Run one entry here, and show its first failure as a run would."""
     decoy = isinstance(entry, Decoy)
-    result, record = attempt(Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy), specs)
+    task = Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, subjects=entry.subjects, decoy=decoy)
+    result, record = attempt(task, specs)
     screen = console()
     wrap(screen, f"{entry.id}: {entry.sentence}", style="bold")
     if result.errors and record is None:
@@ -255,7 +261,10 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
     for line in explain(record, specs[entry.operator]):
         wrap(screen, line.lstrip(), indent=len(line) - len(line.lstrip()))
     screen.print()
-    wrap(screen, f"{FAULT_VARIABLE}={entry.id} lets any command with --adapter loopback meet it.")
+    if entry.subjects:
+        wrap(screen, f"--adapter {MUTANT_ADAPTER},mutant={entry.id} lets any command meet it.")
+    else:
+        wrap(screen, f"{FAULT_VARIABLE}={entry.id} lets any command with --adapter loopback meet it.")
     return 1 if decoy else 0
 
 
@@ -266,7 +275,15 @@ def _tasks(
     by_operator = sorted(entries, key=lambda entry: entry.operator)
     for seed in seeds:
         for entry in by_operator:
-            yield Task(id=entry.id, operator=entry.operator, seed=seed, profile=chosen, decoy=decoy, to_end=to_end)
+            yield Task(
+                id=entry.id,
+                operator=entry.operator,
+                seed=seed,
+                profile=chosen,
+                subjects=entry.subjects,
+                decoy=decoy,
+                to_end=to_end,
+            )
 
 
 def with_progress(results: Iterator[Attempt], total: int) -> Iterator[Attempt]:
@@ -287,48 +304,72 @@ def with_progress(results: Iterator[Attempt], total: int) -> Iterator[Attempt]:
             yield result
 
 
-def show_matrix(screen: Console, matrix: KillMatrix) -> None:
-    """Print a matrix, survivors first, then the decoys that were accused, and what it comes to."""
-    made = table("FAULT", "CLASS", "FOUND BY", "CASES", "SECONDS")
-    for row in matrix.faults:
-        missed = [result.seed for result in row.by_seed if not result.found]
-        found_by = ", ".join(row.caught_by)
-        if row.survives:
-            found_by = "SURVIVES" + (f" seeds {', '.join(map(str, missed))}; else {found_by}" if found_by else "")
-        elif missed:
-            found_by = f"equivalent{'; ' + found_by if found_by else ''}"
-        made.add_row(
-            row.id, row.fault_class, found_by, f"{row.cases:,.0f}" if row.caught_by else "", f"{row.seconds:.1f}"
-        )
-    show_table(screen, made)
-    for decoy in matrix.accused:
-        wrap(screen, f"ACCUSED {decoy.id}: {decoy.sentence}")
-        for text in dict.fromkeys(entry.fingerprint for entry in decoy.accused):
-            wrap(screen, text, indent=2)
-    screen.print()
-    for line in _summary(matrix):
-        wrap(screen, line)
+_COLUMNS = {
+    "FAULT": "{id}",
+    "CLASS": "{class}",
+    "FOUND BY": "{found_by}",
+    "CASES": "{cases:,.0f}",
+    "SECONDS": "{seconds:.1f}",
+}
+_MATRIX: View = (
+    Rows("rows", _COLUMNS),
+    Each("accused", ("ACCUSED {id}: {sentence}", Each("fingerprints", (Line("{value}", indent=2),)))),
+    "",
+    "{profile} profile, {seeds:seed}: {number:fault}[, {equivalent} equivalent to correct behaviour]",
+    Line(
+        "found with every seed: {found} of {judged} ({found_share:.1%}); within {soon_limit} cases: {soon}"
+        " ({soon_share:.1%})"
+    ),
+    Line(
+        "{?judged}found by a check that was foreseen: {foreseen:.1%}; findings a fault: {findings:.2f} (of"
+        "[{?to_end} whole plans][{!to_end} the failures up to the first])"
+    ),
+    "{?decoys}{decoys:decoy} with {decoy_seeds:seed}, {decoy_cases:,} cases: {accusations} accused",
+)
+"""Survivors first, then the decoys that were accused, and what it comes to."""
 
 
-def _summary(matrix: KillMatrix) -> Iterator[str]:
-    """What it comes to, in a few lines."""
+def _words(matrix: KillMatrix) -> Fields:
+    """Figures that follow from those of the document."""
     found = figures(matrix)
     judged = found.faults - found.equivalent
-    equal = f", {found.equivalent} equivalent to correct behaviour" if found.equivalent else ""
-    yield f"{matrix.profile} profile, {count(len(matrix.seeds), 'seed')}: {count(found.faults, 'fault')}{equal}"
-    if judged:
-        yield (
-            f"found with every seed: {found.found} of {judged} ({found.found / judged:.1%}); "
-            f"within {SOON} cases: {found.soon} ({found.soon / judged:.1%})"
-        )
-        where = "whole plans" if matrix.to_end else "the failures up to the first"
-        yield (
-            f"found by a check that was foreseen: {found.foreseen:.1%}; findings a fault: {found.findings:.2f} "
-            f"(of {where})"
-        )
-    if matrix.decoys:
-        cases = sum(row.cases for row in matrix.decoys)
-        yield (
-            f"{count(found.decoys, 'decoy')} with {count(len(matrix.decoy_seeds), 'seed')}, {cases:,} cases: "
-            f"{found.accused} accused"
-        )
+    shares = {"found_share": found.found / judged, "soon_share": found.soon / judged} if judged else {}
+    return {
+        **shares,
+        "rows": [
+            {
+                "id": row.id,
+                "class": row.fault_class,
+                "found_by": _found_by(row),
+                "cases": row.cases if row.caught_by else None,
+                "seconds": row.seconds,
+            }
+            for row in matrix.faults
+        ],
+        "accused": [
+            {
+                "id": row.id,
+                "sentence": row.sentence,
+                "fingerprints": list(dict.fromkeys(entry.fingerprint for entry in row.accused)),
+            }
+            for row in matrix.accused
+        ],
+        "number": found.faults,
+        "equivalent": found.equivalent,
+        "found": found.found,
+        "soon": found.soon,
+        "soon_limit": SOON,
+        "judged": judged,
+        "foreseen": found.foreseen,
+        "findings": found.findings,
+        "decoy_cases": sum(row.cases for row in matrix.decoys),
+        "accusations": found.accused,
+    }
+
+
+def _found_by(row: FaultRow) -> str:
+    missed = [str(result.seed) for result in row.by_seed if not result.found]
+    found_by = ", ".join(row.caught_by)
+    if row.survives:
+        return "SURVIVES" + (f" seeds {', '.join(missed)}; else {found_by}" if found_by else "")
+    return f"equivalent{'; ' + found_by if found_by else ''}" if missed else found_by

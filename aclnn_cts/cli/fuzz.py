@@ -30,8 +30,8 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 
 if TYPE_CHECKING:
-    from aclnn_cts.campaign.resuming import CampaignOptions
-    from aclnn_cts.campaign.status import Status, Watcher
+    from aclnn_cts.runs.campaign.resuming import CampaignOptions
+    from aclnn_cts.runs.campaign.status import Status, Watcher
 
 
 class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
@@ -41,7 +41,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read a word of the command line."""
-        from aclnn_cts.campaign.session import seconds_of
+        from aclnn_cts.runs.campaign.session import seconds_of
 
         try:
             return seconds_of(str(value))
@@ -133,13 +133,13 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run a campaign on the operators (default: all): hours of trials, one finding per fault."""
     begin(f"{', '.join(operators) or 'all operators'} on {adapter}")
-    from aclnn_cts.campaign.head import Stop
-    from aclnn_cts.campaign.resuming import CHUNK_TRIALS, CampaignOptions, earlier_campaign
     from aclnn_cts.cli.campaign_screen import ProgressJson, show_campaign_end
     from aclnn_cts.cli.progress_line import PROGRESS_FILE
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+    from aclnn_cts.runs.campaign.head import Stop
+    from aclnn_cts.runs.campaign.resuming import CHUNK_TRIALS, CampaignOptions, earlier_campaign
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import default_run_path
@@ -200,10 +200,10 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
 
 def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> Status:
     """Run the campaign with its screen; whatever ends it says how to go on, and Ctrl-C shows the findings so far."""
-    from aclnn_cts.campaign.session import fuzz as fuzz_engine
     from aclnn_cts.cli.campaign_screen import CampaignScreen
     from aclnn_cts.cli.screen import show_findings
-    from aclnn_cts.findings.finding_groups import finding_groups
+    from aclnn_cts.findings.finding_text import finding_texts
+    from aclnn_cts.runs.campaign.session import fuzz as fuzz_engine
     from aclnn_cts.sandbox.interrupts import interrupted
     from aclnn_cts.store.run_directory import FAILURES, MANIFEST, RunDirectory
 
@@ -219,7 +219,7 @@ def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> Status:
             raise interrupted(error, f"nothing was begun, and {path} was not made") from None
         screen.close()
         with contextlib.suppress(HarnessError, OSError):
-            show_findings(console(), finding_groups(RunDirectory(path), options.specs), where=str(path / FAILURES))
+            show_findings(console(), finding_texts(RunDirectory(path), options.specs), where=str(path / FAILURES))
         raise interrupted(error, f"what had finished is kept in {path}; go on with\n  {again}") from None
     except HarnessError as error:
         if not (path / MANIFEST).is_file():

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -106,6 +107,7 @@ COMMANDS = (
     CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object per line."),
     CommandEntry("import-atk", "aclnn_cts.cli.cases:import_atk", "Turn ATK case files into case files."),
     CommandEntry("run", "aclnn_cts.cli.run:run", "Run the conformance tests on an implementation."),
+    CommandEntry("judge", "aclnn_cts.cli.judge:judge", "Judge functions, libraries or adapters within a budget."),
     CommandEntry("fuzz", "aclnn_cts.cli.fuzz:fuzz", "Run a campaign: hours of trials, one finding per fault."),
     CommandEntry("replay", "aclnn_cts.cli.replay:replay", "Run recorded trials again."),
     CommandEntry("compare", "aclnn_cts.cli.compare:compare", "Say what changed between two runs."),
@@ -140,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with endings_are_interrupts():
         try:
             words = tuple(sys.argv[1:] if arguments is None else arguments)
+            _check_current_folder()
             with _cli.make_context("aclnn-cts", list(words), obj=words) as context:
                 result = _cli.invoke(context)
             sys.stdout.flush()
@@ -148,6 +151,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BaseException as error:  # noqa: BLE001 - the last place: every end has its exit code, none is a traceback
             return _ending(error)
         return result if isinstance(result, int) else 0
+
+
+def _check_current_folder() -> None:
+    """Raise UsageError where the folder that paths begin in is gone, or closed to this user."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise UsageError(
+            f"the current folder cannot be found: {error.strerror}; change to a folder that exists"
+        ) from None
 
 
 def _ending(error: BaseException) -> int:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from aclnn_cts.checks.plan import profile
 from aclnn_cts.cli.faults import (
     Destination,
     min_kill_rate_option,
@@ -18,10 +16,11 @@ from aclnn_cts.cli.faults import (
     workers_option,
 )
 from aclnn_cts.cli.options import command, json_option, output_option
-from aclnn_cts.cli.output import console, count, emit, note, show_rows, wrap
+from aclnn_cts.cli.output import console, count, emit, note
+from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, render
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
-from aclnn_cts.mutants.generated_power import (
+from aclnn_cts.selftest.generated_power import (
     MUTANTS_FILE,
     DecoyResult,
     GeneratedMatrix,
@@ -31,10 +30,11 @@ from aclnn_cts.mutants.generated_power import (
     measurements,
     population,
 )
+from aclnn_cts.selftest.kinds import described
+from aclnn_cts.selftest.mutated_session import MUTANT_ADAPTER
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.provenance import Beginning, checkout
-
-_ADAPTER = "aclnn_cts.mutants.mutated_session:MutantAdapter"
+from aclnn_cts.trials.plan import profile
 
 
 @command(example="aclnn-cts mutants --op softmax_backward --number 12")
@@ -149,16 +149,18 @@ def _known(tasks: Sequence[OperatorTask], specs: Specs, ids: Sequence[str]) -> l
 
 
 def _list(tasks: Sequence[OperatorTask], specs: Specs, *, as_json: bool) -> None:
-    rows: list[tuple[str, str, str]] = []
+    rows: list[Fields] = []
     for task in tasks:
         found, decoys = population(specs[task.operator], task.wanted, ids=task.ids)
-        mine = [(item.id, item.change.value, item.text()) for item in found]
+        mine = [(item.id, item.kind, described(item)) for item in found]
         mine += [(item.id, "decoy", item.text()) for item in decoys]
-        rows += mine
-        for name, change, text in mine if as_json else ():
-            emit({"id": name, "operator": task.operator, "change": change, "text": text})
+        rows += [{"id": name, "operator": task.operator, "change": change, "text": text} for name, change, text in mine]
+    for row in rows if as_json else ():
+        emit(row)
     if not as_json:
-        show_rows(console(), ("ID", "CHANGE", "WHAT IT DOES"), rows)
+        render(
+            console(), (Rows("rows", {"ID": "{id}", "CHANGE": "{change}", "WHAT IT DOES": "{text}"}),), {"rows": rows}
+        )
 
 
 def _measure(
@@ -182,7 +184,7 @@ def _measure(
         mutants=tuple(row for row in results if isinstance(row, MutantResult)),
         decoys=tuple(row for row in results if not isinstance(row, MutantResult)),
     )
-    destination.take(matrix.to_json(), show=lambda screen: _show(screen, matrix))
+    destination.take(matrix.to_json(), _MATRIX, _words(matrix))
     killed, judged = matrix.rate(rare=False)
     if matrix.accused or killed < share * judged:
         return 1
@@ -191,39 +193,57 @@ def _measure(
     return 0
 
 
-def _show(screen: Console, matrix: GeneratedMatrix) -> None:
-    if matrix.survivors:
-        rows = [_survivor(row) for row in matrix.survivors]
-        show_rows(screen, ("SURVIVOR", "WHAT IT DOES", "PLANNED CALLS", "WITNESS CALLS"), rows)
-        screen.print()
-    for decoy in matrix.accused:
-        wrap(screen, f"ACCUSED {decoy.id}: {decoy.text}")
-        for text in decoy.fingerprints:
-            wrap(screen, text, indent=2)
-    for line in _summary(matrix):
-        wrap(screen, line)
+_MATRIX: View = (
+    Rows(
+        "survivors",
+        {
+            "SURVIVOR": "{id}",
+            "WHAT IT DOES": "{text}[{?rare} (rare)]",
+            "PLANNED CALLS": "{reached:,}[{?unjudged} (values not judged there)]",
+            "WITNESS CALLS": "{fired:,} of {witness_calls:,}",
+        },
+    ),
+    "{?survivors}",
+    Each("accused", ("ACCUSED {id}: {text}", Each("fingerprints", (Line("{value}", indent=2),)))),
+    Line(
+        "{profile} profile, seed {seed}: {mutants:mutant}, {equivalent} equivalent in all calls that were judged (no"
+        " call met {unmet} of them)"
+    ),
+    Each("rates", ("{?judged}{words}: {killed} of {judged} ({share:.1%})",)),
+    "{?decoys}{decoys:decoy}, {cases:,} cases: {accusations} accused",
+    "--adapter {adapter},mutant={first},seed={seed} lets any command meet the first survivor.",
+)
 
 
-def _survivor(row: MutantResult) -> tuple[str, str, str, str]:
-    rare = " (rare)" if row.rare else ""
-    unjudged = " (values not judged there)" if row.unjudged else ""
-    return row.id, row.text + rare, f"{row.reached:,}{unjudged}", f"{row.fired:,} of {row.witness_calls:,}"
-
-
-def _summary(matrix: GeneratedMatrix) -> Iterator[str]:
+def _words(matrix: GeneratedMatrix) -> Fields:
+    """Figures that follow from those of the document."""
     equivalent = [row for row in matrix.mutants if row.equivalent]
-    yield (
-        f"{matrix.profile} profile, seed {matrix.seed}: {count(len(matrix.mutants), 'mutant')}, "
-        f"{len(equivalent)} equivalent in all calls that were judged "
-        f"(no call met {sum(row.unmet for row in equivalent)} of them)"
-    )
-    for rare, words in ((False, "found"), (True, "found of those that fire in fewer than 1 of 100 witness calls")):
-        killed, judged = matrix.rate(rare=rare)
-        if judged:
-            yield f"{words}: {killed} of {judged} ({killed / judged:.1%})"
-    if matrix.decoys:
-        cases = sum(row.cases for row in matrix.decoys)
-        yield f"{count(len(matrix.decoys), 'decoy')}, {cases:,} cases: {len(matrix.accused)} accused"
-    if matrix.survivors:
-        first = matrix.survivors[0]
-        yield f"--adapter {_ADAPTER},mutant={first.id},seed={matrix.seed} lets any command meet the first survivor."
+    rates = {
+        "found": matrix.rate(rare=False),
+        "found of those that fire in fewer than 1 of 100 witness calls": matrix.rate(rare=True),
+    }
+    return {
+        "survivors": [
+            {
+                "id": row.id,
+                "text": row.text,
+                "rare": row.rare,
+                "reached": row.reached,
+                "unjudged": row.unjudged,
+                "fired": row.fired,
+                "witness_calls": row.witness_calls,
+            }
+            for row in matrix.survivors
+        ],
+        "accused": [{"id": row.id, "text": row.text, "fingerprints": list(row.fingerprints)} for row in matrix.accused],
+        "equivalent": len(equivalent),
+        "unmet": sum(row.unmet for row in equivalent),
+        "rates": [
+            {"words": words, "killed": killed, "judged": judged, "share": killed / judged if judged else 0.0}
+            for words, (killed, judged) in rates.items()
+        ],
+        "cases": sum(row.cases for row in matrix.decoys),
+        "accusations": len(matrix.accused),
+        "adapter": MUTANT_ADAPTER,
+        "first": matrix.survivors[0].id if matrix.survivors else None,
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,12 +11,14 @@ from typing import Any
 
 import click
 
+from aclnn_cts.authoring.catalogue import CatalogueEntry, catalogue, family_of
+from aclnn_cts.authoring.claims import Claims, claims_path, edition_of, read_claims
 from aclnn_cts.cli.options import command, json_option, specs_option
-from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
+from aclnn_cts.cli.output import count, note
+from aclnn_cts.cli.render import Each, Line, View, show
 from aclnn_cts.cli.spec_show import dtypes_of
-from aclnn_cts.document.catalogue import CatalogueEntry, catalogue, family_of
-from aclnn_cts.document.claims import Claims, claims_path, edition_of, read_claims
-from aclnn_cts.oracle_check.record import has_formula, is_checked
+from aclnn_cts.selftest.checked_oracles import is_checked
+from aclnn_cts.selftest.oracle_code import has_formula
 from aclnn_cts.speclang.load import Specs, load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
 
@@ -36,32 +39,31 @@ def ops(*, is_all: bool, folders: tuple[Path, ...], as_json: bool) -> None:
     found no fault in. JSON says what is missing, and the last line counts.
     """
     specs = load_specs(folders)
+    states = {spec.operator: completeness_of(spec, folders) for spec in specs.values()} if is_all or as_json else {}
     if is_all:
-        _list_all(specs, folders, as_json=as_json)
+        _list_all(specs, states, as_json=as_json)
         return
-    if as_json:
-        states = _states(specs, folders)
-        for spec in specs.values():
-            emit(_document(spec) | _state(states[spec.operator]))
-        note(_summary(states, len(specs)))
-        return
-    out = console()
     for spec in specs.values():
-        wrap(out, f"{spec.operator} ({spec.stem})", style="bold")
-        wrap(
-            out,
-            f"{count(len(spec.constraints), 'constraint')}, {count(len(spec.clauses), 'clause')}; {spec.path}",
-            indent=2,
-        )
+        document = _document(spec)
         widest = max(len(product) for product in spec.products)
-        for product in spec.products:
-            wrap(out, f"{product:<{widest}}  {joined(_dtypes(spec, product))}", indent=2)
-        out.print()
-    note(f"{count(len(specs), 'operator')}; `aclnn-cts spec show OP` shows what the document of one demands")
+        rows = [{"product": f"{product:<{widest}}", "dtypes": dtypes} for product, dtypes in document["dtypes"].items()]
+        show(document | (_state(states[spec.operator]) if as_json else {}), _OPERATOR, {"rows": rows}, as_json=as_json)
+    shown = "`aclnn-cts spec show OP` shows what the document of one demands"
+    note(_summary(states, len(specs)) if as_json else f"{count(len(specs), 'operator')}; {shown}")
 
 
-def _states(specs: Specs, folders: tuple[Path, ...]) -> Mapping[str, Completeness]:
-    return {spec.operator: completeness_of(spec, folders) for spec in specs.values()}
+_OPERATOR: View = (
+    Line("{operator} ({stem})", style="bold"),
+    Line("{constraints:constraint}, {clauses:clause}; {file}", indent=2),
+    Each("rows", (Line("{product}  {dtypes|none}", indent=2),)),
+    "",
+)
+_LISTED: View = (
+    Line("{heading}", style="bold"),
+    Line("{?complete}{operator}: complete", indent=2),
+    Line("{?missing}{operator}: partial, {share}; missing: {missing}", indent=2),
+    Line("{?draft}{operator}: draft; {document.parameters:parameter}, {document.open:open place}", indent=2),
+)
 
 
 def _state(found: Completeness) -> dict[str, Any]:
@@ -80,30 +82,23 @@ def _summary(states: Mapping[str, Completeness], number: int) -> str:
     )
 
 
-def _list_all(specs: Specs, folders: tuple[Path, ...], *, as_json: bool) -> None:
+def _list_all(specs: Specs, states: Mapping[str, Completeness], *, as_json: bool) -> None:
     """Every document of the catalogue, and operators that it lacks, by family."""
-    states = _states(specs, folders)
     known = catalogue()
+    family = ""
     names = sorted({*known, *specs}, key=lambda name: (family_of(name), name))
-    out, family = console(), ""
     for name in names:
-        if as_json:
-            emit(_listed(name, known.get(name), specs.get(name), states.get(name)))
-            continue
-        if family != family_of(name):
-            family = family_of(name)
-            wrap(out, family, style="bold")
-        wrap(out, f"{name}: {_status_text(known.get(name), states.get(name))}", indent=2)
+        document = _listed(name, known.get(name), specs.get(name), states.get(name))
+        heading, family = document["family"] if document["family"] != family else "", document["family"]
+        share = _share_text(document.get("audited"))
+        show(document, _LISTED, {"heading": heading, "share": share, document["status"]: True}, as_json=as_json)
     note(_summary(states, len(names)))
 
 
-def _status_text(entry: CatalogueEntry | None, found: Completeness | None) -> str:
-    if found is not None:
-        lacks = ", ".join(demand.value for demand in found.missing)
-        return "complete" if found.is_complete else f"partial, {found.audited:.0%} audited; missing: {lacks}"
-    if entry is None:
-        raise TypeError("an operator is in the catalogue, or has a spec")
-    return f"draft; {count(entry.parameters, 'parameter')}, {count(entry.open, 'open place')}"
+def _share_text(audited: float | None) -> str:
+    if audited is None:
+        return "no claims file (see `aclnn-cts spec audit`)"
+    return f"{math.floor(100 * audited)}% audited"
 
 
 def _listed(name: str, entry: CatalogueEntry | None, spec: Spec | None, found: Completeness | None) -> dict[str, Any]:
@@ -154,10 +149,10 @@ class Demand(str, Enum):
 class Completeness:
     """How far one operator is."""
 
-    audited: float
-    """Share of the statements that are claimed or have a reason; 0 without a claims file."""
-    untestable: float
-    """Share of the statements that have a reason."""
+    audited: float | None
+    """Share of the statements that are claimed or have a reason; None without a claims file."""
+    untestable: float | None
+    """Share of the statements that have a reason; None without a claims file."""
     missing: tuple[Demand, ...]
 
     @property
@@ -169,23 +164,27 @@ class Completeness:
 def completeness_of(spec: Spec, folders: Sequence[Path] = ()) -> Completeness:
     """Read the claims, the record of checked oracles and the oracle's file; nothing runs. `folders`: the user's own."""
     home = next((folder for folder in folders if (folder / f"{spec.stem}.yaml").exists()), package_folder())
-    claims = _claims(spec, home, folders)
-    number = len(claims.claims) if claims is not None else 0
-    left = sum(claim.is_open for claim in claims.claims) if claims is not None else 0
-    reasons = sum(claim.reason is not None for claim in claims.claims) if claims is not None else 0
+    claims, unread = _claims(spec, home, folders)
+    found = claims.claims if claims is not None else ()
+    left = sum(claim.is_open or claim.is_unread or not unread.isdisjoint(claim.clauses) for claim in found)
+    reasons = sum(claim.reason is not None for claim in found)
     met = {
-        Demand.AUDITED: bool(number) and not left,
-        Demand.TESTABLE: bool(number) and reasons <= MOST_UNTESTABLE * number,
+        Demand.AUDITED: bool(found) and not left,
+        Demand.TESTABLE: bool(found) and reasons <= MOST_UNTESTABLE * len(found),
         Demand.FORMULA: has_formula(spec.stem, folders),
         Demand.CHECKED: is_checked(spec.stem, spec_folder=home, folders=folders),
     }
     missing = tuple(demand for demand, is_met in met.items() if not is_met)
-    return Completeness((number - left) / number if number else 0.0, reasons / number if number else 0.0, missing)
+    if not found:
+        return Completeness(None, None, missing)
+    return Completeness((len(found) - left) / len(found), reasons / len(found), missing)
 
 
-def _claims(spec: Spec, home: Path, folders: Sequence[Path]) -> Claims | None:
+def _claims(spec: Spec, home: Path, folders: Sequence[Path]) -> tuple[Claims | None, frozenset[str]]:
+    """The claims file of a spec, and the clauses of its edition that say that a part is not encoded yet."""
     path = claims_path(home, spec.stem)
     if not path.exists():
-        return None
+        return None, frozenset()
     edition = edition_of(path)
-    return read_claims(path, load_specs(folders, edition=edition).find(spec.stem) if edition else spec)
+    read = load_specs(folders, edition=edition).find(spec.stem) if edition else spec
+    return read_claims(path, read), frozenset(clause.at for clause in read.clauses if clause.is_unread)

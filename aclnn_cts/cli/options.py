@@ -1,13 +1,13 @@
 """The class of our commands, options that several share, and what their values are checked against.
 
-A command's help ends with an example, and an option's old name is refused with the new one.
+A command's help ends with an example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
     from aclnn_cts.store.output_file import OutputFile, Recognizer
 
-RENAMED: Mapping[str, str] = MappingProxyType(
-    {
-        "--again": "--reshrink",
-        "--at-least": "--min-kill-rate",
-        "--findings": "--max-findings",
-        "--form": "--format",
-        "--quiet": "--stop-after-idle",
-        "--ruler": "--tolerance",
-        "--to-end": "--no-early-stop",
-    }
-)
-"""New names of options by the old ones."""
-
 
 class Command(click.Command):
     """A command with an example at the end of its help page."""
@@ -41,16 +28,6 @@ class Command(click.Command):
     def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:  # noqa: ANN401 - click's own
         super().__init__(*args, **kwargs)
         self.example = example
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does; a UsageError names the new option where an old one is given."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            new = RENAMED.get(error.option_name)
-            if new is None or not any(new in parameter.opts for parameter in self.params):
-                raise
-            raise click.UsageError(f"{error.option_name} is now called {new}", ctx) from None
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The example, as it is typed."""
@@ -97,7 +74,7 @@ class _ProductOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         from aclnn_cts.speclang.package import product_names
 
-        default = "the device's own, else atlas-a2, else one that the first operator supports"
+        default = "the product of the device, or atlas-a2, or one that the first operator supports"
         self.help = f"{', '.join(product_names())}; default: {default}."
         return super().get_help_record(ctx)
 
@@ -129,6 +106,16 @@ class OutputPath(click.Path):
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ANN401 - click's signature
+        """A path that a file or folder can have; any other is a UsageError."""
+        from aclnn_cts.store.output_file import unusable_name
+
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if reason := unusable_name(path):
+            option = param.opts[0] if param is not None else ""
+            raise UsageError(f"{option} {shown(str(path))}: {reason}; choose another name")
+        return path
 
 
 def _keep_force(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature

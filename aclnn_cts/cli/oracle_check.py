@@ -1,23 +1,26 @@
-"""`aclnn-cts oracle check`: emulations, mutants, derivative and laws of a formula, held against the oracle."""
+"""`aclnn-cts oracle check`: emulations, mutants and derivative of a formula, compared with the oracle."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from aclnn_cts.cli.options import command, json_option, output_file, output_option, specs_option
-from aclnn_cts.cli.output import console, count, emit, note, wrap
-from aclnn_cts.oracle_check.check import OracleReport, check_oracle
-from aclnn_cts.oracle_check.record import CALLS, FORMAT, Checked, oracle_digest, read_record, record_text
-from aclnn_cts.sandbox.spread import Worker, spread
+from aclnn_cts.cli.options import command, json_option, specs_option
+from aclnn_cts.cli.output import count, note
+from aclnn_cts.cli.render import Each, Fields, Line, View, show
+from aclnn_cts.selftest.checked_oracles import CALLS, Checked, checked_path, is_checked
+from aclnn_cts.selftest.oracle_check import OracleReport, check_oracle
+from aclnn_cts.selftest.oracle_code import has_formula, oracle_digest
 from aclnn_cts.speclang.load import Specs, load_specs
-from aclnn_cts.store.output_file import begins
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.package import package_folder
+from aclnn_cts.store.output_file import write_atomically
+from aclnn_cts.workers.pool import Surroundings, spread
 
 FOUND = 1
 _LONGEST = (
@@ -44,8 +47,13 @@ _LONGEST = (
 @click.option(
     "--workers", default=2, show_default=True, type=click.IntRange(1, 256), metavar="N", help="Operators at once."
 )
+@click.option(
+    "--changed",
+    is_flag=True,
+    help="Check only oracles whose code is not that of their record, and record them.",
+)
+@click.option("--record", is_flag=True, help="Record oracles without a fault in checked/ beside the specs, for `ops`.")
 @specs_option
-@output_option(text="Record which oracles have no fault (checked.json beside the specs), for `ops`.")
 @json_option
 def check(
     *,
@@ -53,70 +61,83 @@ def check(
     calls: int,
     seed: int,
     workers: int,
+    changed: bool,
+    record: bool,
     folders: tuple[Path, ...],
-    out: Path | None,
     as_json: bool,
 ) -> int:
     """Check the oracle of each operator: all of them where none is named.
 
     Emulations of the formula in FLOAT, BF16 and FLOAT16 must conform, in five orders of summation. Mutants of its
-    operations must be found, 99 % of those that can be. The formula must be the derivative of the forward operator
-    and keep the operator's laws. Its bound must be tight. Exits 1 where any of this does not hold.
+    operations must be found, 99 % of those that can be. The formula must be the derivative of the forward operator.
+    Its bound must be tight. Exits 1 where any of this does not hold.
     """
     specs = load_specs(folders)
-    stems = [spec.stem for spec in specs.select(operators)]
-    record = _record(out)
-    sound: list[str] = []
-    tasks = [_Task(stem=stem, folders=folders, calls=calls, seed=seed) for stem in stems]
-    for stem, report in zip(stems, _reports(tasks, folders, workers=workers), strict=True):
-        sound += [] if report.faults else [stem]
-        if as_json:
-            emit(_document(report))
-        else:
-            _show(console(), report)
-    faulty = len(stems) - len(sound)
-    if record is not None:
-        record(stems, {stem: Checked(sha256=oracle_digest(stem, folders), calls=calls, seed=seed) for stem in sound})
-    note(f"{count(len(stems), 'oracle')} checked, {faulty or 'none'} with faults")
+    chosen = [spec for spec in specs.select(operators) if not changed or _is_changed(spec, folders)]
+    tasks = [_Task(stem=spec.stem, folders=folders, calls=calls, seed=seed) for spec in chosen]
+    faulty = 0
+    for spec, report in zip(chosen, _reports(tasks, folders, workers=workers), strict=True):
+        faulty += bool(report.faults)
+        show(_document(report), _REPORT, _words(report), as_json=as_json)
+        if record or changed:
+            path = checked_path(_home(spec, folders), spec.stem)
+            _record(path, report, Checked(sha256=oracle_digest(spec.stem, folders), calls=calls, seed=seed))
+    note(f"{count(len(chosen), 'oracle')} checked, {faulty or 'none'} with faults")
     return FOUND if faulty else 0
 
 
-def _record(path: Path | None) -> Callable[[Sequence[str], Mapping[str, Checked]], None] | None:
-    """What adds to the record at a path: oracles that were not checked now stay in it."""
-    if path is None:
-        return None
-    output = output_file(path, written_by_us=begins(rf'\{{"format": "{FORMAT}"'.encode()), make_folder=True)
-    kept = read_record(path)
-
-    def write(stems: Sequence[str], sound: Mapping[str, Checked]) -> None:
-        others = {stem: entry for stem, entry in kept.items() if stem not in stems}
-        output.write(record_text({**others, **sound}).encode())
-
-    return write
+def _is_changed(spec: Spec, folders: Sequence[Path]) -> bool:
+    """Whether an oracle that can be checked is not the one of its record."""
+    is_known = is_checked(spec.stem, spec_folder=_home(spec, folders), folders=folders)
+    return not is_known and has_formula(spec.stem, folders)
 
 
-def _show(screen: Console, report: OracleReport) -> None:
-    emulations, mutants, laws = report.emulations, report.mutants, report.laws
-    real = mutants.found + len(mutants.missed)
-    others = [
-        f"{number} {what}"
-        for number, what in ((mutants.unchanged, "change no bit"), (mutants.equivalent, "are equivalent"))
-        if number
-    ]
-    lines = {
-        "emulations": f"{count(emulations.calls, 'call')}, {count(emulations.alarms, 'alarm')}; the median error is "
-        f"{emulations.median:.1e} of the bound",
-        "mutants": "; ".join([f"{mutants.found} of {real} found ({100.0 * mutants.share:.1f} %)", *others]),
-        "derivative": _derivative(report),
-        "laws": f"{laws.trials - laws.broken} of {count(laws.trials, 'trial')} hold: {', '.join(laws.laws) or 'none'}",
+def _home(spec: Spec, folders: Sequence[Path]) -> Path:
+    """The folder of a spec's file."""
+    return next((folder for folder in folders if Path(spec.path).parent == folder), package_folder())
+
+
+def _record(path: Path, report: OracleReport, checked: Checked) -> None:
+    """Write the record of an oracle; one with faults has none."""
+    if report.faults:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(exist_ok=True)
+    write_atomically(path, checked.text().encode())
+
+
+_REPORT: View = (
+    Line("{operator}: [{?faults}faults][{!faults}no fault], {seconds:.1f} s", style="bold"),
+    Line(
+        "emulations  {emulations.calls:call}, {emulations.alarms:alarm}; the median error is {emulations.median:.1e} of"
+        " the bound",
+        indent=2,
+    ),
+    Line(
+        "mutants     {mutants.found} of {real} found ({share:.1%})[; {mutants.unchanged} change no bit]"
+        "[; {mutants.equivalent} are equivalent]",
+        indent=2,
+    ),
+    Line("derivative  none: {derivative.none}", indent=2),
+    Line(
+        "{!derivative.none}derivative  {agreeing} of {derivative.elements:element} agree with differences of forward",
+        indent=2,
+    ),
+    Each("faults", (Line("{value}", indent=2, style="red"),)),
+    Each("shown", (Line("{value}", indent=2, style="red"),)),
+    Each("smallest", (Line("{value}", indent=2),)),
+)
+
+
+def _words(report: OracleReport) -> Fields:
+    """Figures that follow from those of the document, and the mutants that nothing finds."""
+    mutants, derivative = report.mutants, report.derivative
+    return {
+        "real": mutants.found + len(mutants.missed),
+        "share": mutants.share,
+        "agreeing": derivative.elements - derivative.differ,
+        "shown": (*mutants.missed, *mutants.hidden) if report.faults else (),
     }
-    wrap(
-        screen, f"{report.operator}: {'faults' if report.faults else 'no fault'}, {report.seconds:.1f} s", style="bold"
-    )
-    for name, text in lines.items():
-        wrap(screen, f"{name:<10}  {text}", indent=2)
-    for text in (*report.faults, *_examples(report)):
-        wrap(screen, text, indent=2, style="red")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,15 +152,15 @@ def _reports(tasks: Sequence[_Task], folders: tuple[Path, ...], *, workers: int)
     """The reports in the order of the operators, made in processes of their own where there are several."""
     if len(tasks) == 1 or workers == 1:
         specs = load_specs(folders)
-        yield from (_report(task, specs, lambda: False) for task in tasks)
+        yield from (_report(task, specs) for task in tasks)
         return
     # What takes longest is begun first: it must not be what one worker has left to do in the end.
     first = sorted(tasks, key=lambda task: (*_LONGEST, task.stem).index(task.stem))
     made = spread(
         _work,
         first,
-        workers=min(workers, len(tasks)),
-        advice="run with --workers 1 to see at which operator",
+        workers=workers,
+        lost=lambda task: f"{task.stem}: check it with --workers 1 to see of what",
         folders=folders,
     )
     ready: dict[str, OracleReport] = {}
@@ -151,29 +172,14 @@ def _reports(tasks: Sequence[_Task], folders: tuple[Path, ...], *, workers: int)
             yield ready.pop(task.stem)
 
 
-def _work(task: _Task, worker: Worker) -> tuple[str, OracleReport]:
-    return task.stem, _report(task, worker.specs, worker.stopped)
+def _work(task: _Task, given: Surroundings) -> tuple[str, OracleReport]:
+    return task.stem, _report(task, given.specs)
 
 
-def _report(task: _Task, specs: Specs, stopped: Callable[[], bool]) -> OracleReport:
+def _report(task: _Task, specs: Specs) -> OracleReport:
     [spec] = specs.select([task.stem])
     own = tuple(folder for folder in task.folders if Path(spec.path).parent == folder)
-    return check_oracle(spec, folders=own, calls=task.calls, seed=task.seed, stopped=stopped)
-
-
-def _derivative(report: OracleReport) -> str:
-    found = report.derivative
-    if found.reason:
-        return f"none: {found.reason}"
-    return f"{found.elements - found.differ} of {count(found.elements, 'element')} agree with differences of forward"
-
-
-def _examples(report: OracleReport) -> Iterator[str]:
-    yield from report.emulations.examples
-    if report.faults:
-        yield from report.mutants.missed
-    yield from report.derivative.examples
-    yield from report.laws.examples
+    return check_oracle(spec, folders=own, calls=task.calls, seed=task.seed)
 
 
 def _document(report: OracleReport) -> dict[str, Any]:
@@ -186,7 +192,6 @@ def _document(report: OracleReport) -> dict[str, Any]:
             "alarms": report.emulations.alarms,
             "skipped": report.emulations.skipped,
             "median": report.emulations.median,
-            "examples": report.emulations.examples,
         },
         "mutants": {
             "mutants": report.mutants.mutants,
@@ -194,18 +199,13 @@ def _document(report: OracleReport) -> dict[str, Any]:
             "unchanged": report.mutants.unchanged,
             "equivalent": report.mutants.equivalent,
             "missed": report.mutants.missed,
+            "hidden": report.mutants.hidden,
         },
         "derivative": {
             "elements": report.derivative.elements,
             "differ": report.derivative.differ,
             "none": report.derivative.reason,
-            "examples": list(report.derivative.examples),
         },
-        "laws": {
-            "laws": list(report.laws.laws),
-            "trials": report.laws.trials,
-            "broken": report.laws.broken,
-            "examples": report.laws.examples,
-        },
+        "smallest": list(report.smallest),
         "seconds": report.seconds,
     }

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from aclnn_cts.cli.output import count, span
-from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.verdict import Result
-from aclnn_cts.findings.group import group
+from aclnn_cts.findings.findings import Failures
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
 from aclnn_cts.store.manifest import timestamp
@@ -81,7 +78,7 @@ class RunMeter:
         self._began = time.monotonic()
         self._counts = Counts()
         self._expected: int | None = None
-        self._failures: Counter[Fingerprint] = Counter()
+        self._failures = Failures()
         self._findings = (0, 0)
         """Fingerprints that were grouped, and the findings that they are."""
 
@@ -92,17 +89,17 @@ class RunMeter:
         elif isinstance(event, Planned):
             self._counts.cases += event.number
         elif isinstance(event, Skipped):
-            self._counts.count(event.result, reason=event.reason, waived=False, number=event.number)
+            self._counts.count(event.result, reason=event.reason, number=event.number)
         elif isinstance(event, BatchJudged):
             for record in event.records:
-                self._counts.count(record.verdict.result, reason=record.verdict.kind, waived=bool(record.waiver))
-                if record.verdict.result == Result.FAILED and not record.waiver:
-                    self._failures[record.fingerprint] += 1
+                self._counts.add(record.verdict, waived=bool(record.waiver))
+                self._failures.add(record)
 
     def moment(self) -> Moment:
         """What is known now."""
-        if self._findings[0] != len(self._failures):
-            self._findings = len(self._failures), len(group(self._failures))
+        if self._findings[0] != len(self._failures.best):
+            unwaived = sum(not item.waiver for item in self._failures.findings)
+            self._findings = len(self._failures.best), unwaived
         seconds, ended = time.monotonic() - self._began, self._counts.ended
         planned = None if self._expected is None else max(self._expected, self._counts.cases)
         rate = ended / seconds if seconds > 0 else 0.0

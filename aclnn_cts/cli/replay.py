@@ -21,17 +21,18 @@ from aclnn_cts.cli.options import (
     product_option,
     specs_option,
 )
-from aclnn_cts.cli.output import begin, console, count, emit, note
+from aclnn_cts.cli.output import begin, console, emit
 from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
 from aclnn_cts.core.errors import UsageError
 
 if TYPE_CHECKING:
     from aclnn_cts.core.case import Case
+    from aclnn_cts.core.finding import Finding
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.core.verdict import Record
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.store.summary import Summary
-    from aclnn_cts.triage.replay_status import Answered, Recorded
+    from aclnn_cts.triage.replay_status import Answered
 
 
 @command(example="aclnn-cts replay runs/night --adapter cann")
@@ -66,7 +67,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run the trials of a case or trial file again, or all findings of a run, and show whether each still fails."""
     begin(f"{source} on {adapter}")
-    from aclnn_cts.cli.screen import show_answers, show_end, show_records
+    from aclnn_cts.cli.replay_screen import show_answers, show_records
+    from aclnn_cts.cli.screen import show_end
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
@@ -84,18 +86,20 @@ def replay(  # noqa: PLR0913 - one parameter an option
     # The findings of a directory, or of one trial file, are answered for one by one.
     is_of_findings = source.is_dir() or (len(trials) == 1 and isinstance(trials[0], Trial))
     known: list[tuple[Path, Trial]] = []
-    recorded: Mapping[str, Recorded] = {}
+    recorded: Mapping[str, Finding] = {}
     if is_of_findings:
         known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
         folder = source if source.is_dir() else source.absolute().parent
-        recorded = recorded_findings(folder, {file.name: trial for file, trial in known})
+        recorded = recorded_findings(folder)
     cases = [case_of(item) for item in trials]
     _check_product(cases, product, source)
     names = {case.operator for case in cases}
     scratch = contextlib.ExitStack()
     path = out
     if path is None:
-        path = Path(scratch.enter_context(tempfile.TemporaryDirectory(prefix="aclnn-cts-replay-")), "run")
+        from aclnn_cts.store.scratch import scratch_folder
+
+        path = Path(scratch.enter_context(scratch_folder(Path(tempfile.gettempdir()))), "run")
     options = RunOptions(
         command="replay",
         arguments=tuple(sys.argv[2:]),
@@ -174,12 +178,9 @@ def _edition_of(run: Path) -> str:
 def _files(source: Path) -> tuple[Path, ...]:
     if not source.is_dir():
         return (source,)
-    from aclnn_cts.triage.replay_status import failures_in, stood_for
+    from aclnn_cts.triage.replay_status import failures_in
 
-    apart = stood_for(source)
-    files = tuple(file for file in failures_in(source) if file.name not in apart)
-    if apart:
-        note(f"{count(len(apart), 'trial')} not made: alone they conform, and others that are made stand for them")
+    files = failures_in(source)
     if not files:
         raise UsageError(f"{source}: holds no findings to replay; give a run with some, or a case or trial file")
     return files
@@ -204,7 +205,6 @@ def _words(entry: Answered) -> dict[str, object]:
         "file": str(entry.file),
         "answer": entry.answer,
         "because": entry.message,
-        "group": before.finding if before is not None else None,
         "runs": entry.runs,
         "failures": entry.failures,
         "waiver": record.waiver if record is not None else "",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import click
 
-from aclnn_cts.cli.options import OutputPath, command, force_option, oracles_option, output_file
+from aclnn_cts.cli.options import OutputPath, command, force_option, output_file
 from aclnn_cts.cli.output import begin, note
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.printable import shown
@@ -71,20 +71,15 @@ FORMS: Mapping[str, Form] = {
     "pdf": Form("signing.pdf", "aclnn_cts.reports.signing:pdf_bytes", begins(_TITLE)),
     "junit": Form(
         "junit.xml",
-        "aclnn_cts.reports.junit:junit_bytes",
+        "aclnn_cts.reports.exporters:junit_bytes",
         begins(rb"<\?xml version='1\.0' encoding='utf-8'\?>\n<testsuites name=\"aclnn-cts\""),
-    ),
-    "ctrf": Form(
-        "ctrf.json",
-        "aclnn_cts.reports.junit:ctrf_bytes",
-        begins(rb'\{\n "reportFormat": "CTRF",.{0,500}?\n "generatedBy": "aclnn-cts"'),
     ),
     "sarif": Form(
         "report.sarif",
-        "aclnn_cts.reports.junit:sarif_bytes",
+        "aclnn_cts.reports.exporters:sarif_bytes",
         begins(rb'\{\n "\$schema": "[^"]*sarif[^"]*",.{0,500}?"name": "aclnn-cts"'),
     ),
-    "csv": Form("trials.csv", "aclnn_cts.reports.junit:csv_bytes", begins(b"\xef\xbb\xbfrun,trial_id,operator,")),
+    "csv": Form("trials.csv", "aclnn_cts.reports.exporters:csv_bytes", begins(b"\xef\xbb\xbfrun,trial_id,operator,")),
     "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes", _is_our_workbook),
     "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins(b"## aclnn-cts: ")),
     "outline": Form(
@@ -110,7 +105,7 @@ FORMS: Mapping[str, Form] = {
     "forms",
     multiple=True,
     metavar="NAME,...",
-    help="html (the explorer), signing, pdf, junit, ctrf, sarif, csv, xlsx, markdown or outline, whatever the suffix.",
+    help="html (the explorer), signing, pdf, junit, sarif, csv, xlsx, markdown or outline, whatever the suffix.",
 )
 @click.option("--baseline", metavar="DIR", type=click.Path(path_type=Path), help="An earlier run to compare with.")
 @click.option(
@@ -123,7 +118,6 @@ FORMS: Mapping[str, Form] = {
     type=click.Path(path_type=Path),
     help="Files with the waivers that a run names, besides those shipped; may be given several times.",
 )
-@oracles_option
 def report(
     *,
     runs: tuple[Path, ...],
@@ -132,7 +126,6 @@ def report(
     baseline: Path | None,
     lang: str,
     waivers: tuple[Path, ...],
-    folders: tuple[Path, ...],
 ) -> int:
     """Write the acceptance report of RUN (or of several together): the edition to sign, the explorer, other formats.
 
@@ -151,7 +144,7 @@ def report(
     from aclnn_cts.reports.model.build import acceptance
     from aclnn_cts.reports.model.runs import trial_rows
 
-    shown = acceptance(runs, waiver_files=waivers, baseline=baseline, spec_folders=folders)
+    shown = acceptance(runs, waiver_files=waivers, baseline=baseline)
     for name, output in outputs.items():
         output.write(makers[name](shown, lambda: trial_rows(runs, findings=shown.findings), lang))
         note(f"{output}: written")
@@ -164,13 +157,13 @@ def _prints() -> bool:
     return importlib.import_module("aclnn_cts.reports.signing").browser() is not None
 
 
-def page(run: Path, *, spec_folders: Sequence[Path] = ()) -> bytes:
+def page(run: Path) -> bytes:
     """The report of one run as a page; HarnessError where the libraries that it takes are not installed."""
     make = _maker("html")
     from aclnn_cts.reports.model.build import acceptance
     from aclnn_cts.reports.model.runs import trial_rows
 
-    shown = acceptance((run,), spec_folders=spec_folders)
+    shown = acceptance((run,))
     return make(shown, lambda: trial_rows((run,), findings=shown.findings), "en")
 
 

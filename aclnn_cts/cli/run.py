@@ -75,7 +75,8 @@ call_timeout_option = click.option(
 strict_limits_option = click.option(
     "--strict-limits",
     is_flag=True,
-    help="Fail a limit not enforced, an executor written after an error, and an error of another class than 161xxx.",
+    help="Count observations as failures: a limit that is not enforced, a status other than 161xxx, "
+    "a write to an executor after an error, a write to an excluded output.",
 )
 
 
@@ -168,6 +169,14 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     metavar="PERCENT",
     help="Share of an operator's valid calls that must be judged on values to conform.",
 )
+@click.option(
+    "--batch-invariance",
+    is_flag=True,
+    help="Also check that rows keep their bits when part of their batch is computed. No document promises it.",
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show how much of the values is open, by operator, dtype and check."
+)
 @click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as JSON, anew each second.")
 @force_option
 @limits_options
@@ -185,6 +194,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     case_files: tuple[Path, ...],
     progress: Path | None,
     min_judged: int,
+    batch_invariance: bool,
+    verbose: bool,
     max_bytes: int,
     call_seconds: int | None,
     strict_limits: bool,
@@ -197,9 +208,8 @@ def run(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Run the conformance tests of the operators (default: all) on an implementation."""
     begin(f"{', '.join(operators) or 'all operators'} on {adapter}")
-    from aclnn_cts.checks.plan import profile
     from aclnn_cts.cli.progress_line import PROGRESS_FILE, ProgressFile
-    from aclnn_cts.cli.screen import Screen, show_end
+    from aclnn_cts.cli.screen import Screen, show_end, show_openness
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
@@ -209,12 +219,15 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import SUMMARY, RunDirectory, default_run_path
+    from aclnn_cts.trials.plan import ON_REQUEST, profile
 
     watched = output_file(progress, written_by_us=PROGRESS_FILE, option="--progress") if progress is not None else None
     measuring = Measuring(gate=chosen_tolerances(tolerances))
     specs = load_specs(folders, edition=edition)
     chosen = specs.select(operators)
     chosen_profile = profile(profile_name)
+    if batch_invariance:
+        chosen_profile = msgspec.structs.replace(chosen_profile, requested=ON_REQUEST)
     trials = read_trials(case_files, specs)
     target = checked_target(product)
     if trials:
@@ -263,6 +276,8 @@ def run(  # noqa: PLR0913 - one parameter an option
         raise
     finally:
         screen.close()
+    if verbose:
+        show_openness(console(), summary)
     show_end(console(), summary, path, specs)
     return summary.exit_code
 
@@ -291,8 +306,8 @@ def read_trials(files: tuple[Path, ...], specs: Specs, *, regular: bool = False)
 
     `regular`: they lie in a directory that anybody may have made, and a pipe is wrong too.
     """
-    from aclnn_cts.checks.registry import fitted_trial
     from aclnn_cts.store.case_files import read_case_file
+    from aclnn_cts.trials.checks.registry import fitted_trial
 
     found: list[Trial | Case] = []
     for file in files:

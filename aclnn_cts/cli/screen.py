@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -16,24 +17,24 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from aclnn_cts.checks.precision_probe import precision_used
 from aclnn_cts.cli.output import OutsideConsole, count, note, show_rows, show_table, table, wrap
 from aclnn_cts.cli.progress_line import EVERY, ProgressFile, RunMeter, progress_document, progress_line
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.printable import printable_lines
-from aclnn_cts.core.verdict import Result, RunVerdict, Skip, ToleranceVerdict, Verdict
-from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.explain import explain, replay_command
-from aclnn_cts.findings.finding_groups import FindingGroup, finding_groups
-from aclnn_cts.generate.sizes import Regime
+from aclnn_cts.core.regime import Regime
+from aclnn_cts.core.verdict import LEFT_OPEN, Result, RunVerdict, Skip
 from aclnn_cts.speclang.load import Specs
+from aclnn_cts.store.counts import Observed
 from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import Manifest, ran_on
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
 from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
-from aclnn_cts.triage.replay_status import Answer, Answered, by_finding
+from aclnn_cts.trials.checks.precision_probe import precision_used
+
+if TYPE_CHECKING:
+    from aclnn_cts.findings.finding_text import FindingText
 
 FINDINGS_SHOWN = 12
 OPERATORS_SHOWN = 12
@@ -128,14 +129,12 @@ def show_end(
     kept: bool = True,
     session: str = "",
     operators: Table | None = None,
-    confirmed: Mapping[str, str] | None = None,
 ) -> None:
     """The verdict, what was judged and what not, the findings, the next command, and the RESULT line.
 
     - `kept`: whether the run's directory stays; else nothing names it.
     - `session`: how a campaign went, in a line.
     - `operators`: a table in the place of the usual one.
-    - `confirmed`: what became of findings that were run again, by the name of the trial file.
     """
     directory = RunDirectory(run)
     show_verdict(out, summary, directory, session=session)
@@ -143,16 +142,23 @@ def show_end(
     if table_of is not None:
         show_table(out, table_of)
         out.print()
-    groups = finding_groups(directory, specs)
+    found = _finding_texts(directory, specs) if summary.total.failed else ()
     where = str(run / FAILURES) if kept else ""
-    show_findings(out, groups, where=where, errors=show_errors(out, summary), confirmed=confirmed)
+    show_findings(out, found, where=where, errors=show_errors(out, summary))
     _show_observed(out, summary)
     if summary.terms is not None and summary.terms.plan in (Plan.PROFILE, Plan.CAMPAIGN):
         show_regimes(out, summary)
     _show_precision(out, directory)
     if kept:
-        show_next(out, groups, run)
+        show_next(out, found, run)
     show_result(out, summary, run if kept else None)
+
+
+def _finding_texts(run: RunDirectory, specs: Specs) -> tuple[FindingText, ...]:
+    # A run without failures needs none of what describes findings.
+    from aclnn_cts.findings.finding_text import finding_texts
+
+    return finding_texts(run, specs)
 
 
 def show_verdict(out: Console, summary: Summary, directory: RunDirectory, *, session: str = "") -> None:
@@ -174,7 +180,7 @@ def show_result(out: Console, summary: Summary, run: Path | None) -> None:
 
 def _ran_on(manifest: Manifest) -> str:
     """What the verdict was reached on."""
-    described = ran_on(manifest) or "a device that it does not name"
+    described = ran_on(manifest) or "a device without a name"
     profile = f", profile {manifest.profile}" if manifest.profile else ""
     return f"Ran on: {described}; {manifest.adapter}, {manifest.target.product}{profile}, seed {manifest.seed}."
 
@@ -190,10 +196,11 @@ def _show_judged(out: Console, summary: Summary) -> None:
     total, conclusion = summary.total, summary.conclusion
     each = " of each operator" if len(conclusion.operators) > 1 else ""
     least = "at least " if each and conclusion.share < 1.0 else ""
+    twins = f" ({total.twin_failed} in the valid twin, not judged)" if total.twin_failed else ""
     wrap(
         out,
         f"Judged: {least}{percent(conclusion.share)}% of what must be judged{each}; {count(total.judged, 'trial')}:"
-        f" {total.passed} passed, {total.unwaived} failed, {total.waived} failed with a waiver.",
+        f" {total.passed} passed, {total.unwaived} failed{twins}, {total.waived} failed with a waiver.",
     )
     left = total.cases - total.judged
     if not left:
@@ -203,6 +210,7 @@ def _show_judged(out: Console, summary: Summary) -> None:
     )
     reasons = [(number, _SKIPS.get(name, name)) for name, number in total.skipped_by_reason.items()]
     reasons += [(total.out_of_scope, f"not offered by the adapter ({outside})")] if total.out_of_scope else []
+    reasons += [(total.twin_failed, "whose valid twin failed")] if total.twin_failed else []
     reasons += [(total.errors, "ended in an error of the harness")] if total.errors else []
     reasons.sort(key=lambda item: -item[0])
     wrap(out, f"Not judged: {left} of {count(total.cases, 'planned trial')}:")
@@ -250,23 +258,13 @@ def short_name(operator: str) -> str:
     return operator.removeprefix("aclnn").removesuffix("Backward")
 
 
-def show_next(out: Console, groups: Sequence[FindingGroup], run: Path) -> None:
+def show_next(out: Console, found: Sequence[FindingText], run: Path) -> None:
     """The command to type next, and the one that makes the report; each on one line, so that it can be copied."""
-    standing = [group for group in groups if not group.waivers]
     report = f"aclnn-cts report {shlex.quote(str(run))} -o report.html"
-    if not standing:
-        out.print(Text(f"Next: {report}"), soft_wrap=True)
-        return
-    first = standing[0]
-    command = replay_command(
-        first.file,
-        first.adapter,
-        spec_folders=first.spec_folders,
-        edition=first.edition,
-        strict_limits=first.strict_limits,
-    )
-    out.print(Text(f"Next: {command}"), soft_wrap=True)
-    out.print(Text(f"Report: {report}"), soft_wrap=True)
+    first = next((item for item in found if not item.finding.waiver), None)
+    out.print(Text(f"Next: {first.replay if first is not None else report}"), soft_wrap=True)
+    if first is not None:
+        out.print(Text(f"Report: {report}"), soft_wrap=True)
 
 
 def _show_precision(out: Console, run: RunDirectory) -> None:
@@ -336,7 +334,9 @@ def _show_cells(out: Console, regimes: Sequence[str], numbers: Mapping[str, Sequ
 
 def _show_observed(out: Console, summary: Summary) -> None:
     """What was recorded and breaks no rule: a limit that is not enforced, say."""
-    found = [(name, item) for name, operator in summary.operators.items() for item in operator.observed.values()]
+    observed = [(name, item) for name, operator in summary.operators.items() for item in operator.observed.values()]
+    _show_left_open(out, [entry for entry in observed if entry[1].kind in LEFT_OPEN])
+    found = [entry for entry in observed if entry[1].kind not in LEFT_OPEN]
     if not found:
         return
     wrap(out, "Not as the documents suggest; recorded, and a failure with --strict-limits:", style="bold")
@@ -349,6 +349,48 @@ def _show_observed(out: Console, summary: Summary) -> None:
     if len(found) > FINDINGS_SHOWN:
         wrap(out, f"... and {len(found) - FINDINGS_SHOWN} more in summary.json")
     out.print()
+
+
+def show_openness(out: Console, summary: Summary) -> None:
+    """A line for each operator, dtype and check of which some elements are open, the most open first."""
+    rows = summary.openness
+    if not rows:
+        return
+    wrap(out, "Left open by the documents, of the calls whose values were looked at:", style="bold")
+    lines = [
+        (
+            short_name(row.operator),
+            row.dtype,
+            row.check,
+            f"{row.open.share:.1%}",
+            f"{row.open.open_calls} of {row.open.calls}",
+            f"{row.open.open} of {row.open.elements}",
+            row.open.usual_reason,
+        )
+        for row in rows
+        if row.open.open
+    ]
+    if lines:
+        columns = ("operator", "dtype", "check", "open", "calls", "elements", "mostly since")
+        show_rows(out, columns, lines, right=["open", "calls", "elements"])
+    if rest := len(rows) - len(lines):
+        wrap(out, f"{count(rest, 'other dtype and check', 'other dtypes and checks')}: nothing is open")
+    out.print()
+
+
+def _show_left_open(out: Console, found: Sequence[tuple[str, Observed]]) -> None:
+    """A line for each kind of what the documents leave open, with the most frequent place."""
+    for kind in LEFT_OPEN:
+        alike = [entry for entry in found if entry[1].kind == kind.value]
+        if not alike:
+            continue
+        operator, usual = max(alike, key=lambda entry: entry[1].number)
+        total = sum(item.number for _, item in alike)
+        where = (
+            f"{operator.removeprefix('aclnn')}, {usual.constraint}: {usual.number}, such as trial {usual.trial[:16]}"
+        )
+        wrap(out, f"Left open by the documents, recorded: {kind.value} in {count(total, 'trial')} ({where})")
+        out.print()
 
 
 def show_errors(out: Console, summary: Summary) -> int:
@@ -367,48 +409,27 @@ def show_errors(out: Console, summary: Summary) -> int:
     return len(errors)
 
 
-def show_findings(
-    out: Console,
-    groups: Sequence[FindingGroup],
-    *,
-    where: str,
-    errors: int = 0,
-    confirmed: Mapping[str, str] | None = None,
-) -> None:
+def show_findings(out: Console, found: Sequence[FindingText], *, where: str, errors: int = 0) -> None:
     """Two lines for each finding without a waiver: what fails under which condition, and the clause.
 
-    `where`: the folder of their trial files; empty where there is none. `confirmed`: as of `show_end`.
+    `where`: the folder of their trial files; empty where there is none.
     """
-    standing = [group for group in groups if not group.waivers]
+    standing = [item for item in found if not item.finding.waiver]
     if standing:
         wrap(out, f"{count(len(standing), 'finding')}:", style="bold")
     elif not errors:
-        wrap(out, "No findings." if not groups else "No findings without a waiver.")
-    for number, group in enumerate(standing[:FINDINGS_SHOWN], start=1):
-        when = f"when {group.shared.en}" if group.shared is not None else _brief(group.details)
-        again = (confirmed or {}).get(Path(group.file).name, "")
-        cases = f"{count(group.cases, 'case')}{f', {again}' if again else ''}"
-        what = f"{number:2} {group.title}, {when} ({cases}); {group.meaning}"
-        clause = f"clause {group.clause}" if group.clause else "no clause states it by itself"
-        out.print(_line(out, what, "red"), soft_wrap=True)
-        out.print(_line(out, f"   {clause}", "dim"), soft_wrap=True)
+        wrap(out, "No findings." if not found else "No findings without a waiver.")
+    for number, item in enumerate(standing[:FINDINGS_SHOWN], start=1):
+        out.print(_line(out, f"{number:2} {item.what}", "red"), soft_wrap=True)
+        out.print(_line(out, f"   {item.clause}", "dim"), soft_wrap=True)
     if len(standing) > FINDINGS_SHOWN:
         more = f", whose trial files are in {where}" if where else ""
         wrap(out, f"   ... and {len(standing) - FINDINGS_SHOWN} more{more}")
-    waived = Counter(name for group in groups for name in group.waivers)
+    waived = Counter(item.finding.waiver for item in found if item.finding.waiver)
     if waived:
         said = ", ".join(f"{name} ({number})" for name, number in waived.items())
         wrap(out, f"{count(waived.total(), 'waived finding')}, by waiver: {said}")
     out.print()
-
-
-def _brief(details: str) -> str:
-    """The checks, constraints, modes and dtypes of a finding; of many, the first and how many more."""
-    parts = []
-    for part in details.split("; "):
-        words = part.split(", ")
-        parts.append(part if len(words) <= SOME else f"{', '.join(words[:2])} and {len(words) - 2} more")
-    return f"in {'; '.join(parts)}"
 
 
 def _line(out: Console, text: str, style: str) -> Text:
@@ -417,104 +438,3 @@ def _line(out: Console, text: str, style: str) -> Text:
     if out.is_terminal:
         line.truncate(out.width, overflow="ellipsis")
     return line
-
-
-def show_answers(
-    out: Console,
-    summary: Summary,
-    run: Path,
-    settings: BenchSettings,
-    stems: Sequence[str],
-    answers: Sequence[Answered],
-    *,
-    kept: bool,
-    as_json: bool,
-) -> None:
-    """The end of a replay, with what became of each finding in the place of its findings.
-
-    `stems`: of the operators. `kept`: as of `show_end`. `as_json`: the answers are printed as JSON already.
-    """
-    show_verdict(out, summary, RunDirectory(run))
-    if not as_json:
-        _show_each(out, answers)
-    show_errors(out, summary)
-    if command := _next_of(settings, stems, answers):
-        out.print(Text(f"Next: {command}"), soft_wrap=True)
-    show_result(out, summary, run if kept else None)
-
-
-def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[Answered]) -> str:
-    """The command to type next: the first finding that still fails in full, then as programs; or the operators' run."""
-    folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in settings.spec_folders)
-    for entry in answers:
-        if entry.failures and (entry.record is None or not entry.record.waiver):
-            if settings.measuring.always:  # -v: it has been shown in full
-                return f"aclnn-cts repro {shlex.quote(str(entry.file))} --language cpp,python -o programs{folders}"
-            return replay_command(
-                entry.file,
-                settings.adapter,
-                spec_folders=settings.spec_folders,
-                edition=settings.edition,
-                strict_limits=settings.strict_limits,
-            )
-    if any(entry.answer != Answer.FIXED for entry in answers):
-        return ""
-    edition = f" --edition {shlex.quote(settings.edition)}" if settings.edition else ""
-    return (
-        f"aclnn-cts run {' '.join(stems)} --adapter {shlex.quote(settings.adapter)} --product {settings.target.product}"
-        f"{folders}{edition}"
-    )
-
-
-def _show_each(out: Console, answers: Sequence[Answered]) -> None:
-    """What became of each finding."""
-    styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
-    for entry in answers:
-        waived = entry.record is not None and entry.record.waiver
-        word = f"{entry.answer} (waived)" if waived else entry.answer
-        out.print(Text(word, style=styles.get(entry.answer, "")) + Text(f": {entry.file.stem}"), soft_wrap=True)
-        if entry.message:
-            wrap(out, entry.message, indent=2)
-    if len(answers) > 1:
-        counts = by_finding(answers)
-        said = ", ".join(f"{number} {word}" for word, number in counts.items())
-        files = f" ({count(len(answers), 'trial file')})" if counts.total() < len(answers) else ""
-        wrap(out, f"{count(counts.total(), 'finding')}{files}: {said}")
-    out.print()
-
-
-def show_records(out: Console, run: Path, specs: Specs) -> None:
-    """Every trial of a run in full."""
-    with RunDirectory(run).results() as results:
-        for record in results.records():
-            for line in explain(record, specs[record.trial.case.operator]):
-                wrap(out, line.lstrip(), indent=len(line) - len(line.lstrip()))
-            if record.verdict.tolerances:
-                out.print()
-                _show_tolerances(out, record.verdict)
-            out.print()
-
-
-def _show_tolerances(out: Console, verdict: Verdict) -> None:
-    """The derived bound and all tolerances, each with what is left of its limit."""
-    made = table("tolerance", "output", "says", "headroom", "because", right=["headroom"])
-    for number, deviation in enumerate(verdict.deviations):
-        word = ToleranceVerdict.FAIL if deviation.beyond else ToleranceVerdict.PASS
-        text = f"largest error {deviation.share:.3g} of its bound"
-        made.add_row("" if number else "derived bound", deviation.output, word, _headroom(1.0 - deviation.share), text)
-    benchmarks: dict[str, None] = {}
-    for name, outputs in verdict.tolerances.items():
-        for number, (output, result) in enumerate(outputs.items()):
-            judged = result.verdict != ToleranceVerdict.NOT_APPLICABLE
-            left = _headroom(float(result.headroom)) if judged else "-"
-            word = result.verdict if judged else "n/a"
-            made.add_row("" if number else name, output, word, left, result.message)
-            benchmarks |= {f"{output}: {result.benchmark}": None} if result.benchmark else {}
-    show_table(out, made)
-    for text in benchmarks:
-        wrap(out, f"benchmark of {text}")
-
-
-def _headroom(headroom: float) -> str:
-    """Of the limit; far beyond it the number says no more than that."""
-    return f"{headroom:.0%}" if headroom >= -99.0 else "< -9900%"

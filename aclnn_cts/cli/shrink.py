@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,11 +23,12 @@ from aclnn_cts.cli.run import adapter_option, call_timeout_option, read_trials, 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.printable import shown
-from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
 
 if TYPE_CHECKING:
+    from aclnn_cts.core.case import Case
+    from aclnn_cts.core.fingerprint import Fingerprint
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.settings import BenchSettings
 
@@ -123,13 +123,14 @@ def shrink(  # noqa: PLR0913 - one parameter an option
 
 def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
     from aclnn_cts.speclang.load import load_specs
-    from aclnn_cts.store.run_directory import RunDirectory, failure_name
+    from aclnn_cts.store.run_directory import RunDirectory
     from aclnn_cts.triage.shrink_run import settings_of, shrink_run, size_of
 
     run = RunDirectory(path)
     settings = settings_of(run, adapter=adapter, spec_folders=folders)
     screen = console()
-    failing = smaller = 0
+    failing = {False: 0, True: 0}
+    smaller = 0
     for made in shrink_run(
         run,
         specs=load_specs(settings.spec_folders, edition=settings.edition),
@@ -137,8 +138,7 @@ def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folde
         executions=executions,
         again=again,
     ):
-        name = failure_name(made.finding.key).removesuffix(".json")
-        failing += made.fails
+        failing[bool(made.finding.waiver)] += made.fails
         assert made.finding.trial is not None  # noqa: S101 - what was looked into has one
         if made.shrunk is not None:
             now = size_of(made.finding.trial)
@@ -152,9 +152,14 @@ def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folde
             verdict = made.record.verdict
             ended = f"{verdict.result} ({fault_name(verdict.kind)})" if verdict.kind else verdict.result
             said = f"does not fail so by itself: {ended}; left as it was recorded"
-        wrap(screen, f"{name}: {said}")
-    wrap(screen, f"{path}: {count(failing, 'finding')} still failing, {smaller} made smaller; `report` shows them so")
-    return 1 if failing else 0
+        wrap(screen, f"{made.finding.file.removesuffix('.json')}: {said}")
+    waived = f" and {count(failing[True], 'waived finding')}" if failing[True] else ""
+    wrap(
+        screen,
+        f"{path}: {count(failing[False], 'finding')}{waived} still failing; {smaller} made smaller;"
+        " `report` shows them so",
+    )
+    return 1 if any(failing.values()) else 0
 
 
 def _file(
@@ -166,15 +171,16 @@ def _file(
     settings: BenchSettings,
 ) -> int:
     """`settings`: but for the target and the phases, which are the trial's."""
-    from aclnn_cts.checks.registry import as_trial
-    from aclnn_cts.core.trial import Trial, trial_to_json
+    from aclnn_cts.core.trial import Trial
     from aclnn_cts.core.verdict import Record, Result
-    from aclnn_cts.findings.dedup_key import dedup_key, is_milder, same_finding
+    from aclnn_cts.findings.fingerprint import is_milder
     from aclnn_cts.sandbox.interrupts import interrupted
     from aclnn_cts.speclang.load import load_specs
+    from aclnn_cts.store.case_files import trial_text
     from aclnn_cts.triage.shrink import ShrinkInterrupted
     from aclnn_cts.triage.shrink import shrink as shrink_trial
     from aclnn_cts.triage.shrink_run import size_of
+    from aclnn_cts.trials.checks.registry import as_trial
     from aclnn_cts.trials.trial_runner import Bench
 
     output = output_file(out, written_by_us=_SHRUNK)
@@ -202,7 +208,6 @@ def _file(
             raise HarnessError(
                 f"{file}: {first.verdict.result} ({fault_name(first.verdict.kind)}): {first.verdict.message}"
             )
-        wanted = dedup_key(first.key)
         stopped: KeyboardInterrupt | None = None
         try:
             found = shrink_trial(
@@ -210,7 +215,9 @@ def _file(
                 sampler=bench.sampler(spec),
                 execute=execute,
                 same=lambda record: (
-                    same_finding(wanted, record) and not is_milder(record.verdict.kind, than=first.verdict.kind)
+                    record.verdict.result == Result.FAILED
+                    and record.key == first.key
+                    and not is_milder(record.verdict.kind, than=first.verdict.kind)
                 ),
                 executions=executions,
             )
@@ -218,7 +225,7 @@ def _file(
             found, stopped = error.shrunk, error
     if stopped is not None and found.record is None:
         raise interrupted(stopped, f"nothing smaller was found yet; {output} is not written")
-    output.write(json.dumps(trial_to_json(_marked(found.trial, file)), indent=2).encode() + b"\n")
+    output.write(trial_text(_marked(found.trial, file)))
     record = found.record or first
     size = f"{size_of(trial)} elements before, {size_of(found.trial)} now"
     if stopped is not None:
@@ -253,10 +260,11 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     """Write a standalone program that reproduces the case of FILE: it exits with 0 if it conforms, 1 if not.
 
     A trial with several calls is made whole, in its call mode: two streams, a repeatable executor, many refused calls.
-    The program judges each call, and a law over all of them.
+    The program judges each call, and compares those that must be equal.
     """
     from aclnn_cts.repro.write import WRITTEN_BY_US, Programs
     from aclnn_cts.speclang.load import load_specs
+    from aclnn_cts.store.programs import SUFFIXES
 
     languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
     for word in languages:
@@ -277,11 +285,25 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     if len(trials) != 1:
         raise UsageError(f"{file}: {len(trials)} cases; a program shows one: give a file with one")
     programs = Programs(specs=specs, spec_folders=folders)
-    for word, text in programs.texts(trials[0], languages, call=call).items():
+    fingerprint = _fingerprint(file, trials[0])
+    for word, text in programs.texts(trials[0], languages, call=call, fingerprint=fingerprint).items():
         outputs[word].write(text.encode())
         note(f"{outputs[word]}: written; its first lines say how to build and run it")
     for line in programs.program(trials[0], call=call).about:
         note(line)
+
+
+def _fingerprint(file: Path, item: Trial | Case) -> Fingerprint | None:
+    """Of the failure that a run has kept in the file; None of any other file."""
+    from aclnn_cts.core.trial import Trial
+    from aclnn_cts.store.run_directory import FAILURES
+    from aclnn_cts.triage.replay_status import recorded_findings
+
+    folder = file.absolute().parent
+    if folder.name != FAILURES or not isinstance(item, Trial):
+        return None
+    found = recorded_findings(folder).get(file.name)
+    return None if found is None else found.key
 
 
 @command(example="aclnn-cts waive add runs/night/failures/0a1b2c3d.json -o waivers.yaml")

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
+import msgspec
 
 from aclnn_cts.cli.options import command, edition_option, json_option, output_file, output_option, specs_option
-from aclnn_cts.cli.output import console, count, emit, joined, note, wrap
+from aclnn_cts.cli.output import console, count, joined, note, wrap
+from aclnn_cts.cli.render import Each, Fields, Line, View, show
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import printable
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
-    from aclnn_cts.document.agreement import Difference
-    from aclnn_cts.document.claims import Audit, Claim, Claims, Entry
-    from aclnn_cts.document.model import Document
+    from aclnn_cts.authoring.claims import Audit, Claim, Claims, Entry
+    from aclnn_cts.authoring.model import Document
 
 FOUND = 1
 
@@ -72,7 +73,7 @@ def audit(
     -o makes it from the spec's `claims` and the document's facts. Against another edition, new, changed and vanished
     statements are listed. Exits 1 where anything is listed.
     """
-    from aclnn_cts.document.claims import claims_path
+    from aclnn_cts.authoring.claims import claims_path
 
     specs = load_specs(folders)
 
@@ -110,73 +111,71 @@ def _audit(
     as_json: bool,
 ) -> int:
     """Audit one document with the claims file at `path`."""
-    from aclnn_cts.document.agreement import differences
-    from aclnn_cts.document.claims import audit as audited
-    from aclnn_cts.document.claims import edition_of, read_claims
-    from aclnn_cts.document.lock import outdated, unmatched
-    from aclnn_cts.document.read import read_document
+    from aclnn_cts.authoring.claims import audit as audited
+    from aclnn_cts.authoring.claims import claims_path, edition_of, read_claims
+    from aclnn_cts.authoring.lock import outdated, unmatched
+    from aclnn_cts.authoring.read import read_document
 
     edition = edition or (edition_of(path) if path is not None else "")
     spec = load_specs(folders, edition=edition).find(stem)
     document = read_document(document_path)
     if document.operator != spec.operator:
         raise UsageError(f"{document_path}: describes {document.operator}; expected a document of {spec.operator}")
-    claims = read_claims(path, spec) if path is not None else None
-    result = audited(document, claims)
+    claims = read_claims(path, spec, is_replaced=out is not None) if path is not None else None
+    result = audited(document, claims, spec)
     if out is not None:
         written = _write(out, document, spec, claims, result)
         if claims is None or result.is_same_edition:
-            claims, path, result = written, out, audited(document, written)
-    found = differences(document, spec)
+            claims, path, result = written, out, audited(document, written, spec)
     stale = tuple(outdated(document, spec, claims)) if claims is not None and result.is_same_edition else ()
     astray = unmatched(document, spec) if result.is_same_edition else ()
     if str(out) == "-":
         pass  # the claims file is there
-    elif as_json:
-        for item in _documents(result, found, document, stale, astray):
-            emit({"operator": spec.operator, **item})
     else:
-        _show(console(), result, found, document, stale, astray)
+        for fields, view, words in _shown(result, document, stale, astray):
+            if as_json or view is not None:
+                show({"operator": spec.operator, **fields}, view or (), words, as_json=as_json)
     note(_summary(result, path))
+    if claims is None:
+        beside = claims_path(Path(spec.path).parent, stem)
+        note(
+            f"{beside} is missing: no claims file says which clauses encode the statements."
+            f" Write it with `aclnn-cts spec audit {stem} --document {document_path} -o {beside}`, then state what it"
+            " lists under `open` in `claims` of the spec"
+        )
     return FOUND if result.missing or stale or astray else 0
 
 
 def _summary(result: Audit, path: Path | None) -> str:
-    from aclnn_cts.document.claims import State
+    from aclnn_cts.authoring.claims import State
 
     counts = joined([f"{result.count(state)} {state.value}" for state in State if result.count(state)])
-    edition = "no claims file" if path is None else str(path) + ("" if result.is_same_edition else ", another edition")
-    return f"{count(result.statements, 'statement')}: {counts}; {result.share:.1%} done ({edition})"
+    if path is None:
+        return f"{count(result.statements, 'statement')}: {counts}; no claims file"
+    edition = "" if result.is_same_edition else ", another edition"
+    # Rounded down: 100 % is all.
+    done = math.floor(1000 * result.share) / 10
+    return f"{count(result.statements, 'statement')}: {counts}; {done:.1f}% done ({path}{edition})"
 
 
-def _show(
-    out: Console,
-    result: Audit,
-    found: Sequence[Difference],
-    document: Document,
-    stale: Sequence[Claim],
-    astray: Sequence[str],
-) -> None:
-    for entry in result.missing:
-        wrap(out, f"{entry.state.value:<8} {_named(entry)}", style="bold")
-        if entry.statement is not None:
-            first, *more = entry.statement.text.split("\n", 1)
-            wrap(out, printable(f"{first} ..." if more else first, _TEXT), indent=2)
-        if entry.claim is not None and entry.claim.clauses:
-            wrap(out, f"claimed by {joined(entry.claim.clauses)}", indent=2)
-    for claim in stale:
-        wrap(out, f"stale    {claim.reference}", style="bold")
-        what = joined(claim.clauses) if claim.reason is None else claim.reason.value
-        wrap(out, f"the spec claims {what or 'nothing'}; write the claims file again with -o", indent=2)
-    for address in astray:
-        wrap(out, f"unknown  {address}", style="bold")
-        wrap(out, "the spec claims it, and the document has no such statement", indent=2)
-    for item in found:
-        wrap(out, f"differs  {item.address}", style="bold")
-        wrap(out, f"document: {item.document}", indent=2)
-        wrap(out, f"spec: {item.spec}", indent=2)
-    for remark in document.remarks:
-        wrap(out, f"remark   {remark}")
+_ENTRY: View = (
+    Line("{head}", style="bold"),
+    Line("{first}", indent=2),
+    Line("claimed by {clauses}", indent=2),
+    Each(
+        "differences",
+        (Line("document[ ({product})]: {document}", indent=2), Line("spec[ ({product})]: {spec}", indent=2)),
+    ),
+)
+_STALE: View = (
+    Line("stale    {reference}", style="bold"),
+    Line("the spec claims {what|nothing}; write the claims file again with -o", indent=2),
+)
+_UNKNOWN: View = (
+    Line("unknown  {address}", style="bold"),
+    Line("the spec claims it, and the document has no such statement", indent=2),
+)
+_REMARK: View = ("remark   {text}",)
 
 
 def _named(entry: Entry) -> str:
@@ -186,16 +185,17 @@ def _named(entry: Entry) -> str:
     return f"{entry.statement.reference}{f' ({joined(products)})' if products else ''}"
 
 
-def _documents(
+def _shown(
     result: Audit,
-    found: Sequence[Difference],
     document: Document,
     stale: Sequence[Claim],
     astray: Sequence[str],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[tuple[Fields, View | None, Fields]]:
+    """What is found, each as a document, its view and its further words; without a view where JSON alone has it."""
     for entry in result.entries:
         statement, claim = entry.statement, entry.claim
-        yield {
+        first, *more = statement.text.split("\n", 1) if statement is not None else ("",)
+        document_of_entry = {
             "state": entry.state.value,
             "address": entry.address,
             "digest": statement.digest if statement is not None else None,
@@ -204,22 +204,30 @@ def _documents(
             "clauses": list(claim.clauses) if claim is not None else [],
             "reason": claim.reason.value if claim is not None and claim.reason is not None else None,
             "moved_from": entry.moved_from,
+            "differences": [
+                {"product": item.product or None, "document": item.document, "spec": item.spec}
+                for item in entry.differences
+            ],
         }
+        words = {
+            "head": f"{entry.state.value:<8} {_named(entry)}",
+            "first": printable(f"{first} ..." if more else first, _TEXT),
+        }
+        yield document_of_entry, _ENTRY if entry.is_missing else None, words
     for claim in stale:
         reason = claim.reason.value if claim.reason is not None else None
-        yield {"state": "stale", "address": claim.address, "clauses": list(claim.clauses), "reason": reason}
+        fields = {"state": "stale", "address": claim.address, "clauses": list(claim.clauses), "reason": reason}
+        yield fields, _STALE, {"reference": claim.reference, "what": reason or claim.clauses}
     for address in astray:
-        yield {"state": "unknown", "address": address}
-    for item in found:
-        yield {"state": "differs", "address": item.address, "document": item.document, "spec": item.spec}
+        yield {"state": "unknown", "address": address}, _UNKNOWN, {}
     for remark in document.remarks:
-        yield {"state": "remark", "text": remark}
+        yield {"state": "remark", "text": remark}, _REMARK, {}
 
 
 def _write(out: Path, document: Document, spec: Spec, former: Claims | None, result: Audit) -> Claims:
     """Write the claims file of this document, and return it."""
-    from aclnn_cts.document.claims import FORMAT, MADE, Claims, claims_text
-    from aclnn_cts.document.lock import locked
+    from aclnn_cts.authoring.claims import FORMAT, MADE, Claims, claims_text
+    from aclnn_cts.authoring.lock import locked
     from aclnn_cts.speclang.schema import DocumentModel
     from aclnn_cts.store.output_file import begins
 
@@ -240,4 +248,4 @@ def _write(out: Path, document: Document, spec: Spec, former: Claims | None, res
             note(f"moved: {text}")
     else:
         note(f"{output}: {said} by the spec, {len(claims) - left - said} plain, {left} open")
-    return Claims(spec.operator, DocumentModel.model_validate(about), claims, is_made=True)
+    return Claims(spec.operator, msgspec.convert(about, DocumentModel), claims, is_made=True)

@@ -26,10 +26,10 @@ _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 def lint(*, files: tuple[Path, ...], edition: str, as_json: bool) -> int:
     """Check spec files: all that ship with the package, every edition among them, where none is named.
 
-    Names, expressions and clauses are checked by reading. A file without a mistake in them is then drawn from: every
-    drawing has to be a valid case, every size has to be guarded by a constraint, and every constraint has to be
-    breakable alone or with its group. The open places of a draft are listed, and nothing is drawn from it. Exits 1
-    where a mistake was found.
+    Names, expressions and clauses are checked by reading. A file without a mistake in them is then drawn from.
+    Every drawing has to be a valid case. Every size, shape and dtype has to be guarded by a constraint, and every
+    constraint has to be breakable alone or with its group. The open places of a draft are listed, and nothing is drawn
+    from it. Exits 1 where a mistake was found.
     """
     for file in files:
         _check_readable(file)
@@ -71,8 +71,8 @@ def draft(*, document: Path, out: Path | None) -> int:
     Prototype, products, dtypes, formats, ranks and listed status codes come from the document's tables. What they do
     not say in a usual form is left open, with the statements to read. `aclnn-cts spec lint` lists the open places.
     """
-    from aclnn_cts.document.draft import HEAD, draft_spec
-    from aclnn_cts.document.read import read_document
+    from aclnn_cts.authoring.draft import HEAD, draft_spec
+    from aclnn_cts.authoring.read import read_document
     from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
 
     output = output_file(out or STANDARD_OUTPUT, written_by_us=begins(HEAD.encode()), make_folder=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import click
 from rich.console import Console
 
 from aclnn_cts.cli.options import checked_product, command, edition_option, json_option, product_option, specs_option
-from aclnn_cts.cli.output import console, count, emit, joined, note, show_rows, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, joined, note, show_table, table, wrap
+from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, render
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
-from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import Specs, load_specs
-from aclnn_cts.speclang.model import Clause, Modes, Parameter, Spec
+from aclnn_cts.speclang.model import Clause, Constraint, Modes, Parameter, Spec
 
 
 @command(example="aclnn-cts spec show softmax_backward --product atlas-a2")
@@ -30,29 +30,54 @@ def show(*, operator: str, product: str | None, folders: tuple[Path, ...], editi
     specs = load_specs(folders, edition=edition)
     spec = specs.find(operator, where="OP")
     chosen = checked_product(product, spec)
+    document = _parameter_document(spec, chosen)
     if as_json:
-        emit(_parameter_document(spec, chosen))
+        emit(document)
         return
     out = console()
-    wrap(out, f"{spec.operator} on {chosen}", style="bold")
-    wrap(out, f"{spec.path}, after the document {spec.source}; products: {joined(spec.products)}")
-    out.print()
-    _show_parameters(out, spec, chosen)
-    if spec.modes is not None:
-        out.print()
-        _show_modes(out, spec.modes, chosen)
-    if spec.rows is not None:
-        out.print()
-        _show_rows(out, spec, chosen)
-    out.print()
+    render(out, _SPEC, _spec_words(spec, chosen), document)
     _show_constraints(out, spec, chosen)
 
 
-def _show_parameters(out: Console, spec: Spec, product: str) -> None:
-    rows = [
-        (item.name, f"{item.type}\n{item.role}", "\n".join(_takes(spec, item, product))) for item in spec.parameters
-    ]
-    show_rows(out, ("PARAMETER", "C TYPE", "TAKES"), rows)
+_SPEC: View = (
+    Line("{operator} on {product}", style="bold"),
+    "{file}, after the document {source}; products: {products}",
+    "",
+    Rows("taken", {"PARAMETER": "{name}", "C TYPE": "{type}\n{role}", "TAKES": "{takes}"}),
+    Each(
+        "moded",
+        (Line("{mode}: {operands}", indent=2),),
+        title="The format that operands are rounded to, by {modes.attribute} and the dtype of {modes.by}:",
+    ),
+    Each(
+        "rows.dtypes",
+        (Line("{value}", indent=2),),
+        title="The dtypes that go together ({rows.dtypes:row}), in the order {rows.parameters}:",
+    ),
+    "",
+)
+
+
+def _spec_words(spec: Spec, product: str) -> Fields:
+    """What the text says in other words than the document."""
+    return {
+        "source": spec.source,
+        "taken": [
+            {"name": item.name, "type": item.type, "role": item.role, "takes": "\n".join(_takes(spec, item, product))}
+            for item in spec.parameters
+        ],
+        "moded": list(_moded(spec.modes, product)) if spec.modes is not None else (),
+    }
+
+
+def _moded(modes: Modes, product: str) -> Iterator[Fields]:
+    """A mode in each line, with the format that operands of each dtype are rounded to."""
+    rows = modes.operand.get(product, {})
+    for value, name in modes.names.items():
+        operands = [
+            f"{dtype} as {row[value]}" if row[value] else f"{dtype} not supported" for dtype, row in rows.items()
+        ]
+        yield {"mode": f"{value} {name}", "operands": operands}
 
 
 def _takes(spec: Spec, item: Parameter, product: str) -> list[str]:
@@ -69,24 +94,6 @@ def _takes(spec: Spec, item: Parameter, product: str) -> list[str]:
         f"{joined(dtypes_of(spec, item, product))}{followed}",
         f"{formats}; {'any layout' if item.strided else 'contiguous'}",
     ]
-
-
-def _show_modes(out: Console, modes: Modes, product: str) -> None:
-    rows = modes.operand.get(product, {})
-    wrap(out, f"The format that operands are rounded to, by {modes.attribute} and the dtype of {modes.by}:")
-    lines = [
-        (f"{value} {name}", *(row[value] or "not supported" for row in rows.values()))
-        for value, name in modes.names.items()
-    ]
-    show_rows(out, (modes.attribute, *rows), lines)
-
-
-def _show_rows(out: Console, spec: Spec, product: str) -> None:
-    rows = (spec.rows or {}).get(product, ())
-    order = ", ".join(spec.row_parameters)
-    wrap(out, f"The dtypes that go together ({count(len(rows), 'row')}), in the order {order}:")
-    for row in rows:
-        wrap(out, ", ".join(row), indent=2)
 
 
 def _show_constraints(out: Console, spec: Spec, product: str) -> None:
@@ -250,6 +257,19 @@ def _interface_constraints(specs: Specs) -> Mapping[str, Constraint]:
     }
 
 
+_CLAUSE: View = (
+    Line("{at}[ ({how})]", style="bold"),
+    Line("{wording}", indent=2),
+    Line("- stated for {products}", indent=2),
+    Each("encoders", (Line("- constraint {id}: {strength}, {status}", indent=2),)),
+    Line("- check {check}[ of {output}][ when {when}][, contradicted only by {names}]", indent=2),
+    Line("- interface clause {interface}", indent=2),
+    Line("- example {example}", indent=2),
+    Line("- untestable: {reason}", indent=2),
+    Line("- contradicts {contradicts}", indent=2),
+)
+
+
 def _list(
     out: Console | None,
     operator: str,
@@ -259,14 +279,15 @@ def _list(
     lang: str,
 ) -> str:
     """Print the clauses of one document; the line that counts them."""
-    if out is None:
-        for clause in statements:
-            emit(_document(operator, clause, constraints))
-    else:
-        wrap(out, f"{operator} ({path})", style="bold")
-        out.print()
-        for clause in statements:
-            _show(out, clause, constraints, lang)
+    if out is not None:
+        render(out, (Line("{operator} ({path})", style="bold"), ""), {"operator": operator, "path": path})
+    for clause in statements:
+        document = _document(operator, clause, constraints)
+        if out is None:
+            emit(document)
+        else:
+            render(out, _CLAUSE, _words(clause, constraints, lang), document)
+    if out is not None:
         out.print()
     encodings = Counter(_encoding(clause) for clause in statements)
     certainties = Counter(clause.certainty for clause in statements)
@@ -275,37 +296,31 @@ def _list(
     return f"{operator}: {count(len(statements), 'clause')} ({sure}): {how}"
 
 
+def _words(clause: Clause, constraints: Mapping[str, Constraint], lang: str) -> Fields:
+    """What the text says in one language, or in other words than the document."""
+    chinese = lang == "zh"
+    return {
+        "how": "" if clause.certainty == "stated" else clause.certainty,
+        "wording": clause.zh if chinese else clause.en,
+        "encoders": [
+            {
+                "id": identifier,
+                "strength": constraints[identifier].strength,
+                "status": " or ".join(conforming(constraints[identifier])),
+            }
+            for identifier in clause.constraints
+        ],
+        "names": [fault_name(code) for code in clause.faults],
+        "reason": clause.untestable[chinese] if clause.untestable is not None else None,
+    }
+
+
 def _encoding(clause: Clause) -> str:
     return next(name for name in _ENCODINGS if getattr(clause, name))
 
 
-def _show(out: Console, clause: Clause, constraints: Mapping[str, Constraint], lang: str) -> None:
-    head = clause.at if clause.certainty == "stated" else f"{clause.at} ({clause.certainty})"
-    wrap(out, head, style="bold")
-    wrap(out, clause.zh if lang == "zh" else clause.en, indent=2)
-    if clause.products:
-        wrap(out, f"- stated for {joined(clause.products)}", indent=2)
-    for identifier in clause.constraints:
-        item = constraints[identifier]
-        wrap(out, f"- constraint {identifier}: {item.strength}, {' or '.join(conforming(item))}", indent=2)
-    if clause.check is not None:
-        condition = f" when {clause.when_text}" if clause.when_text is not None else ""
-        about = f" of {clause.output}" if clause.output is not None else ""
-        names = joined([fault_name(code) for code in clause.faults])
-        faults = f", contradicted only by {names}" if clause.faults else ""
-        wrap(out, f"- check {clause.check}{about}{condition}{faults}", indent=2)
-    if clause.interface is not None:
-        wrap(out, f"- interface clause {clause.interface}", indent=2)
-    if clause.example is not None:
-        wrap(out, f"- example {clause.example}", indent=2)
-    if clause.untestable is not None:
-        wrap(out, f"- untestable: {clause.untestable[1 if lang == 'zh' else 0]}", indent=2)
-    if clause.contradicts:
-        wrap(out, f"- contradicts {', '.join(clause.contradicts)}", indent=2)
-
-
-def _document(operator: str, clause: Clause, constraints: Mapping[str, Constraint]) -> dict[str, Any]:
-    document: dict[str, Any] = {
+def _document(operator: str, clause: Clause, constraints: Mapping[str, Constraint]) -> Fields:
+    always = {
         "operator": operator,
         "at": clause.at,
         "certainty": clause.certainty,
@@ -313,23 +328,19 @@ def _document(operator: str, clause: Clause, constraints: Mapping[str, Constrain
         "zh": clause.zh,
         "encoded": _encoding(clause),
     }
-    if clause.products:
-        document["products"] = list(clause.products)
-    if clause.constraints:
-        document["constraints"] = list(clause.constraints)
-        document["strengths"] = {identifier: [constraints[identifier].strength] for identifier in clause.constraints}
-    others = {
+    sometimes = {
+        "products": list(clause.products),
+        "constraints": list(clause.constraints),
+        "strengths": {identifier: [constraints[identifier].strength] for identifier in clause.constraints},
         "check": clause.check,
         "when": clause.when_text,
         "output": clause.output,
         "interface": clause.interface,
         "example": clause.example,
+        "faults": list(clause.faults),
+        "untestable": dict(zip(("en", "zh"), clause.untestable, strict=True))
+        if clause.untestable is not None
+        else None,
+        "contradicts": list(clause.contradicts),
     }
-    document |= {key: value for key, value in others.items() if value is not None}
-    if clause.faults:
-        document["faults"] = list(clause.faults)
-    if clause.untestable is not None:
-        document["untestable"] = {"en": clause.untestable[0], "zh": clause.untestable[1]}
-    if clause.contradicts:
-        document["contradicts"] = list(clause.contradicts)
-    return document
+    return {**always, **{key: value for key, value in sometimes.items() if value}}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from aclnn_cts.cli.options import command, edition_option, json_option, specs_option
-from aclnn_cts.cli.output import console, count, emit, note, wrap
+from aclnn_cts.cli.output import count, note
+from aclnn_cts.cli.render import Each, Fields, Line, View, show
 from aclnn_cts.cli.spec_show import conforming, rule_text
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
@@ -21,8 +21,13 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.mismatch import mismatch
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.case_files import read_entries
+
+if TYPE_CHECKING:
+    from aclnn_cts.execution.judging import Judges
+    from aclnn_cts.execution.undecided import OpenElements
 
 USAGE = 2
 
@@ -39,19 +44,15 @@ def validate(*, files: tuple[Path, ...], folders: tuple[Path, ...], edition: str
     answered all the same.
     """
     specs = load_specs(folders, edition=edition)
-    out = None if as_json else console()
     answered = refused = 0
     for file in files:
-        for answer in _answers(file, specs):
+        for answer in _answers(file, specs, folders):
             if isinstance(answer, UsageError):
                 note(f"error: {answer}")
                 refused += 1
                 continue
             answered += 1
-            if out is None:
-                emit(_document(answer))
-            else:
-                _show(out, answer)
+            show(_document(answer), _ANSWER, _words(answer), as_json=as_json)
     if refused:
         note(f"{count(answered, 'case')} answered, {count(refused, 'mistake')} in the files")
         return USAGE
@@ -67,6 +68,8 @@ class _Answer:
     spec: Spec
     case: Case
     evaluation: Evaluation | None
+    values: OpenElements | str | None
+    """Of a call that may succeed, or why nobody looked at them; None of one that has none to look at."""
 
     @property
     def status(self) -> tuple[str, ...]:
@@ -77,10 +80,12 @@ class _Answer:
         return f"the document speaks of {', '.join(self.spec.products)} and not of {self.case.product}"
 
 
-def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
+def _answers(file: Path, specs: Specs, folders: tuple[Path, ...]) -> Iterator[_Answer | UsageError]:
     """An answer for each document of a file, or what is wrong with it."""
-    from aclnn_cts.checks.registry import fitted_trial
+    from aclnn_cts.execution.judging import Judges
+    from aclnn_cts.trials.checks.registry import fitted_trial
 
+    judges = Judges(has_statuses=True)
     for entry in read_entries(file):
         if isinstance(entry, UsageError):
             yield entry
@@ -93,7 +98,21 @@ def _answers(file: Path, specs: Specs) -> Iterator[_Answer | UsageError]:
             yield error
             continue
         evaluation = evaluate(spec, case) if case.product in spec.products else None
-        yield _Answer(entry.where, check, spec, case, evaluation)
+        yield _Answer(entry.where, check, spec, case, evaluation, _values(judges, spec, case, evaluation))
+
+
+def _values(judges: Judges, spec: Spec, case: Case, evaluation: Evaluation | None) -> OpenElements | str | None:
+    from aclnn_cts.execution.undecided import open_elements
+
+    if evaluation is None or SUCCESS not in evaluation.statuses or evaluation.strength == Strength.ACCURACY:
+        return None
+    if case.call.phases == 1:
+        return None
+    try:
+        judge = judges.of(spec)
+    except UsageError:
+        return "no oracle for this operator ships, and only a run executes one of your own"
+    return open_elements(judge, case)
 
 
 def _document(answer: _Answer) -> dict[str, Any]:
@@ -109,33 +128,62 @@ def _document(answer: _Answer) -> dict[str, Any]:
     if answer.evaluation is None:
         return document | {"strength": Strength.OPEN, "violates": [], "note": answer.unnamed}
     broken = answer.evaluation.broken
+    if isinstance(answer.values, str):
+        document |= {"values": f"not looked at: {answer.values}"}
+    elif answer.values is not None:
+        document |= {"elements": answer.values.elements, "open": answer.values.open}
     return document | {
         "strength": answer.evaluation.strength,
         "violates": [item.id for item in broken],
+        "mismatches": {item.id: text for item in broken if (text := mismatch(item, answer.case))},
         "clauses": {item.id: list(item.clauses) for item in broken},
         "not_applicable": [item.id for item in answer.evaluation.not_applicable],
     }
 
 
-def _show(out: Console, answer: _Answer) -> None:
-    head = f"{answer.where}: {answer.case.operator} on {answer.case.product}"
-    if answer.check is not None:
-        head += f", a trial of {answer.check}"
-    expected = " or ".join(answer.status)
-    evaluation = answer.evaluation
-    if evaluation is None:
-        wrap(out, f"{head}: {answer.unnamed}; {expected} conforms")
-        return
-    if not evaluation.broken:
-        wrap(out, f"{head}: valid; {expected} conforms")
-        return
-    wrap(
-        out,
-        f"{head}: breaks {count(len(evaluation.broken), 'constraint')} ({evaluation.strength}); {expected} conforms",
-    )
-    for item in evaluation.broken:
-        wrap(out, f"{item.id}: {rule_text(item, answer.case.product)}", indent=2)
-        source = f"; clauses {', '.join(item.clauses)}" if item.clauses else ""
-        wrap(out, f"{item.strength}, by itself {' or '.join(conforming(item))}{source}", indent=4)
-    if evaluation.not_applicable:
-        wrap(out, f"says nothing then: {', '.join(item.id for item in evaluation.not_applicable)}", indent=2)
+_CASE = "{file}: {operator} on {product}[, a trial of {check}]: "
+_ANSWER: View = (
+    _CASE + "{note}; {conforms}",
+    "{!note}{!violates}" + _CASE + "valid; {conforms}",
+    "{?violates}" + _CASE + "breaks {violates:constraint} ({strength}); {conforms}",
+    Each(
+        "rules",
+        (
+            Line("{id}: {rule}", indent=2),
+            Line("{mismatch}", indent=4),
+            Line("{strength}, by itself {statuses}[; clauses {sources}]", indent=4),
+        ),
+    ),
+    Line("{?violates}says nothing then: {not_applicable}", indent=2),
+)
+
+
+def _words(answer: _Answer) -> Fields:
+    """What the text has beside the document: what conforms, and each broken rule in a sentence."""
+    product = answer.case.product
+    broken = answer.evaluation.broken if answer.evaluation is not None else ()
+    return {
+        "conforms": f"{' or '.join(answer.status)} conforms{_open_text(answer.values)}",
+        "rules": [
+            {
+                "id": item.id,
+                "rule": rule_text(item, product),
+                "mismatch": mismatch(item, answer.case),
+                "strength": item.strength,
+                "statuses": " or ".join(conforming(item)),
+                "sources": item.clauses,
+            }
+            for item in broken
+        ],
+    }
+
+
+def _open_text(values: OpenElements | str | None) -> str:
+    """What cannot be judged, or was not looked at, of the values of a call that succeeds."""
+    if isinstance(values, str):
+        return f", but its values were not looked at: {values}"
+    if values is None or not values.open:
+        return ""
+    if values.every:
+        return f", and nothing of its values is decided: {count(values.elements, 'element')}, all of them open"
+    return f"; {values.open} of {count(values.elements, 'element')} are open"

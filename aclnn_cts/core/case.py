@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -119,7 +119,7 @@ class Scalar(_Tagged, frozen=True, forbid_unknown_fields=True, tag="scalar"):
     """An aclScalar: one number in host memory, and its dtype.
 
     `value` is a bool for BOOL, an integer for the integer dtypes, else a float that the dtype may still round
-    (`core.scalars.number`). Of a complex dtype it is the real part.
+    (`number`). Of a complex dtype it is the real part.
     """
 
     dtype: str
@@ -198,18 +198,24 @@ class CallOptions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     """Which of `workspaceSize`, `executor` and `workspace` are passed as null pointers."""
 
 
+NOTE_LIMIT = 10_000
+"""Characters of a text of a case or trial that means nothing to the call; records repeat it."""
+
+_Note: TypeAlias = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT)]
+
+
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Where a case came from; identity ignores it."""
 
-    kind: str = ""
+    kind: _Note = ""
     """`example`, `valid`, `invalid`, `boundary`, or a word of whoever wrote the file."""
-    constraint: str | None = None
+    constraint: _Note | None = None
     """The constraint that an invalid case breaks, or whose limit a boundary case sits on."""
-    change: str | None = None
+    change: _Note | None = None
     """What was changed against the twin, for a person."""
-    twin: str | None = None
+    twin: _Note | None = None
     """Id of the valid case that an invalid one came from."""
-    source: str | None = None
+    source: _Note | None = None
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -292,6 +298,11 @@ def owner(name: str) -> str:
 def both_phases(case: Case) -> Case:
     """The case in the ordinary way of calling."""
     return msgspec.structs.replace(case, call=CallOptions())
+
+
+def with_arguments(case: Case, changes: Mapping[str, Any]) -> Case:
+    """The case with other arguments in place of those named; `name[2]` is one tensor of a list."""
+    return msgspec.structs.replace(case, arguments=replaced(case.arguments, changes))
 
 
 def first_phase(case: Case) -> Case:

@@ -18,7 +18,6 @@ from aclnn_cts.core.case import (
     Case,
     Data,
     FloatArray,
-    Number,
     Origin,
     Scalar,
     Tensor,
@@ -29,7 +28,7 @@ from aclnn_cts.core.case import (
 )
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
-from aclnn_cts.core.outside import ARRAY_LIMIT, NON_FINITE, RANK_LIMIT, spelled
+from aclnn_cts.core.outside import ARRAY_LIMIT, NON_FINITE, RANK_LIMIT, spelled_out
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
@@ -85,33 +84,19 @@ def _argument_to_json(value: Argument, plain: Any) -> object:  # noqa: ANN401 - 
             kind: [_tensor_to_json(tensor, inner) for tensor, inner in zip(value.items, plain["items"], strict=True)]
         }
     if isinstance(value, Scalar):
-        return {kind: {"dtype": value.dtype, "value": _spelled(value.value)}}
+        return {kind: {"dtype": value.dtype, "value": spelled_out(value.value)}}
     if isinstance(value, (BoolArray, FloatArray)):
-        return {kind: [_spelled(item) for item in value.items]}
-    if isinstance(value, tuple):
-        return {kind: list(value)}
-    return {kind: spelled(value) if isinstance(value, float) else value}
+        return {kind: spelled_out(value.items)}
+    return {kind: spelled_out(value)}
 
 
 def _tensor_to_json(value: Tensor, plain: dict[str, Any]) -> dict[str, Any]:
     if value.data is not None:
-        _spell_out(plain["data"])
+        # The encoder would write null for inf and nan, and two cases would share an id.
+        plain["data"] = spelled_out(plain["data"])
     del plain["kind"]
     # msgspec leaves a default out by identity, so that an ND may be there or not: here it always stands, third.
     return {"shape": plain["shape"], "dtype": value.dtype, "format": value.format, **plain}
-
-
-def _spell_out(data: dict[str, Any]) -> None:
-    """Numbers that JSON has no word for, by ours: the encoder would write null, and two cases would share an id."""
-    for name in _DATA_NUMBERS:
-        if name in data:
-            data[name] = _spelled(data[name])
-    if "values" in data:
-        data["values"] = [_spelled(value) for value in data["values"]]
-
-
-def _spelled(value: Number) -> Number:
-    return spelled(value) if isinstance(value, float) else value
 
 
 def case_from_json(document: object, *, where: str) -> Case:

@@ -116,6 +116,14 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(_NUMPY[name])
 
 
+@functools.cache
+def acl_name(dtype: np.dtype[Any]) -> str:
+    """The aclDataType of a NumPy dtype; NumPy's own word where there is none."""
+    return next(
+        (name for name, item in DTYPES.items() if item.kind != "other" and numpy_dtype(name) == dtype), dtype.name
+    )
+
+
 def component(name: str) -> str:
     """The dtype of the components of a complex dtype; every other dtype itself."""
     return COMPONENTS.get(name, name)

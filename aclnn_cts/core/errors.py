@@ -17,6 +17,10 @@ class UsageError(Exception):
     """
 
 
+class OracleError(UsageError):
+    """The file of an oracle is wrong: what it gives for a call, or that it gives nothing."""
+
+
 class HarnessError(Exception):
     """The harness or its surroundings failed: no library, no device, a full disk (exit code 3)."""
 

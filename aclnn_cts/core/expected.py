@@ -10,6 +10,7 @@ The classes are msgspec structs for the reason that cases are (`core.case`): `ms
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
@@ -82,8 +83,9 @@ class ErrorTerm(msgspec.Struct, frozen=True, kw_only=True):
       relative error of (1 + u)^count - 1 on `magnitude`, which must be the output's own sum of products with absolute
       values in the place of the operands: `judgement.operands` asks for it with larger ones.
     - `compute`: `count` successive roundings in the accumulation format, gamma_count = count u / (1 - count u) on
-      `magnitude` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapter 3; `judgement.gamma`). For
-      a sum of n products in any order count is n (n - 1 additions and the product); for a sum of n terms, n - 1.
+      `magnitude` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapter 3;
+      `judgement.model.gamma`). For a sum of n products in any order count is n (n - 1 additions and the product); for
+      a sum of n terms, n - 1.
     - `storage`: `count` roundings of an intermediate to the output's own format.
 
     `count` is an int or an array that broadcasts against the output; `magnitude` broadcasts likewise, is non-negative
@@ -114,7 +116,9 @@ class ExpectedOutput(msgspec.Struct, frozen=True, kw_only=True):
     - `error`: the largest absolute error before the last rounding, all roundings and underflows in it, in `arithmetic`;
     - `exact`: True where every permitted order of evaluation gives `value` itself before the last rounding;
     - `arithmetic`: what `error` holds for; in a coarser one it grows in proportion to the unit roundoff;
-    - `functions`: the elementary functions whose stated accuracy is part of `error`.
+    - `functions`: the elementary functions whose stated accuracy is part of `error`;
+    - `summands`, `step`, `largest`: how many numbers are added to each element, a power of two of which all of them are
+      multiples (or None), and a bound of all sums: what is exact in `arithmetic` is not where digits are too few.
     """
 
     value: Float64
@@ -128,6 +132,9 @@ class ExpectedOutput(msgspec.Struct, frozen=True, kw_only=True):
     exact: NDArray[np.bool_] | bool = False
     arithmetic: Arithmetic | None = None
     functions: tuple[str, ...] = ()
+    summands: Float64 | float = 1.0
+    step: float | None = None
+    largest: float = math.inf
 
 
 Expected: TypeAlias = Mapping[str, ExpectedOutput]

@@ -42,7 +42,8 @@ class Family(str, Enum):
     """An output came back incomplete, or in another form."""
     VALUES = "values"
     """Elements of one output are wrong."""
-    LAW = "law"
+    EQUAL_CALLS = "equal-calls"
+    """Calls that must give equal bits do not."""
     TOLERANCE = "tolerance"
 
     __str__ = str.__str__
@@ -68,10 +69,13 @@ class Fault(str, Enum):
 
     CRASH = "crash", Family.ENDED, Severity.CRITICAL
     HANG = "hang", Family.ENDED, Severity.CRITICAL
+    READ = "stray-read", Family.ENDED, Severity.CRITICAL
+    """The call ended the process since memory beside an input cannot be read."""
     GUARD = "stray-write", Family.MEMORY, Severity.CRITICAL
     INPUT = "input-changed", Family.MEMORY, Severity.CRITICAL
     LEAK = "leak", Family.LEAK, Severity.CRITICAL
     """Calls that leave nothing behind make the process grow."""
+    LATE = "late-write", Family.OUTPUT, Severity.CRITICAL
     REJECTED = "rejected", Family.REJECTED, Severity.MAJOR
     STATUS = "status", Family.ACCEPTED, Severity.MAJOR
     LIMIT_VALUE = "limit-value", Family.ACCEPTED, Severity.MAJOR
@@ -79,8 +83,10 @@ class Fault(str, Enum):
     SHAPE = "shape", Family.OUTPUT, Severity.MAJOR
     DTYPE = "dtype", Family.OUTPUT, Severity.MAJOR
     VALUE = "value", Family.VALUES, Severity.MAJOR
-    LAW = "law", Family.LAW, Severity.MAJOR
-    """The outputs of related calls do not have to do with one another what they must."""
+    NONDETERMINISTIC = "non-deterministic", Family.EQUAL_CALLS, Severity.MAJOR
+    """Equal calls give different bits."""
+    BATCH = "batch-variant", Family.EQUAL_CALLS, Severity.MAJOR
+    """A row has other bits where other rows share its batch."""
     SPECIAL = "special-value", Family.VALUES, Severity.MAJOR
     MODEL = "beyond-model", Family.VALUES, Severity.MINOR
     """Beyond the bound of a compute model that no document states (its basis is published or assumed)."""
@@ -122,7 +128,7 @@ _OLD_CODES = {
     "output not written": "unwritten",
     "output shape": "shape",
     "output dtype": "dtype",
-    "law not kept": "law",
+    "law not kept": "non-deterministic",
     "special value": "special-value",
     "value beyond the assumed model": "beyond-model",
 }

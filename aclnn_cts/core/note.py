@@ -6,9 +6,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-JUDGE_ENDED_FACT = "judge ended"
-"""Key in the facts of an error's verdict: the judge's own process ended with the call under way."""
-
 
 class NoteCode:
     """What a note says (values of `Note.code`), and the names of its values."""
@@ -19,8 +16,6 @@ class NoteCode:
     """`operator`, `id` of the constraint."""
     NEVER_BROKEN = "never broken"
     """`operator`, `id` of the constraint."""
-    NEVER_TRIED = "never tried"
-    """`operator`, `id` of the law."""
     TOTAL = "total"
     """`operator`, `kind` of case (may be empty), `planned`, `ended`."""
     DISPUTE = "dispute"
@@ -28,12 +23,8 @@ class NoteCode:
     float64)."""
     NOT_RUN = "not run"
     """A call was not made, so that its trial has no verdict."""
-    JUDGE_ENDED = "judge ended"
-    """The judge's own process ended twice with the call under way."""
     HARNESS = "harness"
     """The harness failed; the text says how."""
-    TERMS = "terms"
-    """A run of an earlier version, which did not record what was judged."""
     UNFINISHED = "unfinished"
     """The run did not come to its end."""
     NOTHING_JUDGED = "nothing judged"

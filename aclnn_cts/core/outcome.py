@@ -51,8 +51,15 @@ PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOS
 """Ends that an adapter may tell of, after which nothing more is asked of its process."""
 
 
+GROWN_BYTES = "bytes grown"
+"""The fact of an outcome that says by how much the process grew over the second half of calls made in a row."""
+
 ADDRESSES = "addresses"
 """Key of `Outcome.facts`: where storages lay on a device, as `out=0x12c0,self=0x3480`. Only stray writes keep it."""
+
+
+READ_OUTSIDE = "read outside"
+"""Key of `Outcome.facts`, set by the harness: the input outside of which a call read, and died."""
 
 
 class StrayWrite(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -83,6 +90,8 @@ class BufferState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where guards, gap or input were changed first; None where nothing was."""
     sha256: str = ""
     """Of the bytes of an output's view in row-major order."""
+    late: bool = False
+    """Whether an output's view changed between the call's return and the end of its batch."""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):

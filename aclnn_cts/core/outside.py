@@ -18,12 +18,14 @@ import select
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+
+T = TypeVar("T")
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """Bytes of one JSON document: explicit data of several million elements."""
@@ -190,6 +192,16 @@ def spelled(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
+def spelled_out(value: Any) -> Any:  # noqa: ANN401 - any plain value
+    """Plain values with the words for the numbers that JSON has none for."""
+    kind = type(value)
+    if kind is float:
+        return spelled(value)
+    if kind is dict:
+        return {key: spelled_out(item) for key, item in value.items()}
+    return [spelled_out(item) for item in value] if kind in (list, tuple) else value
+
+
 def strict_json(
     text: bytes,
     *,
@@ -272,3 +284,22 @@ def _depth(text: bytes) -> int:
         else:
             depth -= 1
     return deepest
+
+
+def converted(
+    document: object,
+    kind: type[T],
+    *,
+    where: str,
+    expected: str,
+    form: str = "",
+    error: type[UsageError | HarnessError] = UsageError,
+) -> T:
+    """A decoded document as a struct. An `error` where it is none, or has another format than `form`."""
+    try:
+        found = msgspec.convert(document, kind)
+    except msgspec.ValidationError as failure:
+        raise error(f"{where}: {printable(str(failure), ECHO_LIMIT)}; expected {expected}") from None
+    if form and (name := getattr(found, "format", "")) != form:
+        raise error(f"{where}: $.format: {shown(name)}; this version reads {form!r}")
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 DEFAULT_PRODUCT = "atlas-a2"
@@ -13,10 +15,10 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """A product and, where known, the chip and its settings. Expressions in a spec read it as `target.<field>`."""
 
     product: str = DEFAULT_PRODUCT
-    soc: str | None = None
+    soc: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     """The full SoC name, such as `Ascend910B3`."""
     core_count: int | None = None
     """AI cores: the `coreNum` of the documents."""
     deterministic: bool | None = None
-    overflow_mode: str | None = None
+    overflow_mode: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     """`infnan` or `saturation` (aclrtFloatOverflowMode)."""

@@ -9,10 +9,13 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, first_phase
+from aclnn_cts.core.case import NOTE_LIMIT, Case, first_phase
 from aclnn_cts.core.case_json import CASE_FORMAT, canonical_json, case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+
+OTHER_CASE = "other"
+"""The parameter of a trial that holds the second case, where its calls are not all of one."""
 
 TRIAL_FORMAT = "aclnn-cts/trial/2"
 TRIAL_KEYS: Mapping[str, str] = MappingProxyType({TRIAL_FORMAT: "check", "aclnn-cts/trial/1": "promise"})
@@ -93,12 +96,24 @@ def trial_from_json(document: object, *, where: str) -> Trial | Case:
         raise UsageError(f"{where}: $.{name}: {shown(check)}; expected the id of a check")
     if not isinstance(parameters, Mapping):
         raise UsageError(f"{where}: $.parameters: {shown(parameters)}; expected an object")
+    _check_texts(parameters, where=where, path="$.parameters")
     return Trial(
         check=check,
         case=case_from_json(document.get("case"), where=f"{where} (case)"),
         parameters=parameters,
         after=earlier_from_json(document.get("after", []), where=where),
     )
+
+
+def _check_texts(document: Mapping[str, object], *, where: str, path: str) -> None:
+    """Refuse texts that no check has use for: records repeat them, and hold no more than they can read again."""
+    for name, value in document.items():
+        place = f"{path}.{printable(name, ECHO_LIMIT)}"
+        for text in (name, value):
+            if isinstance(text, str) and len(text) > NOTE_LIMIT:
+                raise UsageError(f"{where}: {place}: {shown(text)}; expected at most {NOTE_LIMIT} characters")
+        if isinstance(value, Mapping):
+            _check_texts(value, where=where, path=place)
 
 
 def earlier_from_json(items: object, *, where: str) -> tuple[Earlier, ...]:

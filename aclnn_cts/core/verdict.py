@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -10,12 +10,12 @@ import msgspec
 
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import ANY_ERROR, STATUSES, SUCCESS, Outcome
+from aclnn_cts.core.outcome import ANY_ERROR, STATUSES, SUCCESS, Ended, Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 
 FAILED_CHECKS = "failed checks"
-"""The key of `Verdict.facts` under which a failed law or memory trial names the checks that failed: `VALUE_CHECK`,
-`relation` (of a law), `memory`. The first is the one that the verdict is of."""
+"""The key of `Verdict.facts` under which a failed trial of several checks names those that failed: `VALUE_CHECK`,
+`memory`. The first is the one that the verdict is of."""
 
 ALSO_STATUS = "wrong status besides"
 """The key of `Verdict.facts` on a call that breaks a rule and is at fault for its memory: the status that it returned
@@ -24,6 +24,9 @@ instead of the promised one."""
 ALONE_FACT = "alone"
 """The key of `Verdict.facts` on a failure that was run again: `fails too`, `conforms`, or what else came of it."""
 
+TWIN_FAILED = "valid twin failed"
+"""The key of `Verdict.facts` on a broken call whose valid twin failed: what it breaks was not judged."""
+
 CONFORMS = "conforms"
 
 FLAKY_FACT = "flaky"
@@ -31,8 +34,49 @@ FLAKY_FACT = "flaky"
 
 VALUE_CHECK = "values"
 
+OPEN_BECAUSE = "open because"
+"""The key of `Verdict.facts` on a call with open elements: how many are, by `OpenReason`."""
+
+
+class OpenReason:
+    """Why elements are open (keys of the fact `OPEN_BECAUSE`)."""
+
+    UNDECIDED = "the document does not decide"
+    NO_VALUE = "the formula has no value"
+    SPECIAL = "an input holds inf or nan"
+    OVERFLOW = "an intermediate may overflow"
+
+
 UNJUDGED_VALUES = "values not judged"
-"""The key of `Verdict.facts` that says why the values of a law or memory trial were not judged (`Skip`)."""
+"""The key of `Verdict.facts` that says why the values of a memory trial were not judged (`Skip`)."""
+
+
+FINER_FACT = "finer than asked"
+"""The key of `Verdict.facts` on a call whose outputs are right for operands that were never rounded."""
+
+PRECISION_FACT = "precision used"
+"""Key of `Verdict.facts`: by output, the names of the formats that answer as the implementation does.
+
+Where an earlier version of the harness wrote it, one list for all outputs together.
+"""
+
+ACCEPTED_FACT = "accepted"
+"""The key of `Verdict.facts` on a broken call that came back without a status: whether it was accepted."""
+
+DISPUTE_FACT = "dispute"
+"""Key in a verdict's facts of a dispute: `output`, `index`, and what the `first` and the `second` oracle say of it, as
+text; `second` is empty where float64 cannot hold it."""
+
+SECOND_ORACLE = "second oracle"
+"""Key of the fact that says what the second oracle said (`execution.second_opinion`)."""
+
+SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
+"""Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all
+shares up to 2^-12, the last those above 2^4. Elements up to the edge 0 conform."""
+
+
+PROBED_FORMATS = ("FLOAT", "HFLOAT32 with 11 stored bits", "HFLOAT32 with 10 stored bits", "FLOAT16", "BF16")
+"""The formats that a probe tells apart (`trials.checks.precision_probe`)."""
 
 
 class Result:
@@ -88,7 +132,7 @@ class Skip:
     UNSUPPORTED = "product not supported"
     NOT_CHOSEN = "operator not chosen"
     SENTINEL = "known-good call rejected"
-    """The operator rejects the sentinel, so that no other rejection says anything (`checks.sentinel`)."""
+    """The operator rejects the sentinel, so that no other rejection says anything (`trials.checks.sentinel`)."""
 
 
 class OutOfScope:
@@ -177,6 +221,10 @@ class ToleranceVerdict:
     """The rule has no row for the dtype, or needs a second implementation that there is none of."""
 
 
+TOLERANCES = ("mixed", "mere-mare", "dual-l0", "dual-l1", "dual-l2")
+"""The tolerances of every installation, in their order; packages may add more (`judgement.tolerances.registry`)."""
+
+
 class ToleranceWhy:
     """Why a tolerance decided by no figure (values of `ToleranceResult.why`)."""
 
@@ -188,8 +236,6 @@ class ToleranceWhy:
     """There is nothing to measure, so that it passes."""
     SPECIAL_REFERENCE = "special reference"
     """What it compares with holds inf or nan; the rule passes such a case without reading the output."""
-    SPECIAL_GOLDEN = "special golden"
-    """The golden alone holds inf or nan; the source does not say what becomes of it."""
 
 
 class ToleranceFigure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -257,8 +303,6 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the constraint or check that was put to the test."""
     waiver: str = ""
     """Id of the waiver that speaks for a failure."""
-    counted_as: Fingerprint | None = None
-    """Of a campaign's failure: the key of the finding that it counts with."""
     after: tuple[Earlier, ...] = ()
     """Of a failure that does not show alone: the calls after which it does, in a fresh process."""
     seconds: float = 0.0
@@ -267,8 +311,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> Fingerprint:
-        """What its trial file is named by, and a campaign's finding known by."""
-        return self.counted_as or self.fingerprint.key
+        """What its finding is known by, as far as it tells alone."""
+        return self.fingerprint.key
 
     @property
     def conforms_alone(self) -> bool:
@@ -290,21 +334,28 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
         # What was found to be out of scope before the call has no outcomes.
         return kind == OutOfScope.STATUSES and any(self.attempts)
 
+    def output_digests(self) -> set[str]:
+        """SHA-256 of what the calls that succeeded wrote: what the record is judged again from."""
+        outcomes = [item for item in self.attempts[0] if item.ended == Ended.RETURNED] if self.attempts else []
+        written = [state for item in outcomes if not item.status for state in item.buffers.values()]
+        return {state.sha256 for state in written if state.sha256}
+
     @property
     def shown(self) -> Trial:
         """The trial that shows the failure again by itself: with the calls before it, where it needs them."""
         return msgspec.structs.replace(self.trial, after=self.after) if self.after else self.trial
 
 
-JUDGED = frozenset({Result.PASSED, Result.FAILED})
-"""Ends of trials that say something of the implementation."""
+def is_judged(verdict: Verdict) -> bool:
+    """Whether a trial shows what it was planned for: it passed, or failed otherwise than in its valid twin."""
+    return verdict.result == Result.PASSED or (verdict.result == Result.FAILED and TWIN_FAILED not in verdict.facts)
 
 
 class Aim:
     """The aims (keys of `OperatorSummary.aims`)."""
 
     VALUES = "values"
-    """A call that the document supports, whose outputs are compared: by themselves, in a law or in a call mode."""
+    """A call that the document supports, whose outputs are compared: one call, equal calls, or in a call mode."""
     STATUS = "status"
     """A call that breaks a rule, whose status is held against that rule."""
     MEMORY = "memory"
@@ -346,7 +397,7 @@ _ARGUMENTS = STATUSES["ACLNN_ERR_PARAM_INVALID"] // 1000
 
 
 class Observation(str, Enum):
-    """The kinds (keys of `Verdict.facts`, true where they were met)."""
+    """The kinds (keys of `Verdict.facts`, present where they were met)."""
 
     LIMIT = "limit not enforced"
     """A call beyond a limit succeeded, and no value is known to be wrong."""
@@ -354,6 +405,21 @@ class Observation(str, Enum):
     """Phase one refused the call and left a pointer where it writes the executor."""
     STATUS_CLASS = "status of another class"
     """Any error conforms, wrong arguments suggest one of 161xxx, and the status is of the runtime or internal."""
+    EXCLUDED = "excluded output written"
+    """A call wrote an output that its arguments exclude (a mask, a flag). The fact holds the names of such outputs."""
+    OPEN_CALL = "success on an open call"
+    """A call succeeded that the document neither promises nor forbids."""
+    OPEN_NAN = "nan in undecided elements"
+    """On finite inputs, elements that the document leaves open hold nan. The fact holds the names of such outputs."""
+
+    @property
+    def fault(self) -> Fault:
+        """What it is where observations are failures."""
+        return Fault.GUARD if self is Observation.EXCLUDED else Fault.STATUS
+
+
+LEFT_OPEN = (Observation.OPEN_CALL, Observation.OPEN_NAN)
+"""What documents leave open, so that it is no failure with `--strict-limits` either."""
 
 
 def of_another_class(status: str, allowed: tuple[str, ...]) -> bool:
@@ -365,9 +431,13 @@ def of_another_class(status: str, allowed: tuple[str, ...]) -> bool:
 
 def with_executor(verdict: Verdict, outcomes: Iterable[Outcome]) -> Verdict:
     """The verdict with the fact that a call left a pointer behind its error."""
-    if not any(outcome.facts.get(EXECUTOR_AFTER_ERROR) == WRITTEN for outcome in outcomes):
-        return verdict
-    return msgspec.structs.replace(verdict, facts={**verdict.facts, Observation.EXECUTOR.value: True})
+    written = any(outcome.facts.get(EXECUTOR_AFTER_ERROR) == WRITTEN for outcome in outcomes)
+    return with_observation(verdict, Observation.EXECUTOR, said=written)
+
+
+def with_observation(verdict: Verdict, kind: Observation, *, said: str | bool) -> Verdict:
+    """The verdict with what was observed; `said`: where, or only that it was."""
+    return msgspec.structs.replace(verdict, facts={**verdict.facts, kind.value: said}) if said else verdict
 
 
 def observations_of(verdict: Verdict) -> list[Observation]:
@@ -377,13 +447,17 @@ def observations_of(verdict: Verdict) -> list[Observation]:
 
 def strict(verdict: Verdict) -> Verdict:
     """The verdict where observations are failures (`--strict-limits`)."""
-    found = observations_of(verdict)
+    found = [kind for kind in observations_of(verdict) if kind not in LEFT_OPEN]
     judged = verdict.result == Result.PASSED or (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.OPEN)
     if not found or not judged:
         return verdict
     said = f": {verdict.message}" if verdict.message else ""
-    message = f"{', '.join(kind.value for kind in found)} (--strict-limits){said}"
-    return msgspec.structs.replace(verdict, result=Result.FAILED, kind=Fault.STATUS, message=message, judged="")
+    named = (
+        f"{kind.value}: {fact}" if isinstance(fact := verdict.facts[kind.value], str) else kind.value for kind in found
+    )
+    message = f"{', '.join(named)} (--strict-limits){said}"
+    kind = min((kind.fault for kind in found), key=lambda fault: fault.order)
+    return msgspec.structs.replace(verdict, result=Result.FAILED, kind=kind, message=message, judged="")
 
 
 class ClauseVerdict:
@@ -411,9 +485,21 @@ class UntestedReason:
     """Its trials have no verdict; `ClauseRow.skipped` counts the reasons."""
     MOSTLY = "mostly skipped"
     """Most of its trials have no verdict."""
+    TWIN_FAILED = "valid twin failed"
+    """The valid twins of most of its broken calls failed."""
     PLAIN_CALL = "plain call"
     """Most of its trials show failures that the plain call has too."""
     OTHER_CALLS = "other calls"
     """Most of its trials show failures that calls have too which it is not about."""
+    OPEN_ELEMENTS = "open elements"
+    """More than 20 % of the elements of a dtype are open."""
     ONE_SIDE = "one side"
     """A constraint of it was never broken, or never held."""
+
+
+def formats_of(record: Record, output: str) -> Sequence[str] | None:
+    """The formats that a probe leaves possible for an output; None where it says nothing of it."""
+    names: Any = record.verdict.facts.get(PRECISION_FACT)
+    if isinstance(names, Mapping):
+        names = names.get(output)
+    return names if isinstance(names, Sequence) else None

@@ -1,7 +1,7 @@
 """Putting calls to an implementation: data, memory, the run, and what became of it.
 
-A batch's buffers lie in memory that the host lends, so everything that a `Performed` shows of outputs is good until the
-next batch is prepared; of a batch that was started, until its end.
+A batch's buffers lie in memory that the host lends, until the next batch is prepared, or a batch that was started ends.
+What a `Performed` shows of outputs are copies.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
-from aclnn_cts.generate.buffers import CallBuffers, UnsafeViewError, layout, prepare
+from aclnn_cts.generate.buffers import CallBuffers, InputGuards, UnsafeViewError, layout, prepare
 from aclnn_cts.generate.recipes import case_arrays, many_arrays
 from aclnn_cts.sandbox.attribution import attributed, faulty
 from aclnn_cts.sandbox.batch import Pending
@@ -48,6 +48,8 @@ class Asked(msgspec.Struct, frozen=True):
     """Words of `Call.call_mode`."""
     group: int | None = None
     """Neighbours of one group are made together."""
+    guards: InputGuards = InputGuards.START
+    """Which end of an input a page touches that cannot be read, where the host has such pages."""
 
 
 class Performed(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +60,7 @@ class Performed(msgspec.Struct, frozen=True, kw_only=True):
     arrays: Mapping[str, NDArray[Any]] = {}
     """The inputs' contents, in their storage dtypes."""
     got: Mapping[str, NDArray[Any]] = {}
-    """The outputs' views after the call."""
+    """Copies of the outputs after the call, read-only."""
     twice: bool = False
     """Whether it was made once more after the calls of its batch, into memory that was filled otherwise."""
 
@@ -96,7 +98,7 @@ class Performer:
             buffers: CallBuffers | None = None
             try:
                 if place in contents:
-                    arrays, buffers = self._buffers(item.case, contents[place])
+                    arrays, buffers = self._buffers(item.case, contents[place], guards=item.guards)
             except (UnsafeViewError, UsageError) as error:
                 refused[place] = str(error)
             if place in refused:
@@ -104,7 +106,7 @@ class Performer:
                 items.append(Performed(case=item.case, outcome=outcome))
             else:
                 call = Call(item.case, buffers, call_mode=item.call_mode, group=item.group)
-                items.append(_Made(call, arrays, buffers))
+                items.append(_Made(call, arrays, buffers, self.specs[item.case.operator].computed(item.case)))
         own = [item for item in items if isinstance(item, _Made)]
         looks: list[Call] = []
         if (
@@ -119,7 +121,8 @@ class Performer:
         case = call.case
         if self._first_phase_alone(case) or not _has_counterparts(case):
             return replace(call, buffers=None)
-        return replace(call, buffers=self._buffers(case, case_arrays(case, self._present(case)))[1])
+        guards = call.buffers.layout.guards if isinstance(call.buffers, CallBuffers) else InputGuards.START
+        return replace(call, buffers=self._buffers(case, case_arrays(case, self._present(case)), guards=guards)[1])
 
     def _refusal(self, case: Case, *, phase_one: bool) -> str:
         """Why a call cannot be put to this implementation; empty where it can."""
@@ -158,19 +161,28 @@ class Performer:
         return list(self.specs[case.operator].given_inputs(case))
 
     def _buffers(
-        self, case: Case, arrays: Mapping[str, NDArray[Any]] | UsageError
+        self, case: Case, arrays: Mapping[str, NDArray[Any]] | UsageError, *, guards: InputGuards
     ) -> tuple[Mapping[str, NDArray[Any]], CallBuffers]:
         """Memory that holds the contents; raises the error that stands in their place."""
         if isinstance(arrays, UsageError):
             raise arrays
-        return arrays, lent_buffers(self.host, self.specs[case.operator], case, arrays)
+        spec = self.specs[case.operator]
+        return arrays, lent_buffers(self.host, spec, case, arrays, guards=guards)
 
 
-def lent_buffers(host: SessionHost, spec: Spec, case: Case, arrays: Mapping[str, NDArray[Any]]) -> CallBuffers:
+def lent_buffers(
+    host: SessionHost,
+    spec: Spec,
+    case: Case,
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    guards: InputGuards = InputGuards.START,
+) -> CallBuffers:
     """Memory of a host that holds these contents of a case's inputs."""
     outputs = spec.output_tensors(case)
-    plan = layout(case, outputs)
-    return prepare(case, outputs=outputs, arrays=arrays, memory=host.memory(plan.size), plan=plan)
+    plan = layout(case, outputs, guards=guards if host.has_guard_pages else InputGuards.BANDS)
+    memory = host.memory(plan.size, alignment=plan.alignment)
+    return prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
 
 
 def _has_counterparts(case: Case) -> bool:
@@ -186,15 +198,19 @@ class _Made:
     arrays: Mapping[str, NDArray[Any]]
     buffers: CallBuffers | None
     """The call's."""
+    computed: tuple[str, ...]
+    """The outputs that it asks for, null or not."""
     outcome: Outcome = Outcome()
     states: Mapping[str, BufferState] = field(default_factory=dict)
+    got: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Copies of the outputs, so that nothing written later is judged."""
     twice: bool = False
 
     @property
     def seems_unwritten(self) -> bool:
         if self.buffers is None or self.outcome.ended != Ended.RETURNED or self.outcome.status:
             return False
-        return any(self.states[name].unwritten for name in self.buffers.outputs)
+        return any(self.states[name].unwritten for name in self.computed if name in self.states)
 
     def refill(self, fill: int) -> None:
         """Make the buffers ready for another run."""
@@ -215,18 +231,24 @@ class _Made:
         return earlier
 
     def take(self, outcome: Outcome, earlier: Mapping[str, NDArray[np.bool_]] | None = None) -> None:
-        """The outcome of a run; that of the second replaces the first's."""
+        """The outcome of a run; that of the second replaces the first's, but for what was written late."""
         self.outcome = outcome
-        if self.buffers is not None:
-            self.states = self.buffers.inspect(earlier=earlier)
+        if self.buffers is None:
+            return
+        contents = self.buffers.contents()
+        self.got = {name: buffer.elements(contents[name]) for name, buffer in self.buffers.outputs.items()}
+        late = {name for name, state in self.states.items() if state.late}
+        states = self.buffers.inspect(contents=contents, earlier=earlier, returned=outcome.buffers)
+        self.states = {
+            name: msgspec.structs.replace(state, late=True) if name in late else state for name, state in states.items()
+        }
 
     def performed(self) -> Performed:
         if self.buffers is None:
             return Performed(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
         # What the adapter has seen (of a workspace) is kept beside what is seen from here, and never replaces it.
         outcome = _with_addresses(self.outcome, {**self.outcome.buffers, **self.states})
-        got = {name: buffer.view for name, buffer in self.buffers.outputs.items()}
-        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=got, twice=self.twice)
+        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=self.got, twice=self.twice)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.results import dtype_fact, shape_fact
 from aclnn_cts.core.case import Argument, Case, Tensor
 from aclnn_cts.core.dtypes import INEXACT, component, components, promoted_inputs
+from aclnn_cts.core.errors import OracleError
 from aclnn_cts.core.expected import (
     BlockOracle,
     Condense,
@@ -28,14 +29,22 @@ from aclnn_cts.core.expected import (
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import SUCCESS, Ended
 from aclnn_cts.core.rounding import BINARY_FORMATS, is_large, numeric
-from aclnn_cts.core.verdict import Judged, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.core.verdict import FINER_FACT, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
-from aclnn_cts.execution.measuring import Measuring, with_tolerances
+from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.execution.second_opinion import SecondOracle, explained, reviewed
-from aclnn_cts.execution.values import Answer, Opened, in_whole_output, look_at, look_at_operands, with_magnitudes
+from aclnn_cts.execution.values import (
+    Answer,
+    Opened,
+    in_whole_output,
+    look_at,
+    look_at_operands,
+    with_magnitudes,
+    with_open_elements,
+)
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.recipes import lattice
-from aclnn_cts.judgement.compare import FINER_FACT, Comparison, as_stored, compare_blocks
+from aclnn_cts.judgement.compare import Comparison, as_stored, compare_blocks
 from aclnn_cts.judgement.model import ComputeModel, Precision, precision_of
 from aclnn_cts.judgement.operands import (
     OperandFacts,
@@ -48,12 +57,12 @@ from aclnn_cts.judgement.verdict import (
     ended_badly,
     judge_form,
     judge_status,
+    late_write,
     memory_fault,
 )
 from aclnn_cts.oracles import registry
 from aclnn_cts.oracles.registry import Benchmark
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
-from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 
 Spared: TypeAlias = Callable[[Performed, Verdict], bool]
@@ -192,6 +201,7 @@ class Judge:
             verdict = values if verdict is None else msgspec.structs.replace(verdict, deviations=values.deviations)
         if verdict.result == Result.PASSED and answer.finer:
             verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
+        verdict = with_open_elements(verdict, answer)
         if self.forms and verdict.result == Result.FAILED:
             held = {item.output: item for item in answer.outputs}
             verdict = explained(verdict, answer.opened.question, self.forms, held)
@@ -218,6 +228,8 @@ class Judge:
         failed = verdict.result == Result.FAILED
         if not (measuring.always or measuring.gate) and (not failed or self.spared(opened.performed, verdict)):
             return verdict
+        from aclnn_cts.execution.tolerances import with_tolerances  # noqa: PLC0415 - failures alone need it
+
         if failed or measuring.always:
             verdict = with_magnitudes(verdict, answer, always=measuring.always)
         return with_tolerances(
@@ -249,10 +261,7 @@ class Judge:
         for item in opened:
             with contextlib.suppress(Exception):  # as above
                 answers[id(item.performed)] = self._answer(item)
-        try:
-            look_at(answers.values())
-        except ValueError:  # one of the oracle's answers is no answer: `values` will say of which call
-            answers = {}
+        look_at(answers.values())
         return replace(self, answers=answers, spared=spared)
 
     def with_answers(self, calls: Iterable[Performed]) -> Judge:
@@ -271,6 +280,12 @@ class Judge:
     def models(self, performed: Performed) -> Mapping[str, ComputeModel]:
         """The compute models of a call's outputs."""
         return self._models(performed, self._outputs(performed.case), self.spec.mode(performed.case).operand)
+
+    def repeatable_outputs(self, performed: Performed) -> frozenset[str]:
+        """The outputs of which the same call must give the same bits."""
+        deterministic = performed.case.target.deterministic is True
+        models = self.models(performed)
+        return frozenset(name for name, model in models.items() if model.is_repeatable(deterministic=deterministic))
 
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
@@ -372,6 +387,8 @@ class Judge:
             return verdict
         if outcome.ended == Ended.RAISED or outcome.status:
             return self.values(performed)
+        if (verdict := late_write(outcome)) is not None:
+            return verdict
         asked = self.spec.computed(performed.case)
         unwritten = {name: outcome.buffers[name].unwritten for name in asked if name in outcome.buffers}
         for name, count in unwritten.items():
@@ -384,7 +401,7 @@ class Judge:
         """The verdict on a call that breaks a limit or what is left open: of its values, where the oracle has any."""
         try:
             return self.values(performed, allowed=allowed)
-        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError, OracleError) as error:
             message = f"the mathematics gives no value for such arguments ({type(error).__name__})"
             return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
 
@@ -396,7 +413,7 @@ class Judge:
             return Verdict(result=Result.OUT_OF_SCOPE, kind=OutOfScope.STATUSES, message=verdict.message)
         evaluation = evaluation or evaluate(self.spec, performed.case)
         values: Callable[[], Verdict] | None = None
-        if evaluation.strength == Strength.LIMIT and performed.got:
+        if evaluation.has_values and performed.got:
             values = partial(self.attempted, performed)
         return judge_status(
             outcome=performed.outcome,

@@ -18,18 +18,13 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.verdict import Deviation, Result, Skip, Verdict
+from aclnn_cts.core.verdict import DISPUTE_FACT, SECOND_ORACLE, Deviation, Result, Skip, Verdict
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.judgement.compare import Compared, compare_all
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 from aclnn_cts.oracles.registry import SecondOracle
 
-__all__ = ["DISPUTE_FACT", "FORM_FACT", "SecondOracle", "explained", "reviewed"]
-
-DISPUTE_FACT = "dispute"
-"""Key in a verdict's facts of a dispute: `output`, `index`, and what the `first` and the `second` oracle say of it, as
-text; `second` is empty where float64 cannot hold it."""
-
+__all__ = ["FORM_FACT", "SecondOracle", "explained", "reviewed"]
 
 FORM_FACT = "form"
 """Key in a failed verdict's facts: the further form of the formula that the output conforms to."""
@@ -116,4 +111,4 @@ def _shown(value: Fraction) -> str:
 
 
 def _with_fact(verdict: Verdict, text: str) -> Verdict:
-    return msgspec.structs.replace(verdict, facts={**verdict.facts, "second oracle": text})
+    return msgspec.structs.replace(verdict, facts={**verdict.facts, SECOND_ORACLE: text})

@@ -11,8 +11,9 @@ from typing import Any
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.judgement.model import load_precision
-from aclnn_cts.sandbox.host import SessionHost, open_host
+from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
@@ -40,7 +41,7 @@ class BenchSettings:
     call_seconds: float | None = None
     """How long the host waits for a call; None: 60 s, or longer where the adapter has a clock of its own."""
     strict_limits: bool = False
-    """Whether what is otherwise recorded and not judged is a failure (`core.observations`)."""
+    """Whether what is otherwise recorded and not judged is a failure (`core.verdict.Observation`)."""
     unsafe: bool = False
     """Also calls that must never reach a device."""
     measuring: Measuring = Measuring()
@@ -72,6 +73,7 @@ class BenchSettings:
             spec_folders=self.spec_folders,
             edition=self.edition,
             limits=None if self.call_seconds is None else Limits(call_seconds=self.call_seconds),
+            max_bytes=self.max_bytes,
             workers=self.workers,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.expected import Expected, OracleInput
-from aclnn_cts.core.verdict import Verdict
+from aclnn_cts.core.expected import Expected, ExpectedOutput, OracleInput
+from aclnn_cts.core.rounding import widen
+from aclnn_cts.core.verdict import OPEN_BECAUSE, Observation, OpenReason, Result, Verdict, with_observation
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.judgement.bound import sorted_elements
 from aclnn_cts.judgement.compare import Compared, Comparison, compare_all, finer_than_asked
@@ -53,6 +55,40 @@ class Answer:
     """By output."""
     finer: bool = False
     """Whether all is right, and right for operands that were never rounded too."""
+
+
+def is_finite(question: OracleInput) -> bool:
+    """Whether no input holds inf or nan."""
+    return all(bool(np.isfinite(tensor).all()) for tensor in question.tensors.values())
+
+
+def open_reasons(expected: ExpectedOutput, shape: tuple[int, ...], *, number: int, finite: bool) -> dict[str, int]:
+    """Why so many elements of an output are open; `finite`: no input holds inf or nan."""
+    undecided = np.zeros(shape, np.bool_) if expected.open is None else np.broadcast_to(expected.open, shape)
+    known = int(np.count_nonzero(undecided))
+    valued = int(np.count_nonzero(undecided & np.isfinite(expected.value)))
+    counts = Counter({OpenReason.OVERFLOW: number - known})
+    counts[OpenReason.UNDECIDED if finite else OpenReason.SPECIAL] += valued
+    counts[OpenReason.NO_VALUE if finite else OpenReason.SPECIAL] += known - valued
+    return {reason: count for reason, count in counts.items() if count}
+
+
+def with_open_elements(verdict: Verdict, answer: Answer) -> Verdict:
+    """The verdict with why elements are open, and which outputs hold nan in them although no input does."""
+    if not any(deviation.open for deviation in verdict.deviations):
+        return verdict
+    finite = is_finite(answer.opened.question)
+    reasons: Counter[str] = Counter()
+    nans: list[str] = []
+    for item, deviation in zip(answer.outputs, verdict.deviations, strict=True):
+        reasons.update(open_reasons(item.expected, item.got.shape, number=deviation.open, finite=finite))
+        if finite and item.expected.open is not None and (np.isnan(widen(item.got)) & item.expected.open).any():
+            nans.append(item.output)
+    facts = {**verdict.facts, OPEN_BECAUSE: dict(reasons)}
+    verdict = msgspec.structs.replace(verdict, facts=facts)
+    if verdict.result == Result.FAILED:
+        return verdict
+    return with_observation(verdict, Observation.OPEN_NAN, said=", ".join(nans))
 
 
 def look_at_operands(opened: Iterable[Opened]) -> None:

@@ -1,4 +1,4 @@
-"""Failures as findings: fingerprint, finding, explanation; waivers in `waivers`.
+"""Failures as findings: fingerprint, deduplication, explanation; waivers in `waivers`.
 
-May import `checks`, `store` and what is below them. Start reading at `fingerprint`, then `group`.
+May import `trials.checks`, `store` and what is below them. Start reading at `fingerprint`, then `group`.
 """

@@ -9,13 +9,11 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from aclnn_cts.checks.laws import PREFIX, law_calls, law_of
-from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case import Case, argument_text
 from aclnn_cts.core.faults import Fault, fault_name
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome, status_name
+from aclnn_cts.core.outcome import GROWN_BYTES, READ_OUTSIDE, BufferState, Ended, Outcome, status_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Deviation, Record, failed_on_values
+from aclnn_cts.core.verdict import Deviation, Record
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Clause, Spec
 
@@ -57,15 +55,12 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
     yield from _what(case)
     yield from _made_first(record.shown)
     yield from _rules(record, spec, language)
-    law = record.trial.check.startswith(PREFIX)
-    if law:
-        yield from _law(record, spec, language)
     for outcomes in record.attempts:
         for outcome in outcomes:
             yield f"outcome: {_outcome_text(outcome)}"
             yield from _stray_writes(outcome)
     for deviation in verdict.deviations:
-        yield _sides_text(deviation) if law and not failed_on_values(verdict) else _deviation_text(deviation)
+        yield _deviation_text(deviation)
     for name, fact in verdict.facts.items():
         yield f"fact: {name} = {fact}"
     yield f"trial {record.trial_id}"
@@ -112,22 +107,6 @@ def _rules(record: Record, spec: Spec, language: str) -> Iterator[str]:
             yield f"  not applicable: {constraint.id}"
 
 
-def _law(record: Record, spec: Spec, language: str) -> Iterator[str]:
-    """What the law says, and what each of its calls changes in the case."""
-    trial = record.trial
-    stated = law_of(spec, trial.check)
-    yield f"law {stated.id}: {stated.zh if language == 'zh' else stated.en}"
-    chosen = ", ".join(f"{name} {value}" for name, value in trial.parameters.items())
-    if chosen:
-        yield f"  chosen: {chosen}"
-    for number, call in enumerate(law_calls(trial, spec), 1):
-        changed = {name: value for name, value in call.arguments.items() if value != trial.case.arguments[name]}
-        if not changed:
-            yield f"  call {number}: the case as it is"
-        for name, value in changed.items():
-            yield f"  call {number}: {name}  {argument_text(value)}"
-
-
 def _wording(clause: Clause, language: str) -> str:
     return clause.zh if language == "zh" else clause.en
 
@@ -154,16 +133,6 @@ def _stray_writes(outcome: Outcome) -> Iterator[str]:
             yield f"    {stray.before} became {stray.after}"
 
 
-def _sides_text(deviation: Deviation) -> str:
-    if not deviation.elements:
-        return f"{deviation.output}: no elements"
-    return (
-        f"{deviation.output}: {deviation.beyond} of {deviation.elements} beyond the bound, {deviation.open} not "
-        f"compared; worst {deviation.place}: left {deviation.got}, right {deviation.expected}, "
-        f"bound {deviation.bound:.4g}, difference {deviation.share:.4g} of the bound"
-    )
-
-
 def _deviation_text(deviation: Deviation) -> str:
     if not deviation.elements:
         return f"{deviation.output}: no elements"
@@ -186,9 +155,11 @@ def call_at_fault(kind: str, output: str, outcomes: Sequence[Outcome]) -> int | 
 
     tests: dict[str, Callable[[Outcome], bool]] = {
         Fault.CRASH: lambda item: item.ended not in (Ended.RETURNED, Ended.RAISED, Ended.TIME_LIMIT),
+        Fault.READ: lambda item: READ_OUTSIDE in item.facts,
         Fault.HANG: lambda item: item.ended == Ended.TIME_LIMIT,
         Fault.GUARD: lambda item: touched(item, lambda state: state.guard_before + state.guard_after + state.gap),
         Fault.INPUT: lambda item: touched(item, lambda state: state.changed),
+        Fault.LATE: lambda item: touched(item, lambda state: state.late),
         Fault.UNWRITTEN: lambda item: touched(item, lambda state: state.unwritten),
         Fault.REJECTED: lambda item: item.ended == Ended.RAISED or bool(item.status),
         Fault.LEAK: lambda item: GROWN_BYTES in item.facts,

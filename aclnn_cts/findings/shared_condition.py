@@ -13,24 +13,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any, TypeAlias
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, Case, Tensor
+from aclnn_cts.core.case import Argument, Case, Scalar, Tensor
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.generate.predicate import compile_predicate, filled
+from aclnn_cts.generate.predicate import filled
 from aclnn_cts.speclang.expression import UNDEFINED, VALUE_WORDS, compile_node
 from aclnn_cts.speclang.expression_parser import MAX_LENGTH, ExpressionError, parse
-from aclnn_cts.store.store_reader import Query, ResultReader
 
-CASES = 1500
+CASES = 600
 """Calls of either sort that are looked at: more take time and change little."""
 
 _RULES, _TESTS = 4, 3
@@ -44,6 +40,8 @@ _SURPRISE, _NO_SURPRISE = -math.log2(0.01), -math.log2(0.99)
 """Bits of a failing and of a passing call that does not meet a condition, where one in a hundred may fail."""
 _KEPT = 0.97
 """Share of its failures that a rule keeps when a test is added; else the test belongs to a rule of its own."""
+_PART = 0.25
+"""The same where one rule does not tell all failures from passing calls: each of several faults has its own."""
 _LEFT = 0.05
 """Share of all failures below which those that no rule covers are left alone."""
 _UNEXPLAINED = 0.5
@@ -78,48 +76,9 @@ _ORDINARY_DATA = frozenset(
 )
 """Recipes of data that hold nothing special."""
 
-Passed: TypeAlias = Callable[[str, str, str], Iterable[Record]]
-"""Records of trials that passed, by operator, check and the constraint that they break ("" for none)."""
-
 _Mask: TypeAlias = NDArray[np.bool_]
 _Counts: TypeAlias = NDArray[np.int64]
 _Column: TypeAlias = NDArray[Any]
-
-
-class SharedCondition(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition on the arguments that tells failing calls from passing ones, with its counts."""
-
-    when: str
-    """In the expression language of specs: it may stand in a waiver as it is."""
-    failing: int
-    """Failing calls that meet it."""
-    of_failing: int
-    passing: int
-    """Passing calls that meet it."""
-    of_passing: int
-
-    @property
-    def en(self) -> str:
-        """One sentence in English."""
-        who = f"all {self.failing}" if self.failing == self.of_failing else f"{self.failing} of {self.of_failing}"
-        calls = "failing call has" if self.failing == self.of_failing == 1 else "failing calls have"
-        others = f"{self.passing} of {self.of_passing} passing calls have it"
-        if not self.passing:
-            others = f"none of {self.of_passing} passing calls has it"
-        return f"{'the' if calls.endswith('has') else who} {calls} `{self.when}`; {others}"
-
-    @property
-    def zh(self) -> str:
-        """The same in Chinese."""
-        who = (
-            f"全部 {self.failing} 个"
-            if self.failing == self.of_failing
-            else f"{self.of_failing} 个中的 {self.failing} 个"
-        )
-        others = f"{self.of_passing} 个通过的调用中有 {self.passing} 个满足"
-        if not self.passing:
-            others = f"{self.of_passing} 个通过的调用均不满足"
-        return f"{who}失败的调用满足 `{self.when}`；{others}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,97 +114,68 @@ class _Test:
     """Bits saved, less the test's own length."""
 
 
-def shared_condition(failing: Sequence[Case], passing: Sequence[Case]) -> SharedCondition | None:
-    """The condition that failing calls of one operator share; None where nothing tells them from passing ones.
+def shared_condition(failing: Sequence[Case], passing: Sequence[Case]) -> tuple[str, ...]:
+    """The condition that failing calls of one operator share: expressions of which one holds; none where there is none.
 
     At most `CASES` of either sort are looked at, evenly spread.
     """
     some, others = _spread(failing), _spread(passing)
     if not some or not others:
-        return None
+        return ()
     cases = [*some, *others]
     fails = np.arange(len(cases)) < len(some)
     plain = list(_features(cases))
-    when, inside = _searched(plain, fails)
-    clean = when is not None and np.count_nonzero(fails & inside) >= _CLEAN * np.count_nonzero(inside)
-    if not clean and len(some) < _MOST * len(cases):
-        when, _ = _searched([*plain, *_content_features(cases)], fails)
-    if when is None:
-        return None
-    holds = compile_predicate(when)
-    return SharedCondition(
-        when=when,
-        failing=sum(map(holds, failing)),
-        of_failing=len(failing),
-        passing=sum(map(holds, passing)),
-        of_passing=len(passing),
-    )
+    found = _searched(plain, fails, _KEPT)
+    if not _is_clean(found, fails):
+        parts = _searched(plain, fails, _PART)
+        found = parts if _is_clean(parts, fails) else found
+    if not _is_clean(found, fails) and len(some) < _MOST * len(cases):
+        found = _searched([*plain, *_content_features(cases)], fails, _KEPT)
+    return found[0]
 
 
-def _searched(features: Sequence[_Feature], fails: _Mask) -> tuple[str | None, _Mask]:
-    """The condition that tells what fails best, and where it holds; None where there is none."""
+def _is_clean(found: tuple[tuple[str, ...], _Mask], fails: _Mask) -> bool:
+    """Whether nearly all calls that meet a condition fail."""
+    rules, inside = found
+    return bool(rules) and bool(np.count_nonzero(fails & inside) >= _CLEAN * np.count_nonzero(inside))
+
+
+def _searched(features: Sequence[_Feature], fails: _Mask, kept: float) -> tuple[tuple[str, ...], _Mask]:
+    """The condition that tells what fails best, and where it holds; `kept` as of `_KEPT`."""
     tests = _tests(features, fails.size)
     failing = np.count_nonzero(fails)
     rules: list[str] = []
     left = np.ones(fails.size, np.bool_)
     while len(rules) < _RULES and np.count_nonzero(fails & left) > _LEFT * failing:
-        found = _rule(tests, fails, left)
-        if found is None or len(_joined([*rules, found[0]])) > MAX_LENGTH:
+        found = _rule(tests, fails, left, kept)
+        if found is None or len(alternative([*rules, found[0]])) > MAX_LENGTH:
             break
         text, mask = found
         rules.append(text)
         left &= ~mask
     outside = np.count_nonzero(fails & left)
     if not rules or np.count_nonzero(left) < (1.0 - _SAID) * fails.size:
-        return None, ~left
+        return (), ~left
     if outside > min(_UNEXPLAINED * failing, _OUTSIDE * np.count_nonzero(left)):
-        return None, ~left
-    return _joined(rules), ~left
+        return (), ~left
+    return tuple(rules), ~left
 
 
-def _joined(rules: Sequence[str]) -> str:
+def alternative(rules: Sequence[str]) -> str:
+    """The expression that holds where one of some does."""
     return rules[0] if len(rules) == 1 else " or ".join(f"({rule})" for rule in rules)
-
-
-def condition_in_run(results: ResultReader, keys: Iterable[Fingerprint]) -> SharedCondition | None:
-    """The condition that the failures of these findings of a run share, against comparable calls that passed."""
-    found = (results.records(Query(fingerprint=key), limit=CASES) for key in keys)
-
-    def passed(operator: str, check: str, constraint: str) -> Iterable[Record]:
-        query = Query(operator=operator, check_id=check, constraint_id=constraint or None, result=Result.PASSED)
-        return results.records(query, limit=CASES)
-
-    return condition_of(list(chain.from_iterable(found)), passed)
-
-
-def condition_of(failures: Sequence[Record], passed: Passed) -> SharedCondition | None:
-    """The condition that failures share, against comparable calls that passed; None where there is none.
-
-    Comparable are trials of the same operator and check, and of broken calls those that break the same constraints.
-    Failures of plain calls are looked at alone where there are any: a law or a life cycle makes several calls.
-    """
-    records = [record for record in failures if record.trial.check in PLAIN] or failures
-    sorts = {(record.trial.case.operator, record.trial.check, record.fingerprint.clause) for record in records}
-    broken = any(constraint for _, _, constraint in sorts)
-    others = chain.from_iterable(passed(*sort) for sort in sorted(sorts))
-    passing = [record.trial.case for record in others if broken or record.trial.case.origin.kind != "invalid"]
-    return shared_condition([record.trial.case for record in records], passing)
-
-
-PLAIN = frozenset({"values", "status", "example", "boundary", "memory", "precision"})
-"""Checks whose trials are about one call."""
 
 
 def _spread(cases: Sequence[Case]) -> Sequence[Case]:
     return cases[:: -(-len(cases) // CASES)] if cases else cases
 
 
-def _rule(tests: _Tests, fails: _Mask, left: _Mask) -> tuple[str, _Mask] | None:
+def _rule(tests: _Tests, fails: _Mask, left: _Mask, kept: float) -> tuple[str, _Mask] | None:
     """A conjunction of tests, and where it holds; None where no test is worth its length."""
     texts: list[str] = []
     inside = left
     while len(texts) < _TESTS:
-        best = _best(tests, fails, inside, _KEPT if texts else 0.0)
+        best = _best(tests, fails, inside, kept if texts else 0.0)
         if best is None:
             break
         texts.append(best.text)
@@ -352,7 +282,7 @@ def _texts(cases: Sequence[Case]) -> Iterator[str]:
     for name in plain:
         longest = max((len(value) for value in arguments[name] if isinstance(value, tuple)), default=None)
         if longest is None:
-            yield name
+            yield f"value({name})" if any(isinstance(value, Scalar) for value in arguments[name]) else name
         else:
             yield f"len({name})"
             yield from (f"item({name}, {place})" for place in range(min(longest, _RANKS)))
@@ -448,7 +378,7 @@ def _feature(text: str, arguments: Sequence[Mapping[str, Argument]], cases: Sequ
     if all(isinstance(value, float) or _is_integer(value) for value in distinct):
         whole = all(not isinstance(value, float) or value.is_integer() for value in distinct)
         return _Feature(text, np.array([value or 0 for value in found], np.int64 if whole else np.float64), known)
-    words = sorted({_word(value) for value in distinct})
+    words = sorted({_word(value) for value in found if value is not None})
     codes = {word: code for code, word in enumerate(words)}
     return _Feature(
         text, np.array([codes[_word(value)] if value is not None else -1 for value in found]), known, tuple(words)

@@ -282,7 +282,7 @@ class Bounds(Backend[Tracked]):
         """Whether an intermediate was rounded to the format of the output."""
 
     def gamma(self, count: Amount) -> Amount:
-        """gamma_k, for numbers of roundings that need not be whole (`judgement.gamma`)."""
+        """gamma_k, for numbers of roundings that need not be whole (`judgement.model.gamma`)."""
         product = count * self.u
         if isinstance(product, float):
             return product / (1.0 - min(product, 0.5))

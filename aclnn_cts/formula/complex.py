@@ -8,9 +8,13 @@ multiplications is not: it errs by the size of the other component too.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from aclnn_cts.formula.array import Array, Operand
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.formula.array import Array, Axes, Backend, Cells, Index, Operand
 
 _RE = np.array([True, False])
 
@@ -57,8 +61,87 @@ class Complex(Array):
     def __neg__(self) -> Complex:
         return Complex(-self.re, -self.im)
 
+    def __truediv__(self, other: Operand) -> Complex:
+        if isinstance(other, Complex):
+            raise TypeError("a complex divisor: multiply with the conjugate, and divide by the real square of its size")
+        return self.each(lambda part: part / other)
+
     def conj(self) -> Complex:
         return Complex(self.re, -self.im)
+
+    def each(self, change: Callable[[Array], Array]) -> Complex:
+        """What one linear real operation makes of both components."""
+        return Complex(change(self.re), change(self.im))
+
+    def sum(self, axis: Axes | None = None, *, keepdims: bool = False) -> Complex:
+        return self.each(lambda part: part.sum(axis, keepdims=keepdims))
+
+    def mean(self, axis: Axes | None = None, *, keepdims: bool = False) -> Complex:
+        return self.each(lambda part: part.mean(axis, keepdims=keepdims))
+
+    def reshape(self, *shape: int) -> Complex:
+        return self.each(lambda part: part.reshape(*shape))
+
+    def transpose(self, *axes: int) -> Complex:
+        return self.each(lambda part: part.transpose(*axes))
+
+    def __getitem__(self, index: Index) -> Complex:
+        return self.each(lambda part: part[index])
+
+    def broadcast_to(self, shape: Sequence[int]) -> Complex:
+        return self.each(lambda part: part.broadcast_to(shape))
+
+
+class ComplexBackend:
+    """A backend whose linear primitives take complex arrays too, component by component; all else is its own."""
+
+    def __init__(self, f: Backend[Any]) -> None:
+        self._f = f
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the backend has
+        return getattr(self._f, name)
+
+    def _each(self, change: Callable[..., Array], *arrays: Operand) -> Array:
+        """What an operation makes of the components of arrays, of which real ones have the imaginary part 0."""
+        if not any(isinstance(array, Complex) for array in arrays):
+            return change(*arrays)
+        pairs = [array if isinstance(array, Complex) else self._real(array) for array in arrays]
+        return Complex(change(*(pair.re for pair in pairs)), change(*(pair.im for pair in pairs)))
+
+    def _real(self, array: Operand) -> Complex:
+        re = self._f.lift(array)
+        return Complex(re, self._f.lift(np.zeros(re.shape)))
+
+    def take(self, array: Array, cells: Cells, fill: float = 0.0) -> Array:
+        """As of the backend; outside, the imaginary part is 0."""
+        if not isinstance(array, Complex):
+            found: Array = self._f.take(array, cells, fill)
+            return found
+        return Complex(self._f.take(array.re, cells, fill), self._f.take(array.im, cells))
+
+    def scatter_add(self, array: Array, cells: Cells, shape: tuple[int, ...]) -> Array:
+        """As of the backend."""
+        return self._each(lambda part: self._f.scatter_add(part, cells, shape), array)
+
+    def where(self, condition: Array | NDArray[np.bool_], left: Operand, right: Operand) -> Array:
+        """As of the backend."""
+        return self._each(lambda *parts: self._f.where(condition, *parts), left, right)
+
+    def concat(self, arrays: Sequence[Array], axis: int = 0) -> Array:
+        """As of the backend."""
+        return self._each(lambda *parts: self._f.concat(parts, axis), *arrays)
+
+    def stack(self, arrays: Sequence[Array], axis: int = 0) -> Array:
+        """As of the backend."""
+        return self._each(lambda *parts: self._f.stack(parts, axis), *arrays)
+
+    def reduce_to(self, array: Array, shape: Sequence[int]) -> Array:
+        """As of the backend."""
+        return self._each(lambda part: self._f.reduce_to(part, shape), array)
+
+    def undecided(self, array: Array, *, where: NDArray[np.bool_] | bool) -> Array:
+        """As of the backend."""
+        return self._each(lambda part: self._f.undecided(part, where=where), array)
 
 
 def separated(array: Array) -> Complex:

@@ -8,7 +8,7 @@ import keyword
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from aclnn_cts.core.case import (
 from aclnn_cts.core.dtypes import COMPONENTS
 from aclnn_cts.core.expected import Arithmetic, OracleInput
 from aclnn_cts.formula.array import Array, Backend, Outputs
-from aclnn_cts.formula.complex import Complex, combined, separated
+from aclnn_cts.formula.complex import Complex, ComplexBackend, combined, separated
+from aclnn_cts.formula.mistakes import Results, is_signal, mistake, raised
 from aclnn_cts.judgement.model import load_precision
 
 Formula: TypeAlias = Callable[..., Outputs]
@@ -61,8 +62,6 @@ class Derivative:
     """By output of `backward`: the parameter of `forward` that it is the gradient of."""
     saved: tuple[str, ...] = ()
     """Results of `forward` that `backward` takes under the same name; they are computed anew for a check."""
-    linear: bool = False
-    """Whether `forward` is affine in each of `wrt`; then it gives the adjoint law."""
 
     def by_tensor(self, call: OracleInput) -> Derivative:
         """The same with each list replaced by its tensors in a call: `name[0]` belongs to `other[0]`."""
@@ -131,22 +130,51 @@ class Operator:
         derivative: Derivative | str = "",
         raw: Iterable[str] = (),
     ) -> Operator:
-        """An operator from its formulas, the one that judges first."""
-        return cls(forms=tuple(map(Form.of, formulas)), any_order=any_order, derivative=derivative, raw=frozenset(raw))
+        """An operator from its formulas, the one that judges first.
 
-    def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> dict[str, Array]:
+        TypeError where there is none, and for a derivative by parameters that its functions do not have.
+        """
+        if not formulas:
+            raise TypeError("Operator.of(): expected a formula `backward(f, …)` first")
+        forms = tuple(map(Form.of, formulas))
+        if isinstance(derivative, Derivative):
+            _check_names("gradients", derivative.gradients, forms[0])
+            _check_names("wrt", derivative.wrt.values(), Form.of(derivative.forward))
+        return cls(forms=forms, any_order=any_order, derivative=derivative, raw=frozenset(raw))
+
+    def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> Results[Array]:
         """The results of a form on a call, by output; those of a list are `name[0]`, `name[1]`, ...
 
         Of a complex output re and im are in a last dimension.
 
-        KeyError for a parameter that the operator does not have, TypeError for results that are no arrays.
+        OracleError for a mistake of the formula: an exception, a parameter that the operator does not have, or results
+        that are no arrays.
         """
+        unknown = [name for name in map(_plain, form.parameters) if not _is_known(call, name)]
+        if unknown:
+            what = f"asks for {', '.join(unknown)}; the operator has {', '.join(call.arguments)}"
+            raise mistake(form.function, what, call.arguments)
         return self.results(form, f, call, self.bound(f, call, form.parameters))
 
     @staticmethod
-    def results(form: Form, f: Backend[Any], call: OracleInput, arguments: Mapping[str, Any]) -> dict[str, Array]:
+    def results(form: Form, f: Backend[Any], call: OracleInput, arguments: Mapping[str, Any]) -> Results[Array]:
         """The same from arguments that are bound already."""
-        return dict(_by_tensor(form.name, call, form(f, arguments)))
+        if any(is_complex(call, name) for name in call.tensors):
+            f = cast("Backend[Any]", ComplexBackend(f))
+        try:
+            given: object = form(f, arguments)
+        except (Exception, SystemExit) as error:
+            if is_signal(error):
+                raise
+            raise mistake(form.function, raised(error), call.arguments, error) from error
+        if not isinstance(given, Mapping):
+            what = f"returned {type(given).__name__}, expected a dict of results by output"
+            raise mistake(form.function, what, call.arguments)
+        try:
+            found = dict(_by_tensor(call, given))
+        except TypeError as error:
+            raise mistake(form.function, str(error), call.arguments) from error
+        return Results(found, function=form.function, arguments=call.arguments)
 
     def bound(self, f: Backend[Any], call: OracleInput, parameters: Sequence[str]) -> dict[str, Any]:
         """The arguments of a formula, by their names in the prototype."""
@@ -160,8 +188,6 @@ class Operator:
                 found[name] = {key: of(value) for key, value in call.arguments.items() if isinstance(value, Tensor)}
             elif name == "stored" and name not in call.arguments:
                 found[name] = call.tensors
-            elif name not in call.arguments:
-                raise KeyError(f"{name}: the formula asks for a parameter that the operator does not have")
             elif isinstance(argument := call.arguments[name], TensorList) and f"{name}[0]" in call.tensors:
                 found[name] = [self._input(f, call, f"{name}[{place}]") for place in range(len(argument))]
             else:
@@ -176,19 +202,29 @@ class Operator:
         return separated(leaf) if is_complex(call, name) else leaf
 
 
-def _by_tensor(form: str, call: OracleInput, results: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
+def _check_names(field: str, names: Iterable[str], form: Form) -> None:
+    known = [_plain(name) for name in form.parameters]
+    if unknown := [name for name in names if name.partition("[")[0] not in known]:
+        raise TypeError(
+            f"{field} of the derivative: {form.name} has no {', '.join(unknown)}; it has {', '.join(known)}"
+        )
+
+
+def _is_known(call: OracleInput, name: str) -> bool:
+    return name in call.tensors or name in call.arguments or name in _OF_TENSORS or name == "stored"
+
+
+def _by_tensor(call: OracleInput, results: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
     """Each result by its name, complex ones in their real view; those of a list are `name[0]`, `name[1]`, ..."""
     for whole, given in results.items():
         listed = isinstance(given, (list, tuple))
         for place, result in enumerate(given if listed else [given]):
             name = f"{whole}[{place}]" if listed else whole
             if not isinstance(result, Array):
-                raise TypeError(
-                    f"{form}: {name} is {type(result).__name__}, not an array of the backend nor a list of them"
-                )
+                raise TypeError(f"{name} is {type(result).__name__}, not an array of the backend nor a list of them")
             of_complex = is_complex(call, name)
             if isinstance(result, Complex) and not of_complex:
-                raise TypeError(f"{form}: {name} is complex, and its output is not")
+                raise TypeError(f"{name} is complex, and its output is not")
             yield name, combined(result) if of_complex else result
 
 

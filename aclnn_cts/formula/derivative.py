@@ -7,6 +7,7 @@ are computed again from x, in the same precision, so that neither their rounding
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Derivative, Form, Operator, is_complex, output_shapes
 from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number, original
+from aclnn_cts.formula.mistakes import Results
 
 _DIGITS = 200
 _STEP = "1e-60"
@@ -40,6 +42,8 @@ class Compared:
     formula: float
     difference: float
     agree: bool
+    saved: Mapping[str, Mapping[Index, Number]]
+    """What the formula was given in the place of saved tensors."""
 
 
 def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key: int = 0) -> Iterator[Compared]:
@@ -60,7 +64,8 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
     setup = _Setup.of(operator, derivative, call, random)
     if not setup.fits():
         return
-    backward, forward = setup.backward(), _Differences(setup)
+    saved = setup.saved()
+    backward, forward = setup.backward(saved), _Differences(setup)
     for output, parameter in derivative.wrt.items():
         if output not in setup.shapes or parameter not in setup.call.tensors:
             continue  # one of them is a null tensor
@@ -71,7 +76,7 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
         for chosen in random.permutation(len(places))[:elements]:
             index = tuple(int(place) for place in places[chosen])
             by_formula = setup.exact(backward[output], index)
-            found = forward(parameter, index)
+            found = forward(parameter, _same_place(index, shape, setup.call.tensors[parameter].shape))
             if found is None:
                 continue
             by_difference, size, noise = found
@@ -82,7 +87,15 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
                 formula=float(by_formula),
                 difference=float(by_difference),
                 agree=bool(agree),
+                saved=saved,
             )
+
+
+def _same_place(index: Index, shape: Index, other: Index) -> Index:
+    """The place of an element in another shape of as many."""
+    if shape == other:
+        return index
+    return tuple(map(int, np.unravel_index(int(np.ravel_multi_index(index, shape)), other)))
 
 
 def _has(call: OracleInput, name: str) -> bool:
@@ -128,25 +141,31 @@ class _Setup:
         return cls(operator, derivative, question, call.tensors, shapes, graph.leaves, results, exact)
 
     def fits(self) -> bool:
-        """Whether incoming gradients and saved tensors have the shapes of the results of `forward`."""
+        """Whether incoming gradients and saved tensors have the shapes of the results of `forward`.
+
+        An output may have the elements of its parameter in another shape.
+        """
         pairs = [*self.derivative.gradients.items(), *((name, name) for name in self.derivative.saved)]
         moved = (
-            (parameter, self.shapes[output])
+            (parameter, math.prod(self.shapes[output]))
             for output, parameter in self.derivative.wrt.items()
             if output in self.shapes
         )
-        if any(name in self.original and self.original[name].shape != shape for name, shape in moved):
+        if any(name in self.original and self.original[name].size != size for name, size in moved):
             return False
         return all(
             name not in self.original or self.original[name].shape == self.results[of].shape for name, of in pairs
         )
 
-    def backward(self) -> Mapping[str, Node]:
-        """The gradients by the formula that judges, from saved tensors in full precision."""
-        saved = {
+    def saved(self) -> Mapping[str, Mapping[Index, Number]]:
+        """Saved tensors in full precision."""
+        return {
             name: {index: self.exact(self.results[name], index) for index in np.ndindex(*self.results[name].shape)}
             for name in self.derivative.saved
         }
+
+    def backward(self, saved: Mapping[str, Mapping[Index, Number]]) -> Mapping[str, Node]:
+        """The gradients by the formula that judges, from saved tensors."""
         call = msgspec.structs.replace(self.call, tensors=self.original)
         return _nodes(self.operator.evaluate(self.operator.judging, Graph(saved), call))
 
@@ -187,5 +206,5 @@ class _Differences:
         return None if bent > _TOLERANCE * step * size else (total, size, self._noise)
 
 
-def _nodes(results: Mapping[str, Array]) -> Mapping[str, Node]:
-    return {name: node for name, node in results.items() if isinstance(node, Node)}
+def _nodes(results: Results[Array]) -> Results[Node]:
+    return results.all_of(Node)

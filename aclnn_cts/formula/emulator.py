@@ -23,7 +23,7 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, covers, rounded, toward_zero
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand, taken
 from aclnn_cts.formula.contraction import contract
 from aclnn_cts.formula.functions import FUNCTIONS
-from aclnn_cts.formula.mutants import Mutant, Operation, mutated
+from aclnn_cts.formula.mutants import KINDS, SCATTER_KINDS, TERM_KINDS, Mutant, Operation, mutated
 
 Real: TypeAlias = NDArray[Any]
 _ADD: Any = np.add.reduce
@@ -31,9 +31,11 @@ _ADD: Any = np.add.reduce
 
 ORDERS = ("forward", "reversed", "pairwise", "blocked", "random")
 """Of a sum: first to last, last to first, in pairs, in blocks of 16, in random order."""
+LANES = "lanes"
+"""The order of four accumulators that take turns."""
 FASTEST = "fastest"
 """The order in which NumPy sums fastest: for values, and for no emulation."""
-_BLOCK = 16
+_BLOCK, _LANES = 16, 4
 _MOST_STEPS = 512
 """Additions in a row that NumPy cannot make together."""
 MOST_TERMS = 1 << 20
@@ -59,8 +61,13 @@ class Variant:
     """Whether sums are truncated."""
     tilt: float = 0.0
     """How much of their stated error functions make, with its sign; beyond 1 in magnitude: each element at random."""
+    undecided: float | None = None
+    """What elements hold that the document leaves undecided, whatever they are computed from; None: what the formula
+    gives."""
     key: int = 0
     """Of the random decisions."""
+    form: int = 0
+    """Which form of the formula is evaluated."""
 
 
 class Emulated(Array):
@@ -84,13 +91,15 @@ class Emulator(Backend[Emulated]):
     """One evaluation. NumPy's warnings are the caller's concern.
 
     `marks`: nan stands for an input whose value is not to matter, and a decision that meets one is nan as well.
-    `operand`: what a mode makes of an input (float64) before it is used.
+    `operand`: what a mode makes of an input (float64) before it is used. `amount`: the value of the mutant's kind.
     """
 
     __slots__ = (
         "_form",
         "_native",
+        "amount",
         "arithmetic",
+        "declined",
         "marks",
         "mutant",
         "operand",
@@ -104,11 +113,14 @@ class Emulator(Backend[Emulated]):
         variant: Variant | None = None,
         *,
         mutant: Mutant | None = None,
+        amount: Real | float = 0.0,
         marks: bool = False,
         operand: Callable[[Real], Real] | None = None,
     ) -> None:
         self.arithmetic, self.variant, self.mutant, self.marks = arithmetic, variant or Variant(), mutant, marks
-        self.operand = operand
+        self.operand, self.amount = operand, amount
+        self.declined = False
+        """Whether the document leaves an element undecided."""
         self._form = form = arithmetic.accumulation
         self._native: Any = None
         if form.name in ("FLOAT", "DOUBLE") and not self.variant.truncates:
@@ -147,7 +159,7 @@ class Emulator(Backend[Emulated]):
         place = len(self.operations)
         mutant = self._mutant(name, place)
         if mutant is not None:
-            values = self._rounded(mutated(mutant.kind, self._wide(values)))
+            values = self._rounded(mutated(mutant.kind, self._wide(values), self._amount))
             product = None
         return Emulated(self, values, there=there, product=product)
 
@@ -155,12 +167,16 @@ class Emulator(Backend[Emulated]):
         """Note an operation; the mutant that sits on it."""
         self.operations.append(Operation(name, place))
         mutant = self.mutant
-        return mutant if mutant is not None and mutant.place == place else None
+        return mutant if mutant is not None and mutant.sits_on(name, place) else None
 
-    def _kind(self) -> str:
+    def _kind(self, name: str) -> str:
         """The kind of mutant on the operation that comes next, where it changes how that is computed."""
         mutant = self.mutant
-        return mutant.kind if mutant is not None and mutant.place == len(self.operations) else ""
+        return mutant.kind if mutant is not None and mutant.sits_on(name, len(self.operations)) else ""
+
+    @property
+    def _amount(self) -> float:
+        return float(np.ravel(self.amount)[0])
 
     def _decisions(self) -> np.random.Generator:
         """The random decisions of the operation that comes next: the same whatever was computed before it."""
@@ -179,7 +195,7 @@ class Emulator(Backend[Emulated]):
         if isinstance(value, Array):
             raise TypeError(f"{type(value).__name__} is no operand of an arithmetic operation")
         if isinstance(value, (int, float)):
-            kind = self._kind()
+            kind = self._kind("constant")
             if kind == "constant + 1":
                 value += 1.0
             elif kind == "constant * (1 + 2^-8)":
@@ -196,7 +212,7 @@ class Emulator(Backend[Emulated]):
         return self._sum_of_two(left, right, -1.0)
 
     def _sum_of_two(self, left: Emulated, right: Emulated, sign: float) -> Emulated:
-        kind = self._kind()
+        kind = self._kind("sum of two")
         first, second = left.v, right.v
         if self.variant.fused:
             # One of two products at most can be fused into their sum.
@@ -215,26 +231,36 @@ class Emulator(Backend[Emulated]):
         return self._done("sum of two", self._added(first + second if sign > 0 else first - second))
 
     def mul(self, left: Emulated, right: Emulated) -> Emulated:
-        kind = self._kind()
+        kind = self._kind("product")
         first, second = left.v, right.v
         if kind == "left factor dropped":
             first = np.ones_like(first)
         elif kind == "right factor dropped":
             second = np.ones_like(second)
+        elif kind == "left factor twice":
+            first = first * first
+        elif kind == "zeros of the left skipped":
+            second = np.where(first == 0.0, second.dtype.type(0.0), second)
         product = None
         if self.variant.fused and self._form.significand <= 24:
             product = self._wide(first) * self._wide(second)
         return self._done("product", self._rounded(first * second if product is None else product), product=product)
 
     def div(self, left: Emulated, right: Emulated) -> Emulated:
-        kind = self._kind()
+        kind = self._kind("quotient")
         first, second = left.v, right.v
         if kind == "divisor dropped":
             second = np.ones_like(second)
         elif kind == "inverted":
             first, second = second, first
-        if self.variant.reciprocal:
+        elif kind == "multiplied":
+            second = 1.0 / second
+        elif kind == "divisor + 1":
+            second = second + 1.0
+        if self.variant.reciprocal or kind == "reciprocal in FLOAT16":
             inverse = self._rounded(1.0 / second)
+            if kind == "reciprocal in FLOAT16":
+                inverse = self._rounded(rounded(self._wide(inverse), BINARY_FORMATS["FLOAT16"]))
             return self._done("quotient", self._rounded(first * inverse))
         return self._done("quotient", self._rounded(first / second))
 
@@ -256,11 +282,13 @@ class Emulator(Backend[Emulated]):
             terms = terms[self._decisions().permutation(terms.shape[0])]
         if order == "pairwise":
             return self._pairwise(terms, wide=wide)
+        parts: list[Real] = []
         if order == "blocked" and terms.shape[0] > _BLOCK:
-            blocks = [
-                self._forward(terms[start : start + _BLOCK], wide=wide) for start in range(0, terms.shape[0], _BLOCK)
-            ]
-            return self._forward(np.stack(blocks), wide=False)
+            parts = [terms[start : start + _BLOCK] for start in range(0, terms.shape[0], _BLOCK)]
+        elif order == LANES:
+            parts = [terms[lane::_LANES] for lane in range(min(_LANES, terms.shape[0]))]
+        if parts:
+            return self._forward(np.stack([self._forward(part, wide=wide) for part in parts]), wide=False)
         return self._forward(terms, wide=wide)
 
     def _forward(self, terms: Real, *, wide: bool) -> Real:
@@ -287,16 +315,12 @@ class Emulator(Backend[Emulated]):
             terms = np.concatenate([sums, terms[even:]]) if even < terms.shape[0] else sums
         return self._rounded(terms[0])
 
-    def _mutated_terms(self, terms: Real) -> Real:
-        kind = self._kind()
-        if kind == "last term dropped":
-            return terms[:-1]
-        if kind == "last term twice" and terms.shape[0]:
-            return np.concatenate([terms, terms[-1:]])
-        return terms
+    def _mutated_terms(self, name: str, terms: Real) -> Real:
+        change = TERM_KINDS.get(self._kind(name))
+        return terms if change is None else change(terms, self._amount)
 
     def sum(self, array: Emulated, axes: tuple[int, ...], *, keepdims: bool) -> Emulated:
-        if self.variant.order == FASTEST and array.there is None and not self._kind():
+        if self.variant.order == FASTEST and array.there is None and not self._kind("sum"):
             return self._done("sum", np.asarray(_ADD(array.v, axis=axes, keepdims=keepdims)))
         values = array.v if array.there is None else np.where(array.there, array.v, array.v.dtype.type(0.0))
         wide = False
@@ -304,38 +328,35 @@ class Emulator(Backend[Emulated]):
             values, wide = array.product, True
         moved = np.moveaxis(values, axes, range(len(axes)))
         count = math.prod(moved.shape[: len(axes)])
-        terms = self._mutated_terms(moved.reshape(count, *moved.shape[len(axes) :]))
+        terms = self._mutated_terms("sum", moved.reshape(count, *moved.shape[len(axes) :]))
         total = self._total(terms, wide=wide) if axes else values
         if keepdims:
             total = np.expand_dims(total, axes)
         return self._done("sum", np.asarray(total))
 
     def scatter_add(self, array: Emulated, cells: Cells, shape: tuple[int, ...]) -> Emulated:
-        kind = self._kind()
+        kind = self._kind("scatter")
         size = math.prod(shape)
+        if kind == "places":
+            places = np.asarray(self.amount, np.int64)
+            inside = (cells >= 0) & (places >= 0) & (places < shape[-1])
+            cells = np.where(inside, cells // shape[-1] * shape[-1] + places, -1)
         flat = np.broadcast_to(cells, array.shape).reshape(-1)
         values = array.v.reshape(-1)
         keep = flat >= 0
         if array.there is not None:
             keep = keep & array.there.reshape(-1)
         flat, values = flat[keep], values[keep]
-        if kind == "next cell" and size:
-            flat = np.minimum(flat + 1, size - 1)
-        elif kind == "last term dropped":
-            flat, values = flat[:-1], values[:-1]
-        elif kind == "last term twice":
-            flat, values = np.append(flat, flat[-1:]), np.append(values, values[-1:])
-        elif kind == "overwrites":
-            table = np.zeros(size, values.dtype)
-            table[flat] = values
-            return self._done("scatter", table.reshape(shape))
+        if size and kind in SCATTER_KINDS:
+            flat, values = SCATTER_KINDS[kind](flat, values, size)
         return self._done("scatter", self._scattered(flat, values, size).reshape(shape))
 
     def _scattered(self, cells: Cells, values: Real, size: int) -> Real:
         table = np.zeros(size, values.dtype)
         if not cells.size:
             return table
-        if self.variant.order == FASTEST:
+        changes_terms = self._kind("scatter") in TERM_KINDS.keys() - SCATTER_KINDS.keys()
+        if self.variant.order == FASTEST and not changes_terms:
             return self._rounded(np.bincount(cells, weights=values, minlength=size))
         order = np.argsort(cells, kind="stable")
         used, counts = np.unique(cells, return_counts=True)
@@ -346,18 +367,24 @@ class Emulator(Backend[Emulated]):
         within = np.arange(cells.size) - np.repeat(np.cumsum(counts) - counts, counts)
         terms = np.zeros((most, used.size), values.dtype)
         terms[within, place] = values[order]
-        table[used] = self._total(terms)
+        table[used] = self._total(self._mutated_terms("scatter", terms) if changes_terms else terms)
         return table
 
     def einsum(self, subscripts: str, left: Emulated, right: Emulated) -> Emulated:
         plan = contract(subscripts, left.shape, right.shape)
-        fastest, kind = self.variant.order == FASTEST, self._kind()
+        fastest, kind = self.variant.order == FASTEST, self._kind("sum of products")
         if fastest and not kind and all(math.isfinite(np.add.reduce(each.v, axis=None)) for each in (left, right)):
             return self._done("sum of products", plan(left.v, right.v))
         of_element = math.prod(plan.left_shape[:-1]) * plan.right_shape[-1]
+        there = [each.there for each in (left, right)]
+        if kind == "zeros of the left skipped":
+            there[0] = (left.v != 0.0) if there[0] is None else there[0] & (left.v != 0.0)
         masks = None
-        if left.there is not None or right.there is not None:
-            masks = [np.ones(each.shape, np.bool_) if each.there is None else each.there for each in (left, right)]
+        if any(each is not None for each in there):
+            masks = [
+                np.ones(each.shape, np.bool_) if at is None else at
+                for each, at in zip((left, right), there, strict=True)
+            ]
 
         def products(first: int, last: int) -> Real:
             terms = plan.products(self._wide(left.v), self._wide(right.v), first, last)
@@ -365,7 +392,7 @@ class Emulator(Backend[Emulated]):
                 terms = np.where(plan.products(masks[0], masks[1], first, last), terms, 0.0)
             return terms
 
-        if fastest:
+        if fastest and kind not in TERM_KINDS.keys() - KINDS["sum of products"]:
             step = max(MOST_TERMS // max(of_element, 1), 1)
             count = max(plan.terms - (kind == "last term dropped"), 0)
             parts = [np.add.reduce(products(at, min(at + step, count)), axis=0) for at in range(0, max(count, 1), step)]
@@ -377,11 +404,11 @@ class Emulator(Backend[Emulated]):
         terms = products(0, plan.terms)
         if self._form.significand > 24:
             terms = self._rounded(terms)
-        total = self._total(self._mutated_terms(terms), wide=self._form.significand <= 24)
+        total = self._total(self._mutated_terms("sum of products", terms), wide=self._form.significand <= 24)
         return self._done("sum of products", plan.apart(total))
 
     def max(self, array: Emulated, axes: tuple[int, ...], *, keepdims: bool) -> Emulated:
-        if self._kind() == "minimum":
+        if self._kind("maximum") == "minimum":
             return self._done("maximum", np.asarray(np.min(array.v, axis=axes, keepdims=keepdims)))
         return self._done("maximum", np.asarray(np.max(array.v, axis=axes, keepdims=keepdims)))
 
@@ -412,7 +439,7 @@ class Emulator(Backend[Emulated]):
         inside = cells >= 0
         if not array.size:
             return self.lift(np.full(cells.shape, fill))
-        if self._kind() == "next cell":
+        if self._kind("take") == "next cell":
             cells = np.where(inside, np.minimum(cells + 1, array.size - 1), -1)
         there = None if array.there is None else taken(array.there, cells, fill)
         if there is None and not fill and not inside.all():
@@ -422,7 +449,7 @@ class Emulator(Backend[Emulated]):
     # Decisions
 
     def gt(self, left: Emulated, right: Emulated) -> Any:  # noqa: ANN401 - a condition is no Emulated
-        kind = self._kind()
+        kind = self._kind("comparison")
         self._mutant("comparison", len(self.operations))
         holds = left.v >= right.v if kind == "or equal" else left.v < right.v if kind == "less" else left.v > right.v
         unknown = np.isnan(left.v) | np.isnan(right.v) if self.marks else None
@@ -432,7 +459,7 @@ class Emulator(Backend[Emulated]):
         first, second = self.lift(left), self.lift(right)
         if not isinstance(condition, _Condition):
             condition = _Condition(self, np.asarray(condition), None)
-        if self._kind() == "branches swapped":
+        if self._kind("choice") == "branches swapped":
             first, second = second, first
         values = np.where(condition.v, first.v, second.v)
         if condition.unknown is not None:
@@ -442,7 +469,7 @@ class Emulator(Backend[Emulated]):
     # Functions and roundings
 
     def function(self, name: str, array: Emulated) -> Emulated:
-        kind = self._kind()
+        kind = self._kind("function")
         x = self._wide(array.v)
         if kind == "of half the argument":
             x = 0.5 * x
@@ -462,7 +489,7 @@ class Emulator(Backend[Emulated]):
         return tilted
 
     def binade(self, array: Emulated, *, of: float = 1.0) -> Emulated:
-        kind = self._kind()
+        kind = self._kind("function")
         sizes = np.abs(0.5 * array.v if kind == "of half the argument" else array.v)
         halves, exponents = np.frexp(sizes)
         powers = np.ldexp(np.ones_like(sizes), exponents - np.where(2.0 * halves < of, 2, 1))
@@ -470,7 +497,7 @@ class Emulator(Backend[Emulated]):
         return self._done("function", sizes if kind == "left out" else self._flushed(found))
 
     def either(self, first: Emulated, second: Emulated) -> Emulated:
-        return second if self.variant.key // 2 % 2 else first
+        return second if self.variant.key & OTHER_READING else first
 
     def narrowed(self, array: Emulated, dtype: str, *, normal: bool = True) -> Emulated:
         form = BINARY_FORMATS[dtype]
@@ -481,6 +508,14 @@ class Emulator(Backend[Emulated]):
         if self.variant.flushes:
             values = np.where(small, 0.0, values)
         return Emulated(self, np.asarray(values if normal else np.where(small, values, array.v), array.v.dtype))
+
+    def undecided(self, array: Emulated, *, where: NDArray[np.bool_] | bool) -> Emulated:
+        self.declined = self.declined or bool(np.any(where))
+        instead = self.variant.undecided
+        if instead is None:
+            return array
+        values = np.where(where, array.v.dtype.type(instead), array.v)
+        return Emulated(self, values, there=array.there)
 
     def store(self, array: Emulated) -> Emulated:
         form = self.arithmetic.output
@@ -505,6 +540,12 @@ class _Condition(Array):
         return self.v.shape
 
 
+OTHER_READING = 2
+"""The bit of `Variant.key` that chooses the second of two readings (`Backend.either`)."""
+UNDECIDED = (None, 1.5, -0.0, math.inf, -math.inf, math.nan)
+"""Values that correct implementations may give an undecided element (`Variant.undecided`)."""
+
+
 def variants(arithmetic: Arithmetic, number: int) -> list[Variant]:
     """One variant in each order; what else the arithmetic leaves open takes its turns by `number`."""
     found = []
@@ -519,6 +560,7 @@ def variants(arithmetic: Arithmetic, number: int) -> list[Variant]:
                 flushes=arithmetic.flushes and bool(random.random() < 0.25),
                 truncates=arithmetic.truncates and bool(random.random() < 0.5),
                 tilt=(0.0, 1.0, -1.0, 2.0)[int(random.integers(4))],
+                undecided=UNDECIDED[turn % len(UNDECIDED)],
                 key=turn,
             )
         )

@@ -79,16 +79,18 @@ class FormulaOracle:
         operator = self.operator
         f = Bounds(arithmetic, inputs=inputs, careful=careful, any_order=operator.any_order)
         form = operator.forms[self.form]
-        results = operator.evaluate(form, f, call)
+        results = operator.evaluate(form, f, call).all_of(Tracked)
         for name, shape in shapes.items():
-            result = results.get(name)
+            result = results[name]
             if not isinstance(result, Tracked):
-                raise TypeError(f"{form.name}: no result {name!r}; it has {', '.join(results)}")
+                raise results.mistake(
+                    f"{name} is no floating number; write f.where(condition, 1.0, 0.0) for a condition"
+                )
             if result.shape != shape:
-                raise ValueError(f"{name}: the formula gives the shape {list(result.shape)}, expected {list(shape)}")
+                raise results.mistake(f"{name} has the shape {list(result.shape)}, expected {list(shape)}")
             if not careful and not f.settled(result):
                 return self._evaluated(call, inputs, arithmetic, shapes, careful=True)
-        return f, results  # type: ignore[return-value]  # looked at one by one
+        return f, results
 
     def _special(self, call: OracleInput, shapes: Mapping[str, tuple[int, ...]]) -> Expected:
         """The outputs where an input holds inf or nan: required where all listed forms agree, at least two of them."""
@@ -104,7 +106,8 @@ class FormulaOracle:
         )
         ordinary = self._ordinary(finite, Inputs.of(finite, raw), shapes, careful=True)
         settled = settle(self.operator, call, tuple(shapes))
-        return {name: _with_special(output, settled[name]) for name, output in ordinary.items()}
+        declined = undecided(self.operator, finite, tuple(shapes))
+        return {name: _with_special(output, settled[name], declined.get(name)) for name, output in ordinary.items()}
 
 
 def _serves(made: Arithmetic, wanted: Arithmetic, *, stores: bool) -> bool:
@@ -128,7 +131,16 @@ def _stated(result: Tracked, arithmetic: Arithmetic, f: Bounds) -> ExpectedOutpu
     if f.careful:
         partial = np.broadcast_to(np.asarray(f.ranges.highest(result.reach), np.float64) * GROWTH, shape)
     if result.certain:
-        return ExpectedOutput(value=value, partial=partial, error=0.0, exact=True, arithmetic=arithmetic)
+        return ExpectedOutput(
+            value=value,
+            partial=partial,
+            error=0.0,
+            exact=True,
+            arithmetic=arithmetic,
+            summands=result.length,
+            step=result.lattice,
+            largest=result.hi,
+        )
     stated = result.error()
     error: Float64 = np.asarray(0.0 if stated is None else stated, np.float64)
     if error.shape != shape:
@@ -153,13 +165,18 @@ def _stated(result: Tracked, arithmetic: Arithmetic, f: Bounds) -> ExpectedOutpu
         exact=exact,
         arithmetic=arithmetic,
         functions=tuple(f.used),
+        summands=result.length,
+        step=result.lattice,
+        largest=result.hi,
     )
 
 
-def _with_special(output: ExpectedOutput, settled: Settled) -> ExpectedOutput:
+def _with_special(output: ExpectedOutput, settled: Settled, declined: NDArray[np.bool_] | None) -> ExpectedOutput:
     """An output on the finite part of its inputs, with what the others leave of it."""
-    value, undecided, touched = settled
-    unknown = undecided if output.open is None else undecided | (output.open & ~touched)
+    value, unsettled, touched = settled
+    unknown = unsettled if declined is None else unsettled | declined
+    if output.open is not None:
+        unknown = unknown | (output.open & ~touched)
     partial = output.partial
     if partial is not None:
         # A nan stays nan whatever else overflows.
@@ -190,6 +207,7 @@ def benchmark(operator: Operator, call: OracleInput) -> dict[str, NDArray[np.flo
 DOUBLE = Arithmetic(accumulation=BINARY_FORMATS["DOUBLE"], flushes=False)
 _FAST = Variant(order=FASTEST)
 _FLUSHED = Variant(order=FASTEST, flushes=True)
+_DECLINED = Variant(order=FASTEST, undecided=np.nan)
 _TILTED = Variant(order=FASTEST, tilt=1.0), Variant(order=FASTEST, tilt=-1.0)
 
 
@@ -247,6 +265,16 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
                 else:
                     first.open[...] |= first.touched & ~alike(first.value, value)
     return found
+
+
+def undecided(operator: Operator, finite: OracleInput, outputs: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+    """The elements that depend on what the document leaves undecided; `finite`: no input holds inf or nan.
+
+    Their error is infinite, as that of an overflow is, which means nothing beside an input of inf or nan.
+    """
+    f = Emulator(DOUBLE, _DECLINED, marks=True)
+    results = operator.evaluate(operator.judging, f, finite)
+    return {name: np.isnan(results[name].v) for name in outputs} if f.declined else {}  # type: ignore[attr-defined]
 
 
 def alike(left: Float64, right: Float64) -> NDArray[np.bool_]:

@@ -4,7 +4,9 @@ Outputs, and the gaps of strided ones, are filled with one of two bytes (`FILLS`
 run and the second after another was never written, whatever the right values are. An output that is an input too holds
 its contents, and fills its gaps alone: whether it was written, its values say. Guards hold a pattern that follows
 the position. The gaps of floating inputs hold large numbers or nans, so that a stray read shows; those of other dtypes
-hold 0, so that an index read by mistake cannot send a device's write astray.
+hold 0, so that an index read by mistake cannot send a device's write astray. Where the implementation is isolated, a
+page that cannot be read lies on either side of each input (`InputGuards`), and touches its start or its end: a read
+beyond that ends the process.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import mmap
 from collections.abc import Mapping
+from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +34,9 @@ ALIGNMENT = 64
 """Bytes; each storage starts at a multiple of it, as device allocations do."""
 GUARD = 256
 """Bytes of the guard band on each side of a storage; the one behind it also takes the rest up to the alignment."""
+
+PAGE = mmap.PAGESIZE
+"""Bytes of a guard page: what the system protects as a whole."""
 
 _MAX_RANK = 32
 _ADDRESSED = 2**48
@@ -56,15 +63,48 @@ class Place(msgspec.Struct, frozen=True):
     stop: int
 
 
+class InputGuards(str, Enum):
+    """What lies around an input that is no output too."""
+
+    BANDS = "bands"
+    """Guard bands, as around outputs."""
+    START = "start"
+    """A page on either side. The input begins where the one before it ends."""
+    END = "end"
+    """A page on either side. The input ends where the one behind it begins, and is aligned as its dtype is."""
+
+
 class Layout(msgspec.Struct, frozen=True):
-    """The block of one call: inputs in the order of the prototype, then outputs. Places touch, and fill it."""
+    """The block of one call: inputs in the order of the prototype, then outputs. Places and guard pages fill it."""
 
     places: MappingProxyType[str, Place]
     size: int
     """Bytes, at least 1."""
+    guards: InputGuards = InputGuards.BANDS
+
+    @property
+    def alignment(self) -> int:
+        """Bytes to whose multiple the block is to begin."""
+        return ALIGNMENT if self.guards == InputGuards.BANDS else PAGE
+
+    def has_pages(self, place: Place) -> bool:
+        """Whether a guard page lies on either side of a place."""
+        return self.guards != InputGuards.BANDS and not place.output
+
+    def guard_pages(self, name: str) -> tuple[slice, slice]:
+        """The pages before and after an input of a layout with pages."""
+        place = self.places[name]
+        return slice(place.start - PAGE, place.start), slice(place.stop, place.stop + PAGE)
+
+    def guarded_by(self, offset: int) -> str | None:
+        """The input beside which a guard page lies at this byte of the block; None where there is no such page."""
+        for name, place in self.places.items():
+            if self.has_pages(place) and any(page.start <= offset < page.stop for page in self.guard_pages(name)):
+                return name
+        return None
 
 
-def layout(case: Case, outputs: frozenset[str]) -> Layout:
+def layout(case: Case, outputs: frozenset[str], *, guards: InputGuards = InputGuards.BANDS) -> Layout:
     """Place every tensor of a case that is not null. Raises UnsafeViewError for one that `check_view` refuses."""
     places: dict[str, Place] = {}
     cursor = 0
@@ -73,13 +113,22 @@ def layout(case: Case, outputs: frozenset[str]) -> Layout:
         reason = check_view(tensor)
         if reason is not None:
             raise UnsafeViewError(f"{name}: {reason}")
-        offset = cursor + GUARD
-        end = offset + tensor.storage_numel * storage_dtype(tensor.dtype).itemsize
-        stop = -(-end // ALIGNMENT) * ALIGNMENT + GUARD
+        size = tensor.storage_numel * storage_dtype(tensor.dtype).itemsize
         output = name in outputs
-        places[name] = Place(name, tensor, output, not output or tensor.data is not None, cursor, offset, end, stop)
-        cursor = stop
-    return Layout(MappingProxyType(places), max(cursor, 1))
+        filled = not output or tensor.data is not None
+        if output or guards == InputGuards.BANDS:
+            offset = cursor + GUARD
+            end = offset + size
+            stop = -(-end // ALIGNMENT) * ALIGNMENT + GUARD
+            places[name] = Place(name, tensor, output, filled, cursor, offset, end, stop)
+            cursor = stop
+        else:
+            start = cursor + PAGE
+            stop = start + max(-(-size // PAGE), 1) * PAGE
+            offset = start if guards == InputGuards.START else stop - size
+            places[name] = Place(name, tensor, output, filled, start, offset, offset + size, stop)
+            cursor = stop + PAGE
+    return Layout(MappingProxyType(places), max(cursor, 1), guards)
 
 
 def check_view(tensor: Tensor) -> str | None:
@@ -144,8 +193,10 @@ __all__ = [
     "ALIGNMENT",
     "FILLS",
     "GUARD",
+    "PAGE",
     "Buffer",
     "CallBuffers",
+    "InputGuards",
     "Layout",
     "Place",
     "UnsafeViewError",
@@ -167,7 +218,7 @@ _UNTOUCHED = BufferState()
 _SHOWN = 16
 """Bytes of a stray write that are kept."""
 _CHUNK = 2**20
-_GUARD_PATTERN: Bytes = (np.arange(2 * GUARD + ALIGNMENT, dtype=np.int64) * 151 % 251 + 2).astype(np.uint8)
+_GUARD_PATTERN: Bytes = (np.arange(max(2 * GUARD + ALIGNMENT, PAGE), dtype=np.int64) * 151 % 251 + 2).astype(np.uint8)
 """Bytes of a guard from its start: of period 251, none of them 0, 1 or 0xFF."""
 
 
@@ -198,6 +249,11 @@ class Buffer(msgspec.Struct, frozen=True):
     def storage(self) -> Array:
         """The storage's elements."""
         return self.octets.view(self.view.dtype)
+
+    def elements(self, contents: bytes) -> Array:
+        """The elements of a copy of the view (`CallBuffers.contents`), read-only."""
+        array: Array = np.ndarray(self.view.shape, self.view.dtype, contents)
+        return array
 
     @property
     def has_gaps(self) -> bool:
@@ -237,20 +293,33 @@ class CallBuffers(msgspec.Struct, frozen=True):
         return {
             name: np.zeros(buffer.view.shape, np.bool_)
             if buffer.place.filled
-            else _still_filled(buffer, FILLS[self.fill])
+            else _still_filled(buffer.view, FILLS[self.fill])
             for name, buffer in self.outputs.items()
         }
 
-    def inspect(self, *, earlier: Mapping[str, NDArray[np.bool_]] | None = None) -> dict[str, BufferState]:
+    def contents(self) -> dict[str, bytes]:
+        """A copy of what each output holds, row-major: nothing that is written later changes it."""
+        return {name: buffer.view.tobytes() for name, buffer in self.outputs.items()}
+
+    def inspect(
+        self,
+        *,
+        contents: Mapping[str, bytes] | None = None,
+        earlier: Mapping[str, NDArray[np.bool_]] | None = None,
+        returned: Mapping[str, BufferState] = MappingProxyType({}),
+    ) -> dict[str, BufferState]:
         """What became of every tensor's memory in the call, inputs first.
 
-        `earlier` is what `unwritten` said after the run with the other fill: elements count as unwritten where both
-        say so. Without it they may also be right by chance, so that a count above 0 asks for the second run.
+        - `contents`: of the outputs (`contents()`), where they were copied before.
+        - `earlier`: what `unwritten` said after the run with fill 0. Of these elements only those were written by that
+          run that now hold the same bytes, right by chance; what holds fill 1, or a value, was not there in time.
+          Without it a count above 0 may be chance too, and asks for the second run.
+        - `returned`: the digests of outputs when the call returned (`adapters.results.perform`), where known.
         """
         self._demand_kept()
         changed: list[NDArray[np.int64]] = []
-        for start, contents in self.kept:
-            changed.extend(_differences(self.memory, start, contents))
+        for start, before in self.kept:
+            changed.extend(_differences(self.memory, start, before))
         # What lies in a place is found by bisection: offsets ascend from stretch to stretch.
         places = np.concatenate(changed) if changed else None
         states: dict[str, BufferState] = {}
@@ -260,20 +329,25 @@ class CallBuffers(msgspec.Struct, frozen=True):
                 continue
             states[name] = _UNTOUCHED if places is None else self._with_stray(place, _state(place, places), places)
         fill = FILLS[self.fill]
+        contents = self.contents() if contents is None else contents
         for name, buffer in self.outputs.items():
-            contents = buffer.view.tobytes()
+            held = contents[name]
+            digest = hashlib.sha256(held).hexdigest()
             unwritten = 0
-            if not buffer.place.filled and bytes((fill,)) * buffer.view.itemsize in contents:
-                filled = _still_filled(buffer, fill)
-                unwritten = int(np.count_nonzero(filled if earlier is None else filled & earlier[name]))
+            if not buffer.place.filled:
+                if earlier is not None:
+                    unwritten = int(np.count_nonzero(earlier[name] & ~_still_filled(buffer.elements(held), FILLS[0])))
+                elif bytes((fill,)) * buffer.view.itemsize in held:
+                    unwritten = int(np.count_nonzero(_still_filled(buffer.elements(held), fill)))
             around = _UNTOUCHED if places is None else _state(self.layout.places[name], places)
             state = BufferState(
                 unwritten=unwritten,
                 guard_before=around.guard_before,
                 guard_after=around.guard_after,
-                gap=_changed(buffer.octets, fill) - _changed(contents, fill) if buffer.has_gaps else 0,
+                gap=_changed(buffer.octets, fill) - _changed(held, fill) if buffer.has_gaps else 0,
                 changed=around.changed,
-                sha256=hashlib.sha256(contents).hexdigest(),
+                sha256=digest,
+                late=name in returned and returned[name].sha256 not in ("", digest),
             )
             states[name] = self._with_stray(self.layout.places[name], state, places)
         return states
@@ -359,12 +433,11 @@ def prepare(
     return CallBuffers(plan, block, inputs, found, fill, _keep(plan, block), held)
 
 
-def attach(case: Case, *, outputs: frozenset[str], memory: Bytes, plan: Layout | None = None) -> CallBuffers:
-    """Views of memory that another process prepared for the same case; nothing is read or written.
-
-    `plan` is `layout(case, outputs)` where the caller has it.
-    """
-    plan = layout(case, outputs) if plan is None else plan
+def attach(
+    case: Case, *, outputs: frozenset[str], memory: Bytes, guards: InputGuards = InputGuards.BANDS
+) -> CallBuffers:
+    """Views of memory that another process prepared for the same case; nothing is read or written."""
+    plan = layout(case, outputs, guards=guards)
     block = _block(plan, memory)
     return CallBuffers(plan, block, *_buffers(plan, block))
 
@@ -429,8 +502,13 @@ def _fill_guards(plan: Layout, memory: Bytes) -> None:
     start = 0
     # Bands of neighbours touch: the one behind a storage and the one before the next are filled at once.
     for place in plan.places.values():
+        if plan.has_pages(place):
+            start = place.start
         memory[start : place.offset] = _GUARD_PATTERN[: place.offset - start]
         start = place.end
+        if plan.has_pages(place):
+            memory[start : place.stop] = _GUARD_PATTERN[: place.stop - start]
+            start = place.stop + PAGE
     memory[start:] = _GUARD_PATTERN[: memory.size - start]
 
 
@@ -438,6 +516,9 @@ def _keep(plan: Layout, memory: Bytes) -> tuple[tuple[int, bytes], ...]:
     kept = []
     start = 0
     for place in plan.places.values():
+        if plan.has_pages(place):
+            kept.append((place.start, memory[place.start : place.stop].tobytes()))
+            start = place.stop + PAGE
         if place.output:
             kept.append((start, memory[start : place.offset].tobytes()))
             start = place.end
@@ -464,9 +545,8 @@ def _state(place: Place, changed: NDArray[np.int64]) -> BufferState:
     return BufferState(guard_before=offset - start, guard_after=stop - end, changed=end - offset)
 
 
-def _still_filled(buffer: Buffer, fill: int) -> NDArray[np.bool_]:
-    """Which elements of the view consist of fill bytes alone."""
-    view = buffer.view
+def _still_filled(view: Array, fill: int) -> NDArray[np.bool_]:
+    """Which elements consist of fill bytes alone."""
     size = view.dtype.itemsize
     if size <= np.dtype(np.uint64).itemsize:
         word = _fill_word(size, fill)

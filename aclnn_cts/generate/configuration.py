@@ -19,8 +19,8 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from aclnn_cts.core.case import contiguous_strides
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.sizes import Regime
 
 DATA_KINDS = ("exact", "realistic", "hostile")
 
@@ -52,6 +52,8 @@ class Drawing(msgspec.Struct, frozen=True):
     """Dtypes of the scalars, which follow no row of the tables."""
     nulls: tuple[str, ...] = ()
     """Optional inputs that are null pointers."""
+    given: tuple[str, ...] = ()
+    """Outputs that have memory even where the arguments exclude them."""
 
 
 _Entries: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -6,28 +6,12 @@ gradient without axes): they are the document's. The rest holds for every operat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from aclnn_cts.core.case import Case
 from aclnn_cts.generate.buffers import check_view
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
-from aclnn_cts.speclang.kinds_data import data_range
+from aclnn_cts.speclang.kinds_data import Elements, data_range
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK
 from aclnn_cts.speclang.model import Spec
-
-UNSAFE_CALL_MODES: Mapping[tuple[str, str | int | bool], str] = MappingProxyType(
-    {
-        ("executor", "twice"): "phase two frees an executor that is not repeatable: a second one uses freed memory",
-        (
-            "workspace",
-            "smaller",
-        ): "phase two does not compare sizes: a kernel writes beyond a workspace that is too small",
-    }
-)
-"""Call_modes of calling that only a software device can be asked for."""
-
-_NO_CALL_MODE: Mapping[str, str | int | bool] = MappingProxyType({})
 
 
 def hazard(
@@ -36,7 +20,6 @@ def hazard(
     *,
     both_phases: bool,
     evaluation: Evaluation | None = None,
-    call_mode: Mapping[str, str | int | bool] = _NO_CALL_MODE,
 ) -> str:
     """Why this call must not reach a real device; empty where it may.
 
@@ -48,9 +31,6 @@ def hazard(
             return f"{constraint.id}: {constraint.unsafe}"
     if both_phases and (reason := _unknown_elements(spec, case)):
         return reason
-    for key, value in call_mode.items():
-        if (why := UNSAFE_CALL_MODES.get((key, value))) is not None:
-            return f"{key} {value}: {why}"
     for name, tensor in case.tensors():
         if len(tensor.shape) > MAX_RANK:
             return (
@@ -64,8 +44,10 @@ def hazard(
 
 def _unknown_elements(spec: Spec, case: Case) -> str:
     """Of contents that must lie in a range, those of which nobody can say whether they do."""
-    for name, constraint in spec.unsafe_elements:
-        tensor = case.tensor(name)
+    for constraint in spec.constraints:
+        if constraint.unsafe is None or not isinstance(constraint.rule, Elements):
+            continue
+        tensor = case.tensor(constraint.rule.of)
         if tensor is None or tensor.data is None or not constraint.applies_to(case.product):
             continue
         try:

@@ -14,9 +14,9 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import ANYTHING, Configuration, Drawing
 from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divided, factorise
-from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.expression import UNDEFINED, Compiled
 from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.speclang.model import Draw, Evaluator, Spec
+from aclnn_cts.speclang.model import Draw, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
 MAX_LENGTH = 64
@@ -55,8 +55,8 @@ class _List:
     """A list of tensors, whose sizes may be products of a name with itself."""
 
     names: frozenset[str]
-    shape: Evaluator
-    length: Evaluator
+    shape: Compiled
+    length: Compiled
 
 
 class NameDrawer:
@@ -90,7 +90,7 @@ class NameDrawer:
             ]
             beside = tuple(dict.fromkeys(groups)) if groups else None
             factor = _factor(draw, is_size=beside is not None)
-            later = sum(item.kind in ("integer", "run") and item.name in of_tensors for item in after)
+            later = sum(item.name in of_tensors and _draws_sizes(item, target) for item in after)
             is_grown = any(item.kind == "derived" and item.name in of_tensors for item in after)
             inside = [item for item in lists if draw.name in item.names] if draw.kind == "integer" else []
             steps.append(_Step(draw, beside, factor, later, draw.name in last, after, is_grown, inside))
@@ -197,7 +197,7 @@ class NameDrawer:
         target = self._target
         for draw in step.after:
             if draw.kind == "integer":
-                known[draw.name] = draw.low(known, target)  # type: ignore[misc]
+                known[draw.name] = draw.low(known, target)  # type: ignore[misc]  # an integer draw has bounds
             elif draw.kind in _COMPUTED:
                 known[draw.name] = _computed(draw, known, target)
             else:
@@ -214,6 +214,8 @@ class NameDrawer:
     ) -> tuple[int, ...]:
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
+        if not any(group for group, _ in step.beside or ()):
+            low = max(low, min(high, sizes.least_rank))
         if step.factor in configuration.allowed:
             length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
         else:
@@ -348,6 +350,17 @@ def _fitted(old: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
         size if place < 0 or 1 in (size, other[place]) else other[place]
         for place, size in zip(places, old, strict=True)
     )
+
+
+def _draws_sizes(draw: Draw, target: Target) -> bool:
+    """Whether a draw has a size to choose: the sizes of a run of ones take nothing from those before it."""
+    if draw.kind != "run" or draw.sizes is None:
+        return draw.kind == "integer"
+    try:
+        low, high = draw.size_bounds({}, target)
+    except UNDEFINED:
+        return True
+    return low < high
 
 
 def _factor(draw: Draw, *, is_size: bool) -> str:

@@ -16,14 +16,16 @@ from typing import Any
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.sizes import QUICK, Regime
+from aclnn_cts.generate.sizes import QUICK
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Constraint, Rule, Strength, Way
+from aclnn_cts.speclang.kinds import Strength, Way
+from aclnn_cts.speclang.model import Constraint, Rule
 
 ATTEMPTS = 24
 """Valid drawings that are tried before a way of breaking counts as unprovable."""

@@ -6,7 +6,7 @@ its data are made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,6 @@ from aclnn_cts.core.dtypes import component, components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, storage_dtype
-from aclnn_cts.generate.recipes import case_arrays, many_arrays
 from aclnn_cts.speclang.expression import UNDEFINED, compile_node
 from aclnn_cts.speclang.expression_parser import parse
 
@@ -58,22 +57,22 @@ class FilledTensor(Tensor, frozen=True, kw_only=True):
     @property
     def highest(self) -> int | float:
         """The largest element that is not nan. Raises IndexError where there is none."""
-        return self._ordered()[-1].item()  # type: ignore[no-any-return]
+        return self._extremes()[-1]
 
     @property
     def lowest(self) -> int | float:
         """The smallest element that is not nan. Raises IndexError where there is none."""
-        return self._ordered()[0].item()  # type: ignore[no-any-return]
+        return self._extremes()[0]
 
     @property
     def distinct(self) -> int:
         """How many different values it holds; nan counts as one."""
         return int(np.unique(self._numbers()).size)
 
-    def _ordered(self) -> NDArray[Any]:
+    def _extremes(self) -> list[int | float]:
         values = self._numbers()
         values = values[~np.isnan(values)]
-        return values if values.size == 0 else np.array([values.min(), values.max()])
+        return [values.min().item(), values.max().item()] if values.size else []
 
     def _numbers(self) -> NDArray[Any]:
         """The elements, those of a floating tensor in float64, of a complex one re and im.
@@ -90,6 +89,8 @@ class FilledTensor(Tensor, frozen=True, kw_only=True):
 
 def filled(cases: Sequence[Case]) -> list[Mapping[str, Argument]]:
     """The arguments of cases, with the tensors that hold data and are small enough as `FilledTensor`."""
+    from aclnn_cts.generate.recipes import many_arrays  # noqa: PLC0415 - few predicates read contents
+
     asked = [
         (case, [name for name, tensor in case.tensors() if tensor.data is not None and tensor.numel <= MOST_ELEMENTS])
         for case in cases
@@ -132,8 +133,12 @@ class _Predicate:
         return _Predicate, (self._text,)
 
 
-def _filled(case: Case, names: Iterable[str]) -> dict[str, Argument]:
+def _filled(case: Case, names: Sequence[str]) -> dict[str, Argument]:
     """Those of the named tensors whose contents can be read, with them."""
+    if not names:
+        return {}
+    from aclnn_cts.generate.recipes import case_arrays  # noqa: PLC0415 - few predicates read contents
+
     tensors = ((name, case.tensor(name)) for name in names)
     small = [name for name, item in tensors if item is not None and item.numel <= MOST_ELEMENTS]
     try:

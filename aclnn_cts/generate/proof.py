@@ -6,6 +6,7 @@ drawings that keep to the ends of every range:
 1. Can each name be drawn, and a case be made of the names?
 2. Does every case so made hold every constraint?
 3. Is every dimension of every tensor, and every item of every array, guarded: does some constraint notice one more?
+   Another shape of as many elements, and a dtype that valid calls never have?
 4. Can every constraint be broken alone, or with its group?
 """
 
@@ -19,32 +20,42 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from aclnn_cts.core.case import Case, Tensor, TensorList, owner, replaced
+from aclnn_cts.core.case import Case, Tensor, TensorList, owner, with_arguments
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.negative import invalid_cases, tried_ways
-from aclnn_cts.generate.proof_draws import FAILURES, Doubt, Tally, drawn, drawn_cases, empty_tables, undrawable_names
+from aclnn_cts.generate.proof_draws import (
+    FAILURES,
+    Doubt,
+    Tally,
+    drawn,
+    drawn_cases,
+    empty_tables,
+    undrawable_names,
+    unknown_recipes,
+)
+from aclnn_cts.generate.proof_guards import unguarded_dtypes, unguarded_shapes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate, is_broken
-from aclnn_cts.speclang.kinds import Constraint, Way
+from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Structure
 from aclnn_cts.speclang.load import lint_files
-from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.model import Constraint, Spec
+from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.shape import INDEX
-from aclnn_cts.speclang.yaml_file import YamlFile
+from aclnn_cts.speclang.silence import unfounded_promises
 
 DRAWINGS = 240
 """Drawings of a product; every second keeps to the ends of the ranges."""
 
 
-def prove_spec(spec: Spec, file: YamlFile, *, drawings: int = DRAWINGS, seed: int = 0) -> list[str]:
+def prove_spec(spec: Spec, problems: Problems, *, drawings: int = DRAWINGS, seed: int = 0) -> list[str]:
     """The doubts about a spec as messages that open with `file:line`, in the order of the file."""
     products: dict[Doubt, list[str]] = {}
     asked: dict[str, list[Doubt]] = {}
+    file = problems.file
     reads_product = "target.product" in repr(file.content)
     for product in spec.products:
         alike = product if reads_product else _stated(spec, product)
@@ -54,7 +65,7 @@ def prove_spec(spec: Spec, file: YamlFile, *, drawings: int = DRAWINGS, seed: in
             products.setdefault(doubt, []).append(product)
     found = []
     for doubt, named in products.items():
-        path = _path(file, doubt)
+        path = problems.place(doubt.section, doubt.name)
         where = "" if len(named) == len(spec.products) else f" on {' and '.join(named)}"
         found.append((file.line(path), f"{file.at(path)}: {doubt.what}{doubt.seen}{where}; {doubt.advice}"))
     return [text for _, text in sorted(found)]
@@ -74,23 +85,14 @@ def _stated(spec: Spec, product: str) -> str:
 def doubts(spec: Spec, product: str, *, drawings: int = DRAWINGS, seed: int = 0) -> list[Doubt]:
     """The doubts about a spec on one product. What follows from the first kind that is found is not asked for."""
     target = Target(product=product)
-    if found := empty_tables(spec, product) or undrawable_names(spec, target, drawings, seed):
+    if found := unknown_recipes(spec) or empty_tables(spec, product) or undrawable_names(spec, target, drawings, seed):
         return found
     sampler = Sampler(spec, target)
     cases, found = drawn_cases(sampler, drawings, seed)
     if found or (found := broken_constraints(spec, cases)):
         return found
-    return [*unguarded_sizes(sampler, cases), *unbreakable_constraints(sampler, seed)]
-
-
-def _path(file: YamlFile, doubt: Doubt) -> tuple[str | int, ...]:
-    """Where the entry stands in the file; its section where it stands in another file (the interface's constraints)."""
-    entries = file.content.get(doubt.section) if isinstance(file.content, dict) else None
-    if isinstance(entries, list):
-        for number, entry in enumerate(entries):
-            if doubt.name in (entry.get("id"), entry.get("name"), entry.get("run")):
-                return doubt.section, number
-    return (doubt.section, doubt.name) if isinstance(entries, dict) else (doubt.section,)
+    guards = (unguarded_sizes(sampler, cases) or unguarded_shapes(sampler, cases), unguarded_dtypes(sampler, cases))
+    return [*itertools.chain(*guards), *unbreakable_constraints(sampler, seed)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,13 @@ def lint_specs(files: Sequence[Path] = (), *, edition: str = "") -> LintReport:
     Nothing is drawn from a draft with open places.
     """
     linted, messages = lint_files(files, edition=edition)
-    proved = (text for item in linted if not item.open for text in prove_spec(item.spec, item.file))
+    settled = [item for item in linted if not item.spec.open]
+    unfounded = (text for item in settled for text in unfounded_promises(item.spec, item.problems))
+    proved = (text for item in settled for text in prove_spec(item.spec, item.problems))
     return LintReport(
         stems=tuple(f"{item.spec.stem}{item.spec.edition and f' ({item.spec.edition})'}" for item in linted),
-        mistakes=(*messages, *proved),
-        open=tuple(place for item in linted for place in item.open),
+        mistakes=(*messages, *unfounded, *proved),
+        open=tuple(place for item in linted for place in item.problems.open.values()),
     )
 
 
@@ -181,7 +185,7 @@ def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> It
             changed: Tensor | tuple[int, ...] = _larger(sizes, axis)
             if isinstance(value, Tensor):
                 changed = Tensor(shape=_larger(sizes, axis), dtype=value.dtype, format=value.format, data=value.data)
-            enlarged = [msgspec.structs.replace(case, arguments=replaced(case.arguments, {name: changed}))]
+            enlarged = [with_arguments(case, {name: changed})]
             if parameter in followed:
                 enlarged.append(sampler.case(drawing, way=Way(text="", axes={(name, axis): size + 1})))
             yield name, axis, enlarged
@@ -247,12 +251,18 @@ def _free(redrawn: _Redrawn, name: str, changed: Case) -> bool:
 
 
 def _picked_otherwise(redrawn: _Redrawn, changed: Case, wanted: list[tuple[int, ...]]) -> bool:
-    """Whether other picks of hidden choices give these sizes, by themselves or with one integer draw one larger."""
+    """Whether other picks of hidden choices give these sizes, by themselves or with one draw one larger."""
     spec, drawing, target = redrawn.sampler.spec, redrawn.drawing, redrawn.sampler.target
     hidden = [draw for draw in spec.draws if draw.kind == "choice" and draw.name not in changed.arguments]
     larger: list[dict[str, Any]] = [
         {draw.name: drawing.names[draw.name] + 1} for draw in spec.draws if draw.kind == "integer"
     ]
+    runs = {draw.name: drawing.names[draw.name] for draw in spec.draws if draw.kind in ("run", "broadcast")}
+    most = max(map(len, runs.values()), default=0)
+    # What broadcasts may have ones in front.
+    for name, run in runs.items():
+        whole = (*(1,) * (most - len(run)), *run)
+        larger += [{name: _larger(whole, place)} for place in range(most)]
     for picks in itertools.islice(itertools.product(*(draw.choices for draw in hidden)), _MOST_PICKS):
         with contextlib.suppress(*FAILURES):
             picked = {draw.name: make(drawing.names, target) for draw, make in zip(hidden, picks, strict=True)}

@@ -14,12 +14,25 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import ChoiceError, Choices, StreamChoices
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.names import NameDrawer
+from aclnn_cts.generate.recipes import RECIPES
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Draw, Spec
 from aclnn_cts.speclang.shape import compile_shape
+
+
+def unknown_recipes(spec: Spec) -> list[Doubt]:
+    """Data whose recipe there is not."""
+    names = {
+        (item.name, str(entry.get("recipe"))) for item in spec.parameters for row in item.data.values() for entry in row
+    }
+    return [
+        Doubt("parameters", of, f"{of}: unknown recipe {name!r}", f"expected one of {', '.join(RECIPES)}")
+        for of, name in sorted(names)
+        if name not in RECIPES
+    ]
 
 
 def empty_tables(spec: Spec, product: str) -> list[Doubt]:

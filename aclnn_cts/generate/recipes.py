@@ -120,6 +120,7 @@ RECIPES: Mapping[str, Recipe] = registered(
         Recipe(name="wide", fill=recipes_real.wide, reads=("low", "high"), floating=True),
         Recipe(name="subnormal", fill=recipes_real.subnormal, floating=True),
         Recipe(name="large", fill=recipes_real.large, floating=True),
+        Recipe(name="infinite", fill=recipes_real.infinite, floating=True),
         Recipe(name="special", fill=recipes_real.special, floating=True),
         Recipe(name="swamped", fill=recipes_real.swamped, floating=True),
         Recipe(name="dominated", fill=recipes_real.dominated, reads=("axis",), elementwise=False, floating=True),

@@ -315,8 +315,9 @@ WINDOW = ("kernel", "stride", "padding", "dilation")
 
 
 def argmax(requests: Sequence[Request], counts: Sequence[int]) -> Array:
-    """The position of the largest element of each window, row-major among the dimensions from `axis` on.
+    """The position of the largest element of each window, row-major among the dimensions that windows have.
 
+    These are as many from `axis` on as the kernel has items; with one item, all of them.
     Of equal elements the first counts, of a window with a nan the first nan; of one that lies in the padding, `low`.
     Where windows and shapes do not fit together (in an invalid case), `indices`.
     """
@@ -339,14 +340,18 @@ def _of_windows(request: Request) -> _Numbers | None:
         return None
     if not -source.ndim <= axis < 0 or source.shape[:axis] != shape[:axis]:
         return None
-    windows = _windows(request, -axis)
+    items = len(data.kernel or ())
+    behind = -axis - items if items > 1 else 0
+    if behind < 0 or (behind and source.shape[-behind:] != shape[-behind:]):
+        return None
+    windows = _windows(request, -axis - behind)
     if windows is None:
         return None
     values = widen(source)
     places = np.zeros(source.shape, np.int64)
     step = 1
     # The maximum is taken along the last dimension first: among equal ones the first row has the first element.
-    for number, (kernel, stride, padding, dilation) in enumerate(reversed(windows), 1):
+    for number, (kernel, stride, padding, dilation) in enumerate(reversed(windows), 1 + behind):
         starts = np.arange(shape[-number], dtype=np.int64) * stride - padding
         values, places = _window_along(values, places, -number, starts, kernel, dilation, step)
         step *= source.shape[-number]

@@ -330,10 +330,21 @@ def large(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
 def special(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """`normal` with mean 0 and deviation 1, one element in eight inf, -inf, nan or -0.0; one at least is not finite."""
+    return _with_specials(requests, counts, 4)
+
+
+def infinite(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """`normal` with mean 0 and deviation 1, one element in 32 inf, one at least; a format without inf has none."""
+    first = layout_of(requests).specials[:1].view(numpy_dtype(requests[0].tensor.dtype))
+    return _with_specials(requests, counts, 1) if np.isinf(widen(first)[0]) else normal(requests, counts)
+
+
+def _with_specials(requests: Sequence[Request], counts: Sequence[int], most: int) -> Array:
+    """`normal` with the first so many of the special elements among the numbers; -0.0 is never the forced one."""
     layout, dtype = layout_of(requests), requests[0].tensor.dtype
     numbers = taken(requests, counts)
     bits = to_storage(normal_values(numbers, 0.0, 1.0), dtype).view(layout.word)
-    words = layout.specials
+    words = layout.specials[:most]
     kinds = ((numbers * _GOLDEN) >> np.uint64(59)).view(np.int64)
     chosen = kinds < len(words)
     bits[chosen] = words[kinds[chosen]]
@@ -342,7 +353,7 @@ def special(requests: Sequence[Request], counts: Sequence[int]) -> Array:
         place, kind = request.side_words(2)
         forced = (place * request.tensor.numel >> 64) - request.start
         if 0 <= forced < count:
-            bits[first + forced] = words[kind * 3 >> 64]
+            bits[first + forced] = words[kind * min(most, 3) >> 64]
         first += count
     return bits.view(numpy_dtype(dtype))
 

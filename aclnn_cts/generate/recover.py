@@ -15,11 +15,13 @@ from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.configuration import VIEWS, Drawing, Template, lay_out
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import UNDEFINED, Node, compile_node
-from aclnn_cts.speclang.model import Draw, Evaluator, Spec
-from aclnn_cts.speclang.shape import INDEX, ShapeItem
+from aclnn_cts.speclang.model import Draw, Spec
+from aclnn_cts.speclang.shape import INDEX, ShapeExpression, ShapeItem
 
 _MOST_HIDDEN = 64
+"""Combinations of hidden choices that are tried, and ways in which conditions of shapes may hold."""
 _ZEROS = Template("zeros", {}, {})
 
 
@@ -29,8 +31,9 @@ def recover(sampler: Sampler, case: Case) -> Drawing | None:
     Names are read off shapes and attributes. An explicit array has no recipe and is taken for zeros:
     `recovered_case` puts contents back.
     """
-    known = _solved(sampler, case)
-    found = (_recovered(sampler, case, known, hidden) for hidden in _hidden(sampler.spec, known))
+    spec = sampler.spec
+    solutions = itertools.islice(_solutions(spec, case, {}), _MOST_HIDDEN)
+    found = (_recovered(sampler, case, known, hidden) for known in solutions for hidden in _hidden(spec, known))
     return next((drawing for drawing in found if drawing is not None), None)
 
 
@@ -71,6 +74,11 @@ def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: M
         scalars={name: value.dtype for name, value in case.arguments.items() if isinstance(value, Scalar)},
         nulls=tuple(
             item.name for item in sampler.spec.parameters if item.optional and case.arguments.get(item.name) is None
+        ),
+        given=tuple(
+            item.name
+            for item in sampler.spec.conditional
+            if item.is_output and case.arguments.get(item.name) is not None
         ),
     )
     try:
@@ -166,53 +174,106 @@ def _is_passed(drawn: Any, value: object) -> bool:  # noqa: ANN401 - what an exp
 
 def _unseen(draw: Draw, names: Mapping[str, Any], case: Case, sampler: Sampler) -> Any:  # noqa: ANN401 - a size or run
     """A value for a name that stands in no argument itself; another may have been made of it."""
-    low = draw.low(names, sampler.target) if draw.low is not None else 0
-    if draw.kind != "integer":
-        return (1,) * int(low)
-    high = draw.high(names, sampler.target)  # type: ignore[misc]
+    low, high = draw.bounds(names, sampler.target)
+    plain = low if draw.kind == "integer" else (1,) * low
+    if draw.kind == "run" and high > 0:
+        low, high = draw.size_bounds(names, sampler.target)
+    elif draw.kind != "integer":
+        return plain
+
+    def of_size(size: int) -> int | tuple[int, ...]:
+        """The size itself, or the run that begins with it."""
+        return (size, *plain[1:]) if isinstance(plain, tuple) else size
+
+    start = min(max(low, 1), high)
     for item in sampler.spec.draws:
         value = case.arguments.get(item.name)
-        if item.kind != "choice" or isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, int):
             continue
-        for choice in item.choices:
-            made = _made_of(choice, {**names, draw.name: low}, sampler)
-            if made is None:
+        for expression in item.choices or ([item.value] if item.value is not None else []):
+            made = _made_of(expression, {**names, draw.name: of_size(start)}, sampler)
+            # An expression that has a value without the name says nothing about it.
+            if made is None or _made_of(expression, names, sampler) is not None:
                 continue
-            # Whatever adds something to the name, or passes it on, gives it away; other formulas do not come out here.
-            found = low + value - made
-            if low <= found <= high and _made_of(choice, {**names, draw.name: found}, sampler) == value:
-                return found
-    return low
+            # Whatever adds something to a size, or passes it on, gives it away; other formulas do not come out here.
+            size = start + value - made
+            if low <= size <= high and _made_of(expression, {**names, draw.name: of_size(size)}, sampler) == value:
+                return of_size(size)
+    return plain
 
 
-def _made_of(choice: Evaluator, names: Mapping[str, Any], sampler: Sampler) -> int | None:
+def _made_of(expression: Evaluator, names: Mapping[str, Any], sampler: Sampler) -> int | None:
     """What an expression gives, where it can be evaluated with these names and gives an integer."""
     try:
-        value = choice(names, sampler.target)
+        value = expression(names, sampler.target)
     except UNDEFINED:
         return None
     return value if isinstance(value, int) else None
 
 
-def _solved(sampler: Sampler, case: Case) -> dict[str, Any]:
-    """The names that stand by themselves in shapes, and attributes."""
-    spec = sampler.spec
+def _solutions(spec: Spec, case: Case, assumed: Mapping[Node, bool]) -> Iterator[dict[str, Any]]:
+    """Names that stand in shapes and attributes; where hidden names choose a shape, those of each that they may choose.
+
+    `assumed` says whether conditions hold that cannot be evaluated.
+    """
+    known, condition = _solved(spec, case, assumed)
+    if condition is None:
+        yield known
+        return
+    for holds in (True, False):
+        yield from _solutions(spec, case, {**assumed, condition: holds})
+
+
+def _solved(spec: Spec, case: Case, assumed: Mapping[Node, bool]) -> tuple[dict[str, Any], Node | None]:
+    """The names that stand by themselves in shapes, and attributes; and a condition that they do not decide."""
     drawn = {draw.name for draw in spec.draws}
     # A null pointer does not tell what was drawn for it.
     known: dict[str, Any] = {n: value for n, value in case.arguments.items() if n in drawn and value is not None}
     before = -1
+    undecided: Node | None = None
     while len(known) != before:
-        before = len(known)
+        before, undecided = len(known), None
         for item in spec.parameters:
             value = case.arguments.get(item.name)
             tensors = tensors_in(value)
             for place, sizes in enumerate([tensor.shape for tensor in tensors] or [getattr(value, "items", value)]):
                 if item.shape is None or not isinstance(sizes, tuple):
                     continue
+                chosen = _chosen(item.shape, {**case.arguments, **known, INDEX: place}, case.target, assumed)
+                if isinstance(chosen, Node):
+                    undecided = undecided or chosen
+                    continue
                 with contextlib.suppress(*UNDEFINED):
-                    shape = item.shape.chosen({**case.arguments, **known, INDEX: place}, case.target)
-                    _match(shape.items, sizes, known, drawn, case.target)
-    return known
+                    known.update(_broadcast(chosen, sizes, known, drawn))
+                    _match(chosen, sizes, known, drawn, case.target)
+    return known, undecided
+
+
+def _chosen(
+    shape: ShapeExpression, environment: Mapping[str, Any], target: Target, assumed: Mapping[Node, bool]
+) -> tuple[ShapeItem, ...] | Node:
+    """The items of the list that the conditions of a shape choose; a condition itself where it has no value yet."""
+    while shape.condition is not None and shape.otherwise is not None:
+        try:
+            holds = bool(compile_node(shape.condition)(environment, target))
+        except UNDEFINED:
+            if shape.condition not in assumed:
+                return shape.condition
+            holds = assumed[shape.condition]
+        if holds:
+            break
+        shape = shape.otherwise
+    return shape.items
+
+
+def _broadcast(
+    items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: Mapping[str, Any], drawn: set[str]
+) -> dict[str, tuple[int, ...]]:
+    """The one run that a broadcast shape leaves unknown: one that is the whole shape broadcasts to it."""
+    if [item.node.value for item in items] != ["broadcast"]:
+        return {}
+    unknown = items[0].node.names().difference(known)
+    return dict.fromkeys(unknown, sizes) if len(unknown) == 1 and unknown <= drawn else {}
 
 
 def _match(

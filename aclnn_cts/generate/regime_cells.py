@@ -10,9 +10,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.sizes import Regime, regimes_of
+from aclnn_cts.generate.sizes import regimes_of
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Draw, Spec
 

@@ -17,6 +17,7 @@ import msgspec
 
 from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList, made
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT, promoted
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import (
@@ -35,7 +36,7 @@ from aclnn_cts.generate.configuration import (
     row_labels,
 )
 from aclnn_cts.generate.names import NameDrawer
-from aclnn_cts.generate.sizes import BUDGETS, QUICK, SHARES, STANDARD, Regime, Sizes, draw_sizes, mixed_sizes
+from aclnn_cts.generate.sizes import BUDGETS, QUICK, SHARES, STANDARD, Sizes, draw_sizes, mixed_sizes
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
@@ -105,12 +106,15 @@ class Sampler:
         self._inputs = tuple(item for item in self._tensors if item.is_input)
         self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
         self._optional = tuple(item.name for item in spec.parameters if item.optional)
+        self._excludable = tuple(
+            item.name for item in spec.conditional if item.is_output and not item.is_never_given(target)
+        )
+        """The outputs that the arguments of some calls exclude, and of others do not."""
         self._sometimes = any(item.optional_when is not None for item in spec.parameters)
-        finite = {
-            name for item in spec.constraints_for(product) if isinstance(item.rule, Finite) for name in item.rule.of
-        }
+        rules = (item.rule for item in spec.constraints_for(product))
+        finite = {name: rule.infinite for rule in rules if isinstance(rule, Finite) for name in rule.of}
         self._templates = {
-            (item.name, family): _templates(item, family, finite=item.name in finite)
+            (item.name, family): _templates(item, family, infinite=finite.get(item.name))
             for item in self._inputs
             for family in ("float", "other")
         }
@@ -203,7 +207,8 @@ class Sampler:
         scalars = {item.name: choices.pick(self._dtypes_of(item, dtypes)) for item in self._scalars}
         nulls = tuple([name for name in self._optional if choices.integer(0, 3) == 0])
         seed = choices.integer(0, _SEEDS)
-        return Drawing(self.target, dtypes, formats, names, picks, views, data, seed, scalars, nulls)
+        given = tuple([name for name in self._excludable if choices.integer(0, 1)])
+        return Drawing(self.target, dtypes, formats, names, picks, views, data, seed, scalars, nulls, given)
 
     def _row(self, choices: Choices) -> Mapping[str, str]:
         """A row of dtypes; of inputs that promote, half the time one in which they have one dtype.
@@ -336,7 +341,7 @@ class Sampler:
             call = _ONE_PHASE
         arguments |= dict.fromkeys(drawing.nulls)
         for item in self.spec.conditional:
-            if self.spec.leaves_out(item, arguments, drawing.target):
+            if item.name not in drawing.given and self.spec.leaves_out(item, arguments, drawing.target):
                 arguments[item.name] = None
         if way is not None:
             if way.null is not None:
@@ -635,12 +640,16 @@ def _format_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
     return tuple(rows)
 
 
-def _templates(item: Parameter, family: str, *, finite: bool) -> Mapping[str, Sequence[Template]]:
+def _templates(item: Parameter, family: str, *, infinite: bool | None) -> Mapping[str, Sequence[Template]]:
+    """The contents to choose from by kind of data; `infinite`: of one that must be finite, whether it may hold inf."""
     templates: dict[str, Sequence[Template]] = {}
     for kind in DATA_KINDS:
         written = item.data.get(kind) or (item.data.get("realistic") if family == "other" else None)
-        made = map(_template, written or DEFAULT_DATA[family][kind])
-        templates[kind] = [template for template in made if not (finite and template.recipe == "special")]
+        made = [_template(entry) for entry in written or DEFAULT_DATA[family][kind]]
+        if infinite is not None:
+            finite = [template for template in made if template.recipe != "special"]
+            made = finite + [Template("infinite", {}, {})] * (infinite and len(finite) < len(made))
+        templates[kind] = made
     return templates
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.speclang.package import products
@@ -35,6 +36,11 @@ class Sizes(Protocol):
         """Most elements of a tensor."""
         ...
 
+    @property
+    def least_rank(self) -> int:
+        """Fewest dimensions that a tensor needs for them."""
+        ...
+
     def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
         """A dimension in [low, high], with `later` dimensions to be drawn after it; `is_last` of a tensor."""
         ...
@@ -47,6 +53,11 @@ class MixedSizes:
     budget: int
     distinct: bool
     taken: list[int] = field(default_factory=list)
+
+    @property
+    def least_rank(self) -> int:
+        """Any rank has sizes of every sort."""
+        return 0
 
     def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
         """A dimension in [low, high]: small, preferred or anything."""
@@ -157,19 +168,6 @@ def factorise(choices: Choices, number: int, count: int) -> tuple[int, ...]:
     return tuple(factors)
 
 
-class Regime(enum.Enum):
-    """A class of sizes; a case may be in several."""
-
-    TINY = "tiny"
-    ODD = "odd"
-    ALIGNED = "aligned"
-    EDGE = "edge"
-    LONG = "long"
-    WIDE = "wide"
-    REAL = "real"
-    HEAVY = "heavy"
-
-
 class Carriers(enum.Enum):
     """Which dimensions carry a regime's sizes."""
 
@@ -246,6 +244,11 @@ class RegimeSizes:
     tiles: Sequence[int]
     carried: int = 0
     """Dimensions so far that carry the regime's sizes."""
+
+    @property
+    def least_rank(self) -> int:
+        """Rows stand before a last dimension."""
+        return 2 if self.regime is Regime.WIDE else 0
 
     def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
         """A dimension in [low, high], with `later` dimensions to be drawn after it; `is_last` of a tensor."""

@@ -13,8 +13,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import HypothesisChoices
 from aclnn_cts.generate.negative import Derived, break_drawing
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.speclang.kinds import Constraint
-from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.model import Constraint, Spec
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy

@@ -9,7 +9,7 @@ implementation holds before its last rounding differs from s by at most
   the operands are known, what rounding does to each of them is known as well: then the exact value lies in an
   interval (`judgement.operands`) that takes the place of s and of this term.
 - M_c, gamma_n = n u / (1 - n u): n successive roundings, in any order (Higham, *Accuracy and Stability of Numerical
-  Algorithms*, 2nd ed., chapter 3; `judgement.gamma`). The factor before it is there because rounded operands are
+  Algorithms*, 2nd ed., chapter 3; `judgement.model.gamma`). The factor before it is there because rounded operands are
   summed.
 - M_s, gamma'_k: k roundings of an intermediate to the output's format.
 - a: underflow (Higham, chapter 2). Each of the operations that the oracle counts, loads of operands among them, adds at
@@ -112,6 +112,26 @@ def loosest(model: ComputeModel) -> ComputeModel:
     )
 
 
+def coarsened(expected: ExpectedOutput, model: ComputeModel) -> ExpectedOutput:
+    """What an oracle that states errors says in a coarser arithmetic than its own: there exact sums are rounded too.
+
+    An addition is off by the unit roundoff of the largest intermediate at most, unless that has few enough digits.
+    """
+    arithmetic = expected.arithmetic
+    partial = np.full(np.shape(expected.value), expected.largest) if expected.partial is None else expected.partial
+    is_known = np.isfinite(partial).all()
+    if expected.error is None or arithmetic is None or not is_known or model.roundoff <= arithmetic.roundoff:
+        return expected
+    additions = np.maximum(np.asarray(expected.summands, np.float64) - 1.0, 0.0)
+    if not additions.any():
+        return expected
+    has_digits = False if expected.step is None else partial <= expected.step * 2.0**model.accumulation.significand
+    # In the oracle's arithmetic, as `error` is; it grows with the roundoff like all of it.
+    error = np.maximum(expected.error, np.where(has_digits, 0.0, additions * arithmetic.roundoff * partial))
+    exact = np.asarray(expected.exact) & (error == 0.0)
+    return msgspec.structs.replace(expected, error=error, exact=exact, partial=partial)
+
+
 def bound(
     expected: ExpectedOutput,
     model: ComputeModel,
@@ -123,7 +143,7 @@ def bound(
 
     `operands` is what `judgement.operands` says of them, with the interval of this output; without it they are taken to
     be inexact in the mode's format and in its normal range. Arrays are float64 and broadcast to the output's logical
-    shape. Elements whose exact value is inf or nan get meaningless ends (`judgement.elements` treats them apart).
+    shape. Elements whose exact value is inf or nan get meaningless ends (`judgement.compare` treats them apart).
     `known` is what `margins` says of the same, where the caller has it.
     """
     with np.errstate(all="ignore"):
@@ -426,6 +446,7 @@ def left_open(
     if expected.open is not None:
         unsaid |= expected.open
     unsaid |= limits.cut & ~required
+    unsaid |= np.isnan(limits.error) & ~required  # nothing is known of the error
     if not model.output.signed:
         unsaid |= limits.ends.lower <= 0.0
     if model.saturates:
@@ -434,10 +455,7 @@ def left_open(
 
 
 def sort(values: Float64, value: Float64, expected: ExpectedOutput, model: ComputeModel, limits: Bound) -> Elements:
-    """The same of what was widened, with the exact values in its shape. The caller sees to NumPy's warnings.
-
-    ValueError where the oracle's error terms are nan beside a finite value.
-    """
+    """The same of what was widened, with the exact values in its shape. The caller sees to NumPy's warnings."""
     lower, upper = limits.ends.lower, limits.ends.upper
     finite, required = np.isfinite(values), ~np.isfinite(value)
     inside = np.where(
@@ -445,11 +463,6 @@ def sort(values: Float64, value: Float64, expected: ExpectedOutput, model: Compu
     )
     unsaid, may_overflow = left_open(value, expected, model, limits)
     is_open = unsaid | (may_overflow & ~finite)
-    error = np.asarray(limits.error)
-    if (np.isnan(error) & ~required & ~is_open).any():
-        raise ValueError(
-            "an error term is nan where the expected value is finite; the oracle must leave such elements open"
-        )
     faulty = ~inside & ~is_open
     special = faulty & (~finite | required)
     width = limits.ends.width_of(values, value)

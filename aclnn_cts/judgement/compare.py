@@ -1,7 +1,7 @@
 """Outputs against what conforms: which elements do, which do not, and how near the worst one comes.
 
 Ordinary outputs, finite and within their bounds, are most of them, and small ones are looked at together: a step of
-NumPy costs as much for one of them as for all. What is not ordinary goes through the rules of `judgement.elements`
+NumPy costs as much for one of them as for all. What is not ordinary goes through the rules of `_carefully`
 alone.
 """
 
@@ -23,7 +23,18 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outside import spelled
 from aclnn_cts.core.rounding import blocks, is_large, numeric, widen
 from aclnn_cts.core.verdict import Deviation
-from aclnn_cts.judgement.bound import TINY, Elements, Margins, bound, ends, likely_margins, loosest, margins, sort
+from aclnn_cts.judgement.bound import (
+    TINY,
+    Elements,
+    Margins,
+    bound,
+    coarsened,
+    ends,
+    likely_margins,
+    loosest,
+    margins,
+    sort,
+)
 from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, histogram, index_of
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
@@ -404,7 +415,8 @@ def _limits(part: Sequence[_Open], values: Float64, exact: Float64) -> tuple[Flo
 
 def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
     """The fault that is left in the coarsest arithmetic of the promised formats; empty: all errors fit it."""
-    expected, coarse = item.expected, loosest(item.model)
+    coarse = loosest(item.model)
+    expected = coarsened(item.expected, coarse)
     known = likely_margins(expected, coarse, operands=item.operands)
     around = ends(value, coarse, below=known.below, above=known.above)
     if np.logical_and.reduce((around.lower <= values) & (values <= around.upper), axis=None):
@@ -442,10 +454,6 @@ def _carefully(item: Compared, known: Margins) -> Comparison:
         if model.basis != "document":
             kind = _beyond_any(item, values, value, cut=limits.cut) or Fault.MODEL
     return Comparison(deviation=deviation, kind=kind, judged=values.size - ignored, elements=elements)
-
-
-FINER_FACT = "finer than asked"
-"""The key of `Verdict.facts` on a call whose outputs are right for operands that were never rounded."""
 
 
 def as_stored(outputs: Iterable[Compared], models: Mapping[str, ComputeModel]) -> list[Compared]:

@@ -12,12 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
-from aclnn_cts.core.verdict import MagnitudeCounts
+from aclnn_cts.core.verdict import SHARE_EDGES, MagnitudeCounts
 from aclnn_cts.judgement.bound import Elements
-
-SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
-"""Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all
-shares up to 2^-12, the last those above 2^4. Elements up to the edge 0 conform."""
 
 BINS = len(SHARE_EDGES) + 1
 _FIRST, _LAST = np.int64(0), np.int64(BINS - 1)

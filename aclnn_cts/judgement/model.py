@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -94,6 +95,10 @@ class ComputeModel:
     def roundoff(self) -> float:
         """Unit roundoff of the accumulation."""
         return self.accumulation.unit_roundoff * (2.0 if self.truncates else 1.0)
+
+    def is_repeatable(self, *, deterministic: bool) -> bool:
+        """Whether the same call must give the same bits; `deterministic`: whether that setting is on."""
+        return self.repeatable == "always" or (self.repeatable == "deterministic" and deterministic)
 
     def using(self, functions: tuple[str, ...]) -> ComputeModel:
         """The model of a bound that rests on functions too: its basis and sources hold theirs."""
@@ -314,7 +319,7 @@ def precision_of(spec: Spec) -> Precision:
     precision = load_precision()
     if not spec.precision:
         return precision
-    own = tuple(entry.model_copy(update={"operator": spec.operator}) for entry in spec.precision)
+    own = tuple(msgspec.convert({**entry, "operator": spec.operator}, PrecisionModel) for entry in spec.precision)
     return replace(precision, entries=precision.entries + own)
 
 

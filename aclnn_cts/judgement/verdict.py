@@ -17,9 +17,10 @@ from aclnn_cts.core.dtypes import COMPONENTS, components, numpy_dtype
 from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import STATUSES, SUCCESS, BufferState, Ended, Outcome, conforms, status_name
+from aclnn_cts.core.outcome import READ_OUTSIDE, STATUSES, SUCCESS, BufferState, Ended, Outcome, conforms, status_name
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import (
+    ACCEPTED_FACT,
     ALSO_STATUS,
     Deviation,
     Judged,
@@ -98,7 +99,12 @@ def judge_form(
         return verdict or Verdict(
             result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, facts={"status": status}
         )
-    return _wrong_shape(got, outputs, mode) or _unwritten(outcome, outputs, mode) or memory_fault(outcome, mode=mode)
+    return (
+        _wrong_shape(got, outputs, mode)
+        or late_write(outcome, mode=mode)
+        or _unwritten(outcome, outputs, mode)
+        or memory_fault(outcome, mode=mode)
+    )
 
 
 def conclude(comparisons: Mapping[str, Comparison], models: Mapping[str, ComputeModel], mode: str) -> Verdict:
@@ -179,6 +185,10 @@ def ended_badly(outcome: Outcome) -> Verdict | None:
         return Verdict(result=Result.ERROR, message=f"the call was not run{said}")
     if ended == Ended.TIME_LIMIT:
         return _fault(Fault.HANG, f"the call did not come back within {outcome.seconds:.3g} s{said}")
+    if READ_OUTSIDE in outcome.facts:
+        name = str(outcome.facts[READ_OUTSIDE])
+        message = f"{name}: the call read outside this input, where memory cannot be read"
+        return _fault(Fault.READ, f"{message}{said}", output=name)
     how = {
         Ended.SIGNAL: f"the process died by signal {outcome.signal}",
         Ended.EXIT: "the process ended by itself",
@@ -191,7 +201,12 @@ def ended_badly(outcome: Outcome) -> Verdict | None:
 
 
 def memory_fault(outcome: Outcome, *, mode: str = "") -> Verdict | None:
-    """The verdict on memory that the call must leave alone: guards, what lies between a view's elements, inputs."""
+    """The verdict on memory that the call must leave alone: guards, what lies between a view's elements, inputs.
+
+    An output that the call wrote after its return comes first.
+    """
+    if (verdict := late_write(outcome, mode=mode)) is not None:
+        return verdict
     for name, state in outcome.buffers.items():
         if state.guard_before or state.guard_after or state.gap:
             places = (
@@ -205,6 +220,15 @@ def memory_fault(outcome: Outcome, *, mode: str = "") -> Verdict | None:
         if state.changed:
             message = f"{name}: the call changed {state.changed} bytes of this input{_stray_text(state)}"
             return _fault(Fault.INPUT, message, output=name, mode=mode)
+    return None
+
+
+def late_write(outcome: Outcome, *, mode: str = "") -> Verdict | None:
+    """The verdict on outputs that changed after the call had returned."""
+    for name, state in outcome.buffers.items():
+        if state.late:
+            message = f"{name}: written after the call; its contents changed once the call had returned"
+            return _fault(Fault.LATE, message, output=name, mode=mode)
     return None
 
 
@@ -285,9 +309,6 @@ def fingerprint(verdict: Verdict, *, operator: str, check: str, clause: str = ""
     )
 
 
-ACCEPTED_FACT = "accepted"
-"""The key of `Verdict.facts` on a broken call that came back without a status: whether it was accepted."""
-
 _OF_OUTPUTS = Fault.of(Family.VALUES, Family.OUTPUT)
 
 
@@ -302,12 +323,13 @@ def judge_status(
 ) -> Verdict:
     """Judge one call that breaks the constraint of that id.
 
-    - `allowed`: the statuses that conform (`core.statuses.conforms`).
+    - `allowed`: the statuses that conform (`core.outcome.conforms`).
     - `strength`: `listed`, `limit`, `open` or `accuracy`. Whatever it is, a crash, a hang, a stray write and a changed
       input are faults. What is listed is to be refused by phase one, where both phases were called. An open one is
       never a fault of status: it is skipped, and what came back is a fact. Where accuracy alone is withdrawn, success
       passes whatever the values.
-    - `values`: judges the outputs of a success beyond a limit; None where no oracle can.
+    - `values`: judges the outputs of a success beyond a limit, or of an open call whose values the document says;
+      None where no oracle can.
     - `has_statuses`: whether the adapter returns aclnn statuses. Without them a clear rejection (`Outcome.rejected`)
       passes where the document promises an error. Any other call is out of scope; whether it was accepted is a fact.
     """
@@ -332,6 +354,8 @@ def _of_status(
 ) -> Verdict:
     """On a call that came back and left memory alone; arguments as of `judge_status`."""
     raised = outcome.ended == Ended.RAISED
+    if strength == "open" and values is not None and not raised and not outcome.status:
+        return values()
     if not has_statuses:
         accepted = not raised and not outcome.status
         word = "accepted" if accepted else "rejected"

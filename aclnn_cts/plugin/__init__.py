@@ -62,7 +62,7 @@ _TABLE = (
     _Option("adapter", "what is tested: reference, torch, package.module:factory, ...", "A"),
     _Option(
         "product",
-        "the product, such as atlas-a2 (default: the device's own, else atlas-a2 where an operator supports it)",
+        "the product, such as atlas-a2 (default: the product of the device, or atlas-a2 where an operator supports it)",
         "P",
     ),
     _Option("op", "an operator; several times, or with commas between", "OP", "many"),
@@ -77,12 +77,12 @@ _TABLE = (
     _Option("phases", "one or both (default); one: statuses alone", "NAME", default="both"),
     _Option(
         "strict-limits",
-        "fail a limit not enforced, an executor written after an error, and an error of another class",
+        "fail a limit not enforced, an executor written after an error, an error of another class, and an excluded "
+        "output that is written",
         sort="flag",
     ),
     _Option("failures", "where trial files of findings go (default: pytest's cache)", "DIR"),
 )
-_OLD_NAMES = frozenset(f"--{option.name}" for option in _TABLE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -116,15 +116,6 @@ def _number(config: pytest.Config, name: str, kind: type[N]) -> N:
         return kind(word)
     except ValueError:
         raise pytest.UsageError(f"--aclnn-{name}: {shown(word)}; expected {kind.__name__}") from None
-
-
-def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
-    """Refuse an option's name of before 0.2 with the new one, where no other plugin has taken it."""
-    _, unknown = parser.parse_known_and_unknown_args(args)
-    for word in unknown:
-        name = word.partition("=")[0]
-        if name in _OLD_NAMES:
-            raise pytest.UsageError(f"{name} is now called --aclnn-{name.removeprefix('--')}")
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -163,7 +154,6 @@ def _narrow(config: pytest.Config) -> None:
 
 def _options(config: pytest.Config) -> GateOptions:
     """The options, read once a process; pytest's UsageError for the first that is wrong."""
-    from aclnn_cts.checks.laws import law_ids
     from aclnn_cts.core.errors import HarnessError, UsageError
     from aclnn_cts.runs.gate import gate_options
 
@@ -184,8 +174,6 @@ def _options(config: pytest.Config) -> GateOptions:
                 strict_limits=_given(config, "strict-limits"),
                 min_judged=_number(config, "min-judged", int),
             )
-            for spec in options.operators:
-                law_ids(spec)
         except (UsageError, HarnessError) as error:
             # `run` has the same options without the prefix.
             raise pytest.UsageError(re.sub("^--", "--aclnn-", str(error))) from None
@@ -212,7 +200,7 @@ def _make(folder: Path) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each operator, for each law of each operator, or for each case that a waiver pins."""
+    """One test for each operator, for each life-cycle check of it, or for each case that a waiver pins."""
     if "conformance" not in metafunc.fixturenames:
         return
     check = metafunc.module.CHECK
@@ -238,10 +226,9 @@ def _identifiers(options: GateOptions, spec: Spec, check: str) -> tuple[str, ...
 
     if check == PINNED:
         return options.pinned(spec)
-    from aclnn_cts.checks.laws import law_ids
-    from aclnn_cts.checks.plan import LIFE_CYCLE
+    from aclnn_cts.trials.plan import LIFE_CYCLE
 
-    return tuple(identifier for identifier in (*LIFE_CYCLE, *law_ids(spec)) if identifier.startswith(check))
+    return tuple(identifier for identifier in LIFE_CYCLE if identifier.startswith(check))
 
 
 def _test_id(spec: Spec, identifier: str, check: str) -> str:

@@ -1,14 +1,9 @@
 """C++ and Python programs that reproduce a case without this harness.
 
-May import `checks` and what is below it. Start reading at `write`, then `steps`.
+May import `findings`, `trials.checks` and what is below them. Start reading at `write`, then `keep`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-
-SUFFIXES: Mapping[str, str] = {"cpp": ".cpp", "python": ".py", "numpy": "_numpy.py", "torch": "_torch.py"}
-"""Of the programs' files, by language."""
 
 OF_LIBRARIES = ("cpp", "python")
 """Programs that call the C interface of a library."""

@@ -6,18 +6,18 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, TensorList, host_bytes, owner
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, components
 from aclnn_cts.repro.facts import Program, Reproduction, Step, TensorFacts
-from aclnn_cts.repro.relations import Side, Slot
 from aclnn_cts.speclang.model import Parameter
+from aclnn_cts.trials.checks.life_cycle import ALLOWED_GROWTH
 
 _OF_HEADERS = re.compile(r'#pragma once|#include "(prelude|device|aclnn/acl_meta)\.h"')
 
@@ -33,8 +33,8 @@ def cpp_program(program: Program) -> str:
     for place, facts in enumerate(program.calls):
         verbs = {step.verb for step in program.steps if step.call == place}
         lines += [f"namespace {_space(place)} {{", "", *data(facts), *functions(facts, verbs), "}", ""]
-    if program.relations:
-        lines += [_template("relations"), *_relations(program)]
+    if program.equal:
+        lines.append(_template("equal_calls"))
     lines += _main(program)
     return "\n".join(lines) + "\n"
 
@@ -50,7 +50,7 @@ def _opening(program: Program) -> list[str]:
     first = program.calls[0]
     runtime = "-lascendcl " if program.needs_runtime else ""
     return [
-        f"// {first.case.operator}: {_one_line(first.sentence)}",
+        f"// {first.case.operator}: {_one_line(program.title)}",
         f"// Case {first.case_id}, {first.case.product}.",
         *(f"// {_one_line(line)}" for line in program.about),
         "// Build, with the toolkit's environment set:",
@@ -68,29 +68,6 @@ def _space(place: int) -> str:
     return f"call_{place + 1}"
 
 
-def _relations(program: Program) -> Iterator[str]:
-    slots = {slot: place for place, slot in enumerate(program.kept)}
-    yield "const std::vector<Relation> kRelations = {"
-    for relation in program.relations:
-        yield from (
-            f"    {{{string(relation.output)}, {string(relation.said)}, {string(relation.place)},",
-            f"     {braces(relation.shape)},",
-            "     {",
-            *(
-                f"         {{{run.rows}, {_side(run.left, slots)}, {_side(run.right, slots)}}},"
-                for run in relation.runs
-            ),
-            "     },",
-            f"     {{{wrapped([double(value) for value in relation.bounds.tolist()])}}}}},",
-        )
-    yield from ("};", "")
-
-
-def _side(side: Side, slots: dict[Slot, int]) -> str:
-    terms = [f"{{{slots[term.slot]}, {term.first}, {term.step}, {double(term.factor)}}}" for term in side.terms]
-    return f"{{{double(side.constant)}, {{{', '.join(terms)}}}}}"
-
-
 def _main(program: Program) -> Iterator[str]:
     yield "int main() {"
     if program.needs_runtime:
@@ -106,8 +83,8 @@ def _main(program: Program) -> Iterator[str]:
                 yield "  }"
             case _:
                 yield f"  TAKE({_taken(step, several=program.number > 1)});"
-    if program.relations:
-        yield f"  Relate(kRelations, {len(program.kept)});"
+    if program.equal:
+        yield f"  CompareEqual({{{', '.join(map(string, program.equal))}}});"
     if program.beyond:
         yield f'  if (!fault) std::printf("%s\\n", {string(program.beyond)});'
         yield '  else std::printf("FAULT\\n");'
@@ -153,6 +130,14 @@ def wrapped(words: Sequence[str], *, each: int = 6) -> str:
     """Words, so many a line."""
     rows = ["    " + ", ".join(words[start : start + each]) for start in range(0, len(words), each)]
     return "\n" + ",\n".join(rows)
+
+
+def list_of(c_type: str, words: Sequence[str], *, each: int = 6) -> str:
+    """The value of a vector: element by element, or by how often each comes in a row where that is shorter."""
+    runs = [f"{{{len(list(equal))}, {word}}}" for word, equal in groupby(words)]
+    if 2 * len(runs) > len(words):
+        return f"{{{wrapped(words, each=each)}}}"
+    return f"Repeated<{c_type}>({{{wrapped(runs, each=each)}}})"
 
 
 def double(value: float) -> str:
@@ -221,7 +206,7 @@ _ITEMS = {"int_array": "int64_t", "bool_array": "bool", "float_array": "float"}
 
 
 def _identifier(name: str) -> str:
-    """A name that is no word of C++ and no other name of the program: `the_x`, and `the_x_0` of the list x."""
+    """A name that is no word of C++ and no other name of the program: "the_x", and "the_x_0" of the list x."""
     return f"the_{name}".replace("[", "_").rstrip("]")
 
 
@@ -237,12 +222,12 @@ def data(facts: Reproduction) -> Iterator[str]:
             yield f"const std::vector<int64_t> {own}_{what} = {braces(values)};"
         if tensor.storage is not None:
             c_type, words = elements(tensor.storage, tensor.tensor.dtype)
-            yield f"const std::vector<{c_type}> {own}_data = {{{wrapped(words)}}};"
+            yield f"const std::vector<{c_type}> {own}_data = {list_of(c_type, words)};"
         if tensor.expected is not None:
             limits = tensor.expected
             columns = (limits.lower, limits.upper, limits.judged, limits.finite_alone)
             words = list(map(_range, *(column.tolist() for column in columns)))
-            yield f"const std::vector<Range> {own}_expected = {{{wrapped(words, each=2)}}};"
+            yield f"const std::vector<Range> {own}_expected = {list_of('Range', words, each=2)};"
         if facts.phases == 2:
             yield f"Memory {own}_memory;"
         yield from (f"aclTensor *{own} = nullptr;", "")

@@ -20,7 +20,6 @@ from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.buffers import UnsafeViewError, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import bound, left_open
-from aclnn_cts.repro.relations import Relation, Slot
 from aclnn_cts.sandbox.batch import end_of_group
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
@@ -214,18 +213,26 @@ class Reproduction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """The calls of a trial, the steps in which they are made, and what their outputs have to do with one another."""
+    """The calls of a trial, the steps in which they are made, and whether their outputs must be equal."""
 
     calls: tuple[Reproduction, ...]
     """Those that are unlike one another."""
     steps: tuple[Step, ...]
-    relations: tuple[Relation, ...] = ()
+    equal: tuple[str, ...] = ()
+    """The outputs of each call where all calls must give the same bits."""
     about: tuple[str, ...] = ()
     """What the trial is, where it is more than its one call."""
     outputs: tuple[str, ...] = ()
     """The operator's, in the order of its prototype."""
     beyond: str = ""
     """What the trial asks beyond its program, and how that is judged."""
+    fails: str = ""
+    """What a run found at fault, where one did."""
+
+    @property
+    def title(self) -> str:
+        """What fails, where that is known, and what the document says of the first call."""
+        return "; ".join(filter(None, (self.fails, self.calls[0].sentence)))
 
     @property
     def number(self) -> int:
@@ -243,14 +250,6 @@ class Program:
         if not self.needs_runtime:
             return 0
         return 1 + max(step.stream for step in self.steps)
-
-    @property
-    def kept(self) -> tuple[Slot, ...]:
-        """The outputs that relations are about, call by call."""
-        if not self.relations:
-            return ()
-        judged = sorted((step.number - 1, step.call) for step in self.steps if step.verb == "judge")
-        return tuple((number, name) for number, call in judged for name in self.calls[call].outputs)
 
 
 class TooManyElementsError(UsageError):
@@ -335,7 +334,7 @@ def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation, *, 
                     " `recipe`, as the call reads it"
                 )
         return _expected(performed, judge, performed.case)
-    if evaluation.strength != Strength.LIMIT and not (valued and evaluation.strength == Strength.OPEN):
+    if not evaluation.has_values and not (valued and evaluation.strength == Strength.OPEN):
         return {}
     try:
         return _expected(performed, judge, performed.case)

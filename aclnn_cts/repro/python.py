@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from aclnn_cts.checks.life_cycle import ALLOWED_GROWTH
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, host_bytes
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, itemsize, numpy_dtype
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.repro.facts import Program, Reproduction, Step, TensorFacts
-from aclnn_cts.repro.relations import Relation, Side, Slot
+from aclnn_cts.trials.checks.life_cycle import ALLOWED_GROWTH
 
 _WIDTH = 110
 
@@ -40,7 +40,7 @@ def _function_program(program: Program, *, tensors: str, library: str, code: str
         "calls": [_call(facts) for facts in program.calls],
         "order": order or list(range(len(program.calls))),
         "outputs": list(program.outputs),
-        **_related(program),
+        **_equal(program),
     }
     fields = {
         "@LIBRARY@": library,
@@ -83,7 +83,7 @@ def _filled(text: str, fields: dict[str, str], program: Program, document: dict[
     first = program.calls[0]
     common = {
         "@OPERATOR@": first.case.operator,
-        "@SENTENCE@": _plain(first.sentence),
+        "@SENTENCE@": _plain(program.title),
         "@CASE@": first.case_id,
         "@PRODUCT@": first.case.product,
         "@ABOUT@": "".join(f"\n{_plain(line)}" for line in program.about),
@@ -103,7 +103,7 @@ def python_program(program: Program) -> str:
         "runtime": program.needs_runtime,
         "streams": program.streams,
         "growth": ALLOWED_GROWTH,
-        **_related(program),
+        **_equal(program),
     }
     return _filled(_script("opening", "related", "library_program"), {}, program, document)
 
@@ -147,30 +147,9 @@ def _written(value: Any, indent: str = "") -> str:  # noqa: ANN401 - a JSON valu
     return f"{opening}\n{joined}\n{indent}{closing}"
 
 
-def _related(program: Program) -> dict[str, Any]:
-    """What the outputs of the calls have to do with one another."""
-    slots = {slot: place for place, slot in enumerate(program.kept)}
-    relations = [_relation(relation, slots) for relation in program.relations]
-    return {"kept": len(slots), "relations": relations, "beyond": program.beyond}
-
-
-def _relation(relation: Relation, slots: dict[Slot, int]) -> dict[str, Any]:
-    return {
-        "output": relation.output,
-        "said": relation.said,
-        "place": relation.place,
-        "shape": list(relation.shape),
-        "bounds": _encoded(relation.bounds.astype("<f8").tobytes()),
-        "runs": [
-            {"rows": run.rows, "left": _side(run.left, slots), "right": _side(run.right, slots)}
-            for run in relation.runs
-        ],
-    }
-
-
-def _side(side: Side, slots: dict[Slot, int]) -> list[Any]:
-    terms = [[slots[term.slot], term.first, term.step, term.factor.hex()] for term in side.terms]
-    return [side.constant.hex(), terms]
+def _equal(program: Program) -> dict[str, Any]:
+    """What the calls must have in common."""
+    return {"equal": list(program.equal), "beyond": program.beyond}
 
 
 def _plain(text: str) -> str:
@@ -222,8 +201,8 @@ def _tensor(tensor: TensorFacts) -> dict[str, Any]:
     expected = None
     if tensor.expected is not None:
         expected = {
-            "lower": _encoded(tensor.expected.lower.astype("<f8").tobytes()),
-            "upper": _encoded(tensor.expected.upper.astype("<f8").tobytes()),
+            "lower": _encoded(tensor.expected.lower.astype("<f8").tobytes(), each=8),
+            "upper": _encoded(tensor.expected.upper.astype("<f8").tobytes(), each=8),
             "judged": _encoded(tensor.expected.judged.tobytes()),
             "finite_alone": _encoded(tensor.expected.finite_alone.tobytes()),
         }
@@ -236,7 +215,7 @@ def _tensor(tensor: TensorFacts) -> dict[str, Any]:
         "storage_shape": list(tensor.storage_shape),
         "bytes": tensor.nbytes,
         "itemsize": itemsize(tensor.tensor.dtype),
-        "data": _encoded(tensor.storage.tobytes()) if tensor.storage is not None else None,
+        "data": None if (stored := tensor.storage) is None else _encoded(stored.tobytes(), each=stored.itemsize),
         "expected": expected,
         **_numbers(tensor.tensor.dtype),
     }
@@ -250,5 +229,20 @@ def _numbers(dtype: str) -> dict[str, str]:
     return {"numbers": _encoded(widen(every).astype("<f8").tobytes())}
 
 
-def _encoded(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+def _encoded(data: bytes, *, each: int = 1) -> str:
+    """Base64 in pieces; `AACAPw==*1025` is one item of `each` bytes, so many times, where that is shorter."""
+    items = np.frombuffer(data, np.uint8).reshape(-1, each)
+    ends = [*(np.flatnonzero((items[1:] != items[:-1]).any(axis=1)) + 1).tolist(), len(items)]
+    pieces: list[str] = []
+    start = plain = 0
+    for end in ends:
+        repeated = f"{base64.b64encode(items[start].tobytes()).decode()}*{end - start}" if data else ""
+        if 3 * len(repeated) < 4 * each * (end - start):
+            pieces += _base64(items[plain:start]), repeated
+            plain = end
+        start = end
+    return " ".join(filter(None, (*pieces, _base64(items[plain:]))))
+
+
+def _base64(items: NDArray[np.uint8]) -> str:
+    return base64.b64encode(items.tobytes()).decode()

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.checks.laws import PREFIX, exact_law, law_of
-from aclnn_cts.checks.life_cycle import asked_calls
-from aclnn_cts.checks.registry import VALUED, as_trial, check
 from aclnn_cts.core.case import Case, both_phases
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import fault_name
+from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.executor import Asked
+from aclnn_cts.execution.executor import Asked, Performed
 from aclnn_cts.execution.judging import Judges
+from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.repro import OF_FUNCTIONS, OF_LIBRARIES
 from aclnn_cts.repro.cpp import cpp_program
 from aclnn_cts.repro.facts import (
@@ -30,11 +31,13 @@ from aclnn_cts.repro.facts import (
     steps_of,
 )
 from aclnn_cts.repro.python import numpy_program, python_program, torch_program
-from aclnn_cts.repro.relations import relations_of
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.output_file import Recognizer, begins
+from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS, Determinism
+from aclnn_cts.trials.checks.life_cycle import asked_calls
+from aclnn_cts.trials.checks.registry import VALUED, as_trial, check
 
 _REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
 
@@ -56,9 +59,14 @@ WRITTEN_BY_US: Mapping[str, Recognizer] = {
 
 def languages_of(manifest: Manifest) -> tuple[str, ...]:
     """The programs that suit a run's implementation: for a library, or for a function where there are no phases."""
-    if manifest.scope is None or manifest.scope.phases:
+    return languages_for(manifest.adapter, has_phases=manifest.scope is None or manifest.scope.phases)
+
+
+def languages_for(adapter: str, *, has_phases: bool) -> tuple[str, ...]:
+    """The programs that suit an implementation (as `--adapter` names it)."""
+    if has_phases:
         return OF_LIBRARIES
-    return ("torch",) if manifest.adapter.partition(":")[0] == "torch" else ("numpy",)
+    return ("torch",) if adapter.partition(":")[0] == "torch" else ("numpy",)
 
 
 _CALL_MODES = frozenset({"cache"})
@@ -77,8 +85,17 @@ class Programs:
         """Programs tell of the statuses that a real implementation returns."""
         self._judges = Judges(has_statuses=True, spec_folders=self.spec_folders)
 
-    def texts(self, item: Trial | Case, languages: Iterable[str], *, call: int | None = None) -> dict[str, str]:
+    def texts(
+        self,
+        item: Trial | Case,
+        languages: Iterable[str],
+        *,
+        call: int | None = None,
+        fingerprint: Fingerprint | None = None,
+    ) -> dict[str, str]:
         """One program a language: all calls of the trial in its call mode, or that of the number `call` by itself.
+
+        `fingerprint`: of the failure that they show, which their titles name.
 
         UsageError for a number that is none of the trial's, for a trial
         whose check cannot take its case, and for cases that are too large.
@@ -88,7 +105,7 @@ class Programs:
         for whole in (False, True):
             chosen = [name for name in wanted if (name in OF_FUNCTIONS) == whole]
             if chosen:
-                made = self.program(item, call=call, whole=whole)
+                made = replace(self.program(item, call=call, whole=whole), fails=_failure(fingerprint))
                 texts |= {language: LANGUAGES[language](made) for language in chosen}
         return {language: texts[language] for language in wanted}
 
@@ -109,20 +126,21 @@ class Programs:
             return replace(alone, about=(about,) if len(cases) > 1 else ())
         asked = asked_calls(trial, spec, cases, known=_CALL_MODES)
         made = self._made(asked, trial, whole=whole)
-        sentence = law_of(spec, trial.check).en if trial.check.startswith(PREFIX) else entry.sentence
-        if trial.check.startswith(PREFIX):
-            made = self._related(made, trial, spec)
+        if trial.check in EQUAL_CALLS:
+            made = self._of_equal_calls(made, trial, spec)
         elif len(cases) == 1 and not asked[0].call_mode:
             return replace(made, about=_about_before(trial))
-        return replace(made, about=(f"A trial of {trial.check}: {sentence}.", *made.about, *_about_before(trial)))
+        return replace(made, about=(f"A trial of {trial.check}: {entry.sentence}.", *made.about, *_about_before(trial)))
 
-    def _related(self, made: Program, trial: Trial, spec: Spec) -> Program:
-        """The program, with the relations of its law."""
-        relations = relations_of(*exact_law(trial, self._judges.of(spec)))
-        if relations is not None:
-            return replace(made, relations=relations)
-        beyond = f"what the outputs have to do with one another is no sum of elements; this judges it: {_REPLAY}"
-        return replace(made, beyond=beyond, about=(f"Each call is judged by itself; {beyond}",))
+    def _of_equal_calls(self, made: Program, trial: Trial, spec: Spec) -> Program:
+        """The program of calls that must be equal, where one program can compare them."""
+        if isinstance(EQUAL_CALLS[trial.check], Determinism):
+            judge = self._judges.of(spec)
+            arrays = case_arrays(trial.case, spec.given_inputs(trial.case))
+            promised = judge.repeatable_outputs(Performed(case=trial.case, outcome=Outcome(), arrays=arrays))
+            outputs = made.calls[0].outputs
+            return replace(made, equal=outputs) if promised.issuperset(outputs) else made
+        return made
 
     def _made(self, asked: Sequence[Asked], trial: Trial, *, whole: bool) -> Program:
         if whole:
@@ -160,6 +178,13 @@ class Programs:
         promised = " or ".join(evaluation.statuses)
         sentence = f"breaks {broken}, promised {promised}" if broken else f"a supported call, promised {promised}"
         return reproduction(case, spec, self._judges.of(spec), sentence=sentence, valued=valued, judged=judged)
+
+
+def _failure(fingerprint: Fingerprint | None) -> str:
+    """What fails, in a few words: `value of gradWeight`."""
+    if fingerprint is None:
+        return ""
+    return " of ".join(filter(None, (fault_name(fingerprint.fault), fingerprint.output)))
 
 
 def _about_before(trial: Trial) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A conformance run, the gate of the pytest plugin, and the doctor.
+"""A conformance run, the gate of the pytest plugin, and the doctor; campaigns in `campaign`.
 
-May import `triage`, `trials` and what is below them. Start reading at `run`.
+May import `triage`, `repro`, `trials`, `workers` and what is below them. Start reading at `run`.
 """

@@ -17,10 +17,10 @@ from typing import Any
 
 from aclnn_cts import __version__
 from aclnn_cts.adapters.protocol import Capabilities
-from aclnn_cts.adapters.registry import ADAPTERS, Choice, choose, load
+from aclnn_cts.adapters.registry import ADAPTERS, Choice, choose
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
-from aclnn_cts.sandbox.process import ProcessHost
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import Specs, load_specs
 
 LIBRARIES = (
@@ -34,7 +34,6 @@ LIBRARIES = (
     "msgspec",
     "numpy",
     "packaging",
-    "pydantic",
     "pytest",
     "pyyaml",
     "rich",
@@ -97,8 +96,6 @@ def _adapter(choice: Choice, described: str, specs: Specs | None) -> dict[str, A
         name = choice.word.partition(":")[0]
         problem = str(error).removeprefix(f"--adapter {choice.word}: ").removeprefix(f"--adapter {name}: ")
         found = _stated_product(choice, specs)
-    except Exception as error:  # noqa: BLE001 - whatever an implementation raises is what the user wants to know
-        problem = f"{type(error).__name__}: {error}"
     return {
         "name": choice.word,
         "description": found.capabilities.description or described if found is not None and not problem else described,
@@ -125,16 +122,8 @@ class _Open:
 
 
 def _opened(choice: Choice, product: str, specs: Specs | None) -> _Open:
-    target = Target(product=product)
-    if choice.isolate:
-        # What crashes when its libraries are loaded must not end the one who asks why.
-        with ProcessHost(choice.word, target=target, spare=False) as host:
-            return _Open(host.capabilities, dict(host.environment))
-    session = load(choice).open(target, specs or {})
-    try:
-        return _Open(session.capabilities, dict(session.environment))
-    finally:
-        session.close()
+    with open_host(choice.word, target=Target(product=product), specs=specs or {}) as host:
+        return _Open(host.capabilities, dict(host.environment))
 
 
 def _stated_product(choice: Choice, specs: Specs | None) -> _Open | None:

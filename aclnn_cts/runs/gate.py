@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aclnn_cts.adapters.registry import choose
-from aclnn_cts.checks.laws import law_ids
-from aclnn_cts.checks.plan import STATUS_CHECKS, Profile, plan_parts, profile
-from aclnn_cts.checks.sentinel import sentinel_trial
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.target import OWN_PRODUCT, Target
-from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.explain import explain, replay_command
-from aclnn_cts.findings.fingerprint import RunAgain
-from aclnn_cts.findings.group import group
+from aclnn_cts.findings.finding_text import finding_text
+from aclnn_cts.findings.findings import Failures, shown_by
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
 from aclnn_cts.sandbox.host import SessionHost
@@ -30,13 +25,15 @@ from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import check_product
-from aclnn_cts.store.counts import Counts, total_of
+from aclnn_cts.store.case_files import trial_text
+from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.output_file import storage_failure, write_atomically
-from aclnn_cts.store.run_directory import failure_name
 from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, explained, headline, listed_rules
 from aclnn_cts.store.summary import Summary
+from aclnn_cts.triage.condition import with_conditions
 from aclnn_cts.triage.search import SEARCHED, search, trial_strategy
-from aclnn_cts.trials.confirm import preference
+from aclnn_cts.trials.checks.sentinel import sentinel_trial
+from aclnn_cts.trials.plan import STATUS_CHECKS, Profile, plan_parts, profile
 from aclnn_cts.trials.trial_runner import Bench
 
 PINNED = "pinned/"
@@ -125,31 +122,19 @@ def _xdist_workers() -> int:
     return max(int(count), 1) if count.isdecimal() and len(count) < 5 else 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateFinding:
-    """One finding among the failures of a test (`findings.group`)."""
-
-    record: Record
-    """The one that is shown: shrunk where a search met the finding, else the smallest that the plan met."""
-    number: int
-    file: Path
-    """Its trial file, for `replay`."""
-
-
 @dataclass(slots=True)
 class GateResult:
     """What one check of one operator came to."""
 
     summary: Summary
-    failures: Counter[Fingerprint] = field(default_factory=Counter)
+    failures: Failures = field(default_factory=Failures)
     """Unwaived ones."""
-    best: dict[Fingerprint, Record] = field(default_factory=dict)
-    """The failure that shows each best."""
-    again: RunAgain = field(default_factory=RunAgain)
+    judged: list[Record] = field(default_factory=list)
+    """Those records, and the ones that passed."""
     shrunk: Record | None = None
     """What a search has found: it is shown for its finding."""
     errors: list[str] = field(default_factory=list)
-    findings: tuple[GateFinding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     """Of the unwaived failures, the most frequent first."""
     beside: str = ""
     """Why nothing was tried; empty where something was."""
@@ -158,8 +143,7 @@ class GateResult:
 
     @property
     def counts(self) -> Counts:
-        """Of pinned cases too, which are counted apart elsewhere."""
-        return total_of(part for found in self.summary.operators.values() for part in found.kinds.values())
+        return self.summary.total
 
     def add(self, record: Record) -> None:
         """Count one trial."""
@@ -168,19 +152,14 @@ class GateResult:
         self.summary.add(record)
         if verdict.result == Result.ERROR:
             self.errors.append(verdict.message)
-        if verdict.result == Result.FAILED and not record.waiver:
-            found = record.fingerprint
-            self.failures[found] += 1
-            self.again.add(record)
-            self.best[found] = min(self.best.get(found, record), record, key=preference)
+        if not record.waiver:
+            self.failures.add(record)
+            if verdict.result in (Result.FAILED, Result.PASSED):
+                self.judged.append(record)
 
-    def grouped(self) -> Iterator[tuple[Record, int]]:
-        """One failure of each finding, and their number; the most frequent finding first."""
-        shrunk = None if self.shrunk is None else self.shrunk.fingerprint
-        for found in group(self.failures, order_dependent=self.again.order_dependent):
-            best = min((self.best[item] for item in found.fingerprints), key=preference)
-            shown = self.shrunk if self.shrunk is not None and shrunk in found.fingerprints else best
-            yield shown, sum(self.failures[item] for item in found.fingerprints)
+    def records(self, operator: str, result: str) -> Iterator[Record]:
+        """The unwaived records of an operator with a result."""
+        return (item for item in self.judged if item.trial.case.operator == operator and item.verdict.result == result)
 
 
 class Gate:
@@ -194,6 +173,7 @@ class Gate:
             options.waivers,
             settings=options.settings,
             environment=host.environment,
+            bindings=host.capabilities.bindings,
             specs=options.specs,
             operators=options.operators,
         )
@@ -224,7 +204,6 @@ class Gate:
             [spec],
             product=settings.target.product,
             chosen=self.options.profile,
-            laws=law_ids,
             phases=settings.phases,
         )
         for part in parts:
@@ -274,7 +253,7 @@ class Gate:
         counted = sum(found.counted for found in conclusion.operators.values())
         if conclusion.verdict == RunVerdict.INCONCLUSIVE and counted and not beside:
             result.unjudged = (f"{headline(conclusion)}:", *explained(conclusion))
-        result.findings = tuple(self._finding(record, number) for record, number in result.grouped())
+        result.findings = tuple(map(self._kept, self._found(result)))
         result.beside = beside
         return result
 
@@ -294,19 +273,22 @@ class Gate:
         self._told.include(news)
         return news
 
-    def describe(self, finding: GateFinding, spec: Spec) -> Iterator[str]:
-        """Lines about a finding: how often, one case whole, and the command that replays it."""
-        yield f"{finding.number} {'trial fails' if finding.number == 1 else 'trials fail'} like this:"
-        yield from explain(finding.record, spec)
+    def describe(self, finding: Finding, spec: Spec) -> Iterator[str]:
+        """Lines about a finding: what the terminal says of it, one case whole, and the command that replays it."""
+        assert finding.record is not None  # noqa: S101 - the gate keeps all records
         settings = self.options.settings
         command = replay_command(
-            finding.file,
+            self._failures / finding.file,
             settings.adapter,
             spec_folders=settings.spec_folders,
             edition=settings.edition,
             strict_limits=settings.strict_limits,
         )
-        yield f"replay: {command}"
+        text = finding_text(finding, self.options.specs, replay=command)
+        yield text.what
+        yield text.clause
+        yield from explain(finding.record, spec)
+        yield f"replay: {text.replay}"
 
     def close(self) -> None:
         """Close the implementation."""
@@ -317,14 +299,35 @@ class Gate:
             for record in judged.records:
                 yield self.waivers.apply(record)
 
-    def _finding(self, record: Record, number: int) -> GateFinding:
-        file = self._failures / failure_name(record.key)
+    def _found(self, result: GateResult) -> Iterator[Finding]:
+        """The findings of a check, with what a search has made smaller."""
+        found = result.failures.findings
+        if self.options.settings.phases == 2:
+            found = with_conditions(found, result.records, self.bench)
+        for finding in found:
+            if result.shrunk is not None and result.shrunk.fingerprint in finding.fingerprints:
+                yield shown_by(finding, [result.shrunk])
+            else:
+                yield finding
+
+    def _kept(self, finding: Finding) -> Finding:
+        """A finding whose smallest trial has a file, for `replay`."""
+        file = self._failures / finding.file
+        assert finding.trial is not None  # noqa: S101 - as above
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise storage_failure(file.parent, error) from error
-        write_atomically(file, json.dumps(trial_to_json(record.shown), indent=2).encode() + b"\n")
-        return GateFinding(record=record, number=number, file=file)
+        write_atomically(file, trial_text(finding.trial))
+        from aclnn_cts.repro.keep import keep_programs  # noqa: PLC0415 - only where something failed
+        from aclnn_cts.repro.write import Programs, languages_for  # noqa: PLC0415
+
+        settings, record = self.options.settings, finding.record
+        programs = Programs(specs=self.options.specs, spec_folders=settings.spec_folders)
+        languages = languages_for(settings.adapter, has_phases=self._host.capabilities.phases)
+        key = finding.key if record is None else record.key
+        keep_programs(file, finding.trial, key=key, record=record, programs=programs, languages=languages)
+        return finding
 
     def _search(self, spec: Spec, check: str, result: GateResult) -> None:
         """What Hypothesis draws beside the plan; a failure comes shrunk, and is the one that is shown."""

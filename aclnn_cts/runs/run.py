@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from aclnn_cts.adapters.protocol import Capabilities
-from aclnn_cts.adapters.registry import own_file
-from aclnn_cts.checks.laws import law_ids
-from aclnn_cts.checks.plan import Part, Profile, plan_parts
-from aclnn_cts.checks.registry import as_trial
-from aclnn_cts.checks.sentinel import rejection_text, sentinel_trial, sentinels_refused
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import OutOfScope, Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, Skip, is_valid_call
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.fingerprint import grouped_in
+from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
-from aclnn_cts.runs.pool import judge_parts
+from aclnn_cts.runs.beginning import is_asked, new_manifest, why_not_asked
+from aclnn_cts.runs.possible import possible_state
+from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
 from aclnn_cts.speclang.kinds_dtype import Listed
 from aclnn_cts.speclang.load import Specs
@@ -40,10 +38,15 @@ from aclnn_cts.store.events import (
     RunStarted,
     Skipped,
 )
-from aclnn_cts.store.manifest import Manifest, adapter_facts, environment_facts, own_adapter_facts, timestamp
+from aclnn_cts.store.manifest import Manifest
+from aclnn_cts.store.run_directory import RESULTS
 from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, listed_rules
 from aclnn_cts.store.run_writer import RunWriter, create_run
+from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.store.summary import Summary
+from aclnn_cts.trials.checks.registry import as_trial
+from aclnn_cts.trials.checks.sentinel import rejection_text, sentinel_trial, sentinels_refused
+from aclnn_cts.trials.plan import Part, Profile, plan_parts
 from aclnn_cts.trials.trial_runner import Bench, Judged
 
 
@@ -98,6 +101,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             options.waivers,
             settings=settings,
             environment=environment,
+            bindings=host.capabilities.bindings,
             specs=options.specs,
             operators=options.operators,
         )
@@ -111,7 +115,8 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             specs=spec_files,
             waivers=waiver_files,
             terms=terms,
-            grouping=grouped_in,
+            grouping=findings_in,
+            programs=program_maker(options.specs, settings.spec_folders),
         ) as writer:
             _demand(options, bench, writer.summary)
             tables = ProductTables(product=settings.target.product, specs=options.operators)
@@ -125,9 +130,15 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                     _run_trials(bench, pinned_trials(waivers, options.operators), waivers, tell)
                 _run_trials(bench, _given_trials(bench, tell, options, dropped), waivers, tell)
                 if options.profile is not None:
-                    asked = [item for item in options.operators if _is_asked(item, options) and item not in dropped]
-                    _run_plan(bench, asked, options, waivers, tell)
+                    asked = [
+                        item for item in options.operators if is_asked(item, options.settings) and item not in dropped
+                    ]
+                    _run_plan(bench, asked, options.profile, options, waivers, tell)
+                    if settings.phases == 2:
+                        writer.append_part(Summary(), state=possible_state(asked, settings.target))
                     _check_both_sides(asked, options, writer)
+                    if settings.phases == 2:
+                        _find_conditions(writer, bench)
                 report = waivers.report()
                 if options.profile is None:  # chosen trials: those that need the waiver may be others
                     report = replace(report, unused=())
@@ -151,6 +162,23 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             return writer.summary
 
 
+_LOOKED_AT = 20_000
+"""Records of an operator and result among which conditions are looked for."""
+
+
+def _find_conditions(writer: RunWriter, bench: Bench) -> None:
+    """Make the findings, and the calls that confirm under which condition each fails."""
+    if writer.summary.total.unwaived:
+        from aclnn_cts.triage.condition import with_conditions  # noqa: PLC0415 - a run without failures needs none
+
+        with ResultReader(writer.path / RESULTS) as results:
+
+            def records(operator: str, result: str) -> Iterator[Record]:
+                return results.records(Query(operator=operator, result=result), limit=_LOOKED_AT)
+
+            writer.conclude(with_conditions(findings_in(results), records, bench))
+
+
 def _terms(options: RunOptions) -> Terms:
     """What the run's counts are measured by."""
     whole = Plan.STATUSES if options.settings.phases == 1 else Plan.PROFILE
@@ -162,7 +190,7 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
     """Name every listed dtype and status rule that a run of a profile must judge."""
     product = options.settings.target.product
     for spec in options.operators if options.profile is not None else ():
-        if not _is_asked(spec, options):
+        if not is_asked(spec, options.settings):
             continue
         rows = bench.sampler(spec).given_rows if options.settings.phases == 2 else ()
         dtypes = bench.scope.listed_dtypes(rows)
@@ -178,35 +206,22 @@ def _load_oracles(bench: Bench, options: RunOptions) -> None:
         return
     named = {item.case.operator if isinstance(item, Trial) else item.operator for item in options.trials}
     for spec in options.operators:
-        if spec.operator in named or (options.profile is not None and _is_asked(spec, options)):
+        if spec.operator in named or (options.profile is not None and is_asked(spec, options.settings)):
             bench.judge(spec)
 
 
 def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:
-    settings = options.settings
-    return Manifest(
+    return new_manifest(
         command=options.command,
         arguments=options.arguments,
-        operators=tuple(spec.operator for spec in options.operators),
-        adapter=settings.adapter,
-        profile=options.profile.name if options.profile is not None else "",
+        operators=options.operators,
+        settings=options.settings,
+        stated={"workers": options.workers, "min_judged": options.min_judged, "named": list(options.named)},
         seed=options.seed,
-        target=settings.target,
-        started=timestamp(),
-        inputs=dict(options.inputs),
-        scope=settings.scope,
-        scope_sha256=settings.scope.sha256 if settings.scope is not None else "",
-        settings={
-            **settings.recorded(),
-            "workers": options.workers,
-            "min_judged": options.min_judged,
-            "named": list(options.named),
-        },
-        environment=(
-            environment_facts()
-            | own_adapter_facts(own_file(settings.adapter))
-            | adapter_facts(environment, capabilities=capabilities)
-        ),
+        inputs=options.inputs,
+        environment=environment,
+        capabilities=capabilities,
+        profile=options.profile.name if options.profile is not None else "",
     )
 
 
@@ -214,11 +229,9 @@ def _skip_unsupported(options: RunOptions, tell: Consumer) -> None:
     if options.profile is None:
         return
     for spec in options.operators:
-        if _is_asked(spec, options):
+        if is_asked(spec, options.settings):
             continue
-        reason, result = Skip.UNSUPPORTED, Result.SKIPPED
-        if options.settings.target.product in spec.products:
-            reason, result = f"{OutOfScope.OPERATOR} {spec.operator}", Result.OUT_OF_SCOPE
+        reason, result = why_not_asked(spec, options.settings)
         tell(Planned(operator=spec.operator, kind="valid", number=1))
         tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
 
@@ -228,7 +241,7 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
     capabilities = bench.host.capabilities
     if bench.settings.phases != 1 or not options.sentinels or not (capabilities.statuses and capabilities.phases):
         return ()
-    operators = [spec for spec in options.operators if _is_asked(spec, options)]
+    operators = [spec for spec in options.operators if is_asked(spec, options.settings)]
     trials = {spec.operator: sentinel_trial(bench.sampler(spec)) for spec in operators}
     refused = sentinels_refused(bench.host, [trial.case for trial in trials.values()], options.specs, phases=1)
     # What was accepted lies in the operator cache, where later calls would not be checked.
@@ -251,12 +264,6 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
                 tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
             tell(Notice(message=rejection_text(spec.operator, trial, refused[spec.operator])))
     return dropped
-
-
-def _is_asked(spec: Spec, options: RunOptions) -> bool:
-    """Whether the document names the product for an operator, and the adapter offers that."""
-    product, scope = options.settings.target.product, options.settings.scope
-    return product in spec.products and (scope is None or scope.offers(spec.operator, product))
 
 
 def _given_trials(bench: Bench, tell: Consumer, options: RunOptions, dropped: Sequence[Spec]) -> Sequence[Trial]:
@@ -292,12 +299,11 @@ def _tell_judged(judged: Judged, waivers: Waivers, tell: Consumer) -> None:
     tell(BatchJudged(records=records, coverage=judged.coverage, blobs=judged.blobs))
 
 
-def _run_plan(bench: Bench, operators: Sequence[Spec], options: RunOptions, waivers: Waivers, tell: Consumer) -> None:
-    assert options.profile is not None  # noqa: S101 - without one there is no plan
+def _run_plan(
+    bench: Bench, operators: Sequence[Spec], chosen: Profile, options: RunOptions, waivers: Waivers, tell: Consumer
+) -> None:
     settings = options.settings
-    parts = plan_parts(
-        operators, product=settings.target.product, chosen=options.profile, laws=law_ids, phases=settings.phases
-    )
+    parts = plan_parts(operators, product=settings.target.product, chosen=chosen, phases=settings.phases)
     tell(Expected(number=sum(part.count for part in parts)))
     for part, number, judged in _judged_parts(bench, parts, options, tell):
         if number:
@@ -309,6 +315,8 @@ def _judged_parts(
     bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
 ) -> Iterator[tuple[Part, int, Judged]]:
     if options.workers > 1:
+        from aclnn_cts.runs.plan_worker import judge_parts  # noqa: PLC0415 - one process needs no scheduler
+
         yield from judge_parts(
             parts, settings=options.settings, seed=options.seed, workers=options.workers, waivers=options.waivers
         )
@@ -321,80 +329,94 @@ def _judged_parts(
 
 
 def _check_both_sides(operators: Sequence[Spec], options: RunOptions, writer: RunWriter) -> None:
-    """A constraint that no trial held, or none broke, and a law that none tried, is a failure of the harness."""
+    """A constraint that no trial held, or none broke, is a failure of the harness."""
     product = options.settings.target.product
     constraints = {spec.operator: [item.id for item in spec.constraints_for(product)] for spec in operators}
     writer.summary.miss(writer.summary.one_sided(constraints))
-    if options.settings.phases == 1:
-        return
-    laws = {spec.operator: law_ids(spec) for spec in operators}
-    writer.summary.miss(writer.summary.untried(laws))
-
-
-_OF_TABLES = frozenset({Fault.REJECTED, Fault.STATUS})
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """The names of one list of dtypes or formats that not all products of an operator have."""
+class _ListDifference:
+    """The names of one list of dtypes or formats that two products do not share."""
 
-    operator: str
-    names: frozenset[str]
+    constraint: str
+    rule: Listed
+    other: str
+    """The product that is not stated."""
+    here: frozenset[str]
+    """Names that the stated product lists alone."""
+    there: frozenset[str]
 
 
 @dataclass(slots=True, kw_only=True)
 class ProductTables:
-    """Listens to a run, and counts the tables whose differing names were tried, and those of which a trial failed."""
+    """Listens to a run: does the implementation answer as the lists of another product say?
+
+    Only calls count whose promise the lists decide: a valid call with a name that the other product does not list, and
+    a call that breaks the list with a name that the other product has.
+    """
 
     product: str
     specs: Iterable[Spec]
-    _rows: Mapping[str, Mapping[str, _Table]] = field(init=False)
-    """By operator and parameter."""
-    _tried: set[_Table] = field(default_factory=set)
-    _failed: set[_Table] = field(default_factory=set)
+    _differences: Mapping[str, Sequence[_ListDifference]] = field(init=False)
+    """By operator."""
+    _as_here: set[str] = field(default_factory=set)
+    """Products that at least one call contradicts."""
+    _as_there: Counter[str] = field(default_factory=Counter)
+    """By product, the calls that were answered as its lists say."""
+    _accepts: bool = False
+    """Whether a valid call passed: an implementation that rejects everything answers as no product."""
 
     def __post_init__(self) -> None:
-        """Collect the tables of the product's operators."""
-        self._rows = {spec.operator: dict(_tables(spec)) for spec in self.specs if self.product in spec.products}
+        """Compare the lists of the product's operators."""
+        self._differences = {
+            spec.operator: tuple(_differences(spec, self.product))
+            for spec in self.specs
+            if self.product in spec.products
+        }
 
     def __call__(self, event: Event, /) -> None:
         """Take the records of a batch."""
         for record in event.records if isinstance(event, BatchJudged) else ():
-            self._add(record)
+            if record.verdict.result in (Result.PASSED, Result.FAILED):
+                self._add(record)
 
     def _add(self, record: Record) -> None:
-        if record.verdict.result not in (Result.PASSED, Result.FAILED):
-            return
-        touched = set(self._touched(record.trial.case))
-        self._tried |= touched
-        if record.verdict.kind in _OF_TABLES:
-            self._failed |= touched
-
-    def _touched(self, case: Case) -> Iterator[_Table]:
-        rows = self._rows.get(case.operator, {})
-        for name, value in case.arguments.items():
-            table = rows.get(name)
-            if table is not None and isinstance(value, Tensor) and {value.dtype, value.format} & table.names:
-                yield table
+        case, kind = record.trial.case, record.verdict.kind
+        passed = record.verdict.result == Result.PASSED
+        valid = is_valid_call(record.trial)
+        self._accepts |= valid and passed
+        for item in self._differences.get(case.operator, ()):
+            value = case.arguments.get(item.rule.of)
+            name = getattr(value, item.rule.what) if isinstance(value, Tensor) else None
+            decides = (
+                name in item.here if valid else record.fingerprint.clause == item.constraint and name in item.there
+            )
+            if not decides:
+                continue
+            if kind == (Fault.REJECTED if valid else Fault.STATUS):
+                self._as_there[item.other] += 1
+            elif passed or valid:
+                self._as_here.add(item.other)
 
     @property
     def suspicion(self) -> str:
-        """What to check, where most tables fail; empty otherwise."""
-        if 2 * len(self._failed) <= len(self._tried):
+        """What to check, where every call that tells two products apart is answered as on the other one; else empty."""
+        others = {name: number for name, number in self._as_there.items() if name not in self._as_here}
+        if not others or not self._accepts:
             return ""
-        operators = ", ".join(sorted({table.operator for table in self._failed}))
+        calls = ", ".join(f"{number} as on {name}" for name, number in sorted(others.items()))
         return (
-            f"{len(self._failed)} of {len(self._tried)} lists of dtypes and formats that differ between products fail "
-            f"({operators}): the library may be built for another SoC than --product {self.product} says; check for "
-            "which SoC it was built, and state that product"
+            f"all calls that tell --product {self.product} from another by a dtype or format are answered as on that "
+            f"({calls}): the library may be built for another SoC; check for which, and state that product"
         )
 
 
-def _tables(spec: Spec) -> Iterator[tuple[str, _Table]]:
+def _differences(spec: Spec, product: str) -> Iterator[_ListDifference]:
     for item in spec.constraints:
-        rule = item.rule
-        if not isinstance(rule, Listed):
+        if not isinstance(item.rule, Listed) or product not in item.rule.table:
             continue
-        lists = [frozenset(rule.table.get(product, ())) for product in spec.products]
-        if names := frozenset.union(*lists) - frozenset.intersection(*lists):
-            yield rule.of, _Table(spec.operator, names)
+        here = frozenset(item.rule.table[product])
+        for other, names in item.rule.table.items():
+            if other != product and here != frozenset(names):
+                yield _ListDifference(item.id, item.rule, other, here - {*names}, frozenset(names) - here)

@@ -12,18 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.sandbox.alignment import ALIGNMENT, aligned
 from aclnn_cts.sandbox.process_tree import allocated
 
-ALIGNMENT = 64
-"""Bytes: what the device runtime's own allocations keep (aclrtMalloc), and any vector unit needs."""
 _FIRST_SIZE = 1 << 22
 _KEPT = 1 << 28
 """Bytes that stay in use after `recycle`; the pages beyond go back to the system."""
-
-
-def aligned(size: int) -> int:
-    """The next multiple of `ALIGNMENT`."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def sealed_memory(name: str, size: int) -> int:
@@ -65,16 +59,17 @@ class Arena:
         self._held: dict[int, tuple[int, int]] = {}
         self._grow(_FIRST_SIZE)
 
-    def lend(self, size: int) -> NDArray[np.uint8]:
+    def lend(self, size: int, *, alignment: int = ALIGNMENT) -> NDArray[np.uint8]:
         """A block of bytes, aligned; it holds whatever was there. Raises HarnessError where there is no memory."""
         taken = aligned(max(size, 1))
-        if self._next + taken > self._room:
+        start = aligned(self._next, alignment)
+        if start + taken > self._room:
             # Too large for the gap before what is held.
-            self._next = max(self._next, self._last)
-            if self._next + taken > self.size:
-                self._grow(max(self._next + taken, min(2 * self.size, self._most)))
+            start = aligned(max(self._next, self._last), alignment)
+            if start + taken > self.size:
+                self._grow(max(start + taken, min(2 * self.size, self._most)))
             self._room = self.size
-        start, self._next = self._next, self._next + taken
+        self._next = start + taken
         self._last = max(self._last, self._next)
         block = self._bytes[start : start + size]
         self._lent[_address(block)] = (start, self._next)

@@ -16,7 +16,8 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aclnn_cts.core.outcome import Ended, Outcome
@@ -25,9 +26,11 @@ from aclnn_cts.sandbox.control_group import make_group
 from aclnn_cts.sandbox.process_tree import allocated, descendants, memory_of, of_session
 from aclnn_cts.sandbox.wire import (
     CONTROL_SIZE,
+    FAULT_ADDRESS,
     IDLE,
     IN_FLIGHT,
     LOG_POSITION,
+    MEMORY_ADDRESS,
     MESSAGE_BYTES,
     ChannelError,
     Frames,
@@ -68,17 +71,25 @@ class Ending:
     in_answer: bool = False
     """It was ended for what it sent where the next answer had to come, whatever `in_flight` says."""
     seconds: float = 0.0
+    fault: int | None = None
+    """Where a runner that died by SIGSEGV reached, in bytes from the start of the judge's memory, if that is known."""
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     def outcome(self) -> Outcome:
         """What the call in flight came to."""
-        return Outcome(ended=self.ended, message=self.message, signal=self.signal, seconds=self.seconds)
+        return Outcome(
+            ended=self.ended, message=self.message, signal=self.signal, seconds=self.seconds, facts=self.facts
+        )
 
 
 class Child:
     """A runner process below its keeper, started by exec with three inherited descriptors and a log of its own."""
 
-    def __init__(self, arena: Arena, *, memory_bytes: int, memory_note: str = "") -> None:
-        """`memory_bytes`: most that it and all that it starts may take; the note is said beside it."""
+    def __init__(self, arena: Arena, *, memory_bytes: int, memory_note: str = "", plan: str = "") -> None:
+        """`memory_bytes`: most that it and all that it starts may take; the note is said beside it.
+
+        `plan`: of `confinement.Plan`; empty for a runner of ours.
+        """
         self._arena = arena
         self._memory_bytes = memory_bytes
         self._memory_note = memory_note
@@ -100,6 +111,7 @@ class Child:
                     "-m",
                     "aclnn_cts.sandbox.keeper",
                     *map(str, (arena.descriptor, control, write_end, os.getpid())),
+                    *([plan] if plan else []),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=self._log,
@@ -135,6 +147,7 @@ class Child:
         self._bound_log()
         self._control[IN_FLIGHT] = IDLE
         self._control[LOG_POSITION] = self._log_size()
+        self._control[FAULT_ADDRESS] = 0
         start = time.monotonic()
         # What it took since the last call is no other call's doing.
         self._watch(None)
@@ -332,7 +345,12 @@ class Child:
             signal=number,
             in_flight=None if self._control[IN_FLIGHT] == IDLE else self._control[IN_FLIGHT],
             seconds=seconds,
+            fault=self._fault() if number == signal.SIGSEGV else None,
         )
+
+    def _fault(self) -> int | None:
+        address = self._control[FAULT_ADDRESS]
+        return address - self._control[MEMORY_ADDRESS] if address else None
 
     def _last_words(self) -> str:
         size, start = self._log_size(), self._control[LOG_POSITION]

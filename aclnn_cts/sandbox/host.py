@@ -8,25 +8,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Call, Capabilities, Session
-from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.adapters.results import perform
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
-from aclnn_cts.sandbox.arena import ALIGNMENT, aligned
+from aclnn_cts.sandbox.alignment import ALIGNMENT, aligned
 from aclnn_cts.sandbox.batch import Pending, groups
-from aclnn_cts.sandbox.limits import Limits
-from aclnn_cts.sandbox.wire import declaration_of
-from aclnn_cts.speclang.model import Spec
 
 _Host = TypeVar("_Host", bound="SessionHost")
+
+DeviceCheck: TypeAlias = Callable[[Sequence[Case]], str]
+"""Makes these calls again, one an operator, which had succeeded before; says why the device is lost, else nothing."""
 
 
 class SessionHost(ABC):
@@ -39,18 +37,20 @@ class SessionHost(ABC):
     environment: Mapping[str, str]
     isolated: bool = False
     """Whether `refresh` gives a process without a past."""
+    has_guard_pages: bool = False
+    """Whether the pages around inputs cannot be read while calls are made, where their layout has any."""
 
     @property
     def gone(self) -> str:
         """Why no calls can be made any more; empty where they can."""
         return ""
 
-    def on_device_fault(self, check: Callable[[], str]) -> None:  # noqa: B027 - see above
+    def on_device_fault(self, check: DeviceCheck) -> None:  # noqa: B027 - see above
         """Ask `check`, after a fault of the device, why that is lost; empty where it is not."""
 
     @abstractmethod
-    def memory(self, size: int) -> NDArray[np.uint8]:
-        """A block of bytes for one call's buffers, aligned to 64; it ends with `recycle`."""
+    def memory(self, size: int, *, alignment: int = ALIGNMENT) -> NDArray[np.uint8]:
+        """A block of bytes for one call's buffers; it ends with `recycle`."""
 
     def recycle(self) -> None:  # noqa: B027 - see above
         """End all loans of memory, but of batches that were started and not ended: what was judged is done with."""
@@ -94,8 +94,15 @@ class InProcessHost(SessionHost):
         self._room = np.empty(0, np.uint8)
         self._next = 0
 
-    def memory(self, size: int) -> NDArray[np.uint8]:
-        """A block of its own for each loan, to be freed with its last user; small ones are cut from one piece."""
+    def memory(self, size: int, *, alignment: int = ALIGNMENT) -> NDArray[np.uint8]:
+        """A block of its own for each loan, to be freed with its last user; small ones are cut from one piece.
+
+        Raises ValueError for an alignment beyond that of every block.
+        """
+        if alignment != ALIGNMENT:
+            raise ValueError(
+                f"alignment {alignment}; expected {ALIGNMENT}, as there are no guard pages in this process"
+            )
         taken = aligned(size)
         if self._next + taken > self._room.size:
             room = np.empty(max(taken, _ROOM) + ALIGNMENT, np.uint8)
@@ -127,36 +134,3 @@ def _told(outcome: Outcome) -> Outcome:
     if outcome.ended != Ended.WANTS_FRESH:
         return outcome
     return Outcome(ended=Ended.INEXPRESSIBLE, message="the call needs a process of its own, and here there is but one")
-
-
-def open_host(
-    adapter: str,
-    *,
-    target: Target,
-    specs: Mapping[str, Spec],
-    spec_folders: Sequence[Path] = (),
-    edition: str = "",
-    isolate: bool | None = None,
-    limits: Limits | None = None,
-    workers: int = 1,
-) -> SessionHost:
-    """Open what an `--adapter` word names, in a runner unless its entry says that it needs none.
-
-    An empty product (`OWN_PRODUCT`) is the device's own, or the default for an implementation that is no device.
-    `isolate` overrides the entry. `spec_folders` are the user's own (`--specs`), which a runner loads for itself,
-    in this edition of the documents.
-    `workers` processes like this one share the machine's memory.
-    Raises UsageError for a word or option that is wrong, HarnessError where the adapter cannot be opened here.
-    """
-    choice = choose(adapter)
-    if target.product == OWN_PRODUCT and not choice.own_product:
-        target = msgspec.structs.replace(target, product=DEFAULT_PRODUCT)
-    if choice.isolate if isolate is None else isolate:
-        from aclnn_cts.sandbox.process import ProcessHost  # noqa: PLC0415 - it is a host itself
-
-        return ProcessHost(
-            adapter, target=target, spec_folders=spec_folders, edition=edition, limits=limits, workers=workers
-        )
-    session = load(choice).open(target, specs)
-    declaration_of(session, adapter=adapter)
-    return InProcessHost(session)

@@ -137,7 +137,7 @@ def forget_interrupt() -> None:
     """Let a process that has caught KeyboardInterrupt end with the exit code that it chooses.
 
     CPython notes an interrupt that comes out of `exec` of a text, such as dataclasses use while a module is imported,
-    and at the end kills the process by SIGINT, though the exception was caught (`unhandled_keyboard_interrupt` in
+    and at the end kills the process by SIGINT, though the exception was caught (unhandled_keyboard_interrupt in
     Python/pythonrun.c). The next `exec` takes the note back.
     """
     exec("")  # noqa: S102 - see above

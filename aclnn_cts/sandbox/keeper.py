@@ -1,9 +1,10 @@
 """The process between a judge and a runner: whatever the runner has started ends with it.
 
-Started as `python -m aclnn_cts.sandbox.keeper MEMORY CONTROL REPLIES PARENT` by `sandbox.child`. It forks before
-anything is imported that a fork could harm; the child becomes the runner. As the runner's subreaper the keeper is the
-parent of all that the runner leaves behind, a daemon that forked twice included, and ends it. It then ends as the
-runner has: by the same signal, or with the same code. SIGTERM makes it end all at once, and so does the end of PARENT.
+Started as `python -m aclnn_cts.sandbox.keeper MEMORY CONTROL REPLIES PARENT [PLAN]` by `sandbox.child`. It forks before
+anything is imported that a fork could harm; the child becomes the runner, or the program of a `confinement.Plan`. As
+the runner's subreaper the keeper is the parent of all that the runner leaves behind, a daemon that forked twice
+included, and ends it. It then ends as the runner has: by the same signal, or with the same code. SIGTERM makes it end
+all at once, and so does the end of PARENT.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
-from aclnn_cts.sandbox.interrupts import die_with, keep_orphans
+from aclnn_cts.sandbox.interrupts import ENDINGS, die_with, keep_orphans
 from aclnn_cts.sandbox.process_tree import children
 
 
@@ -26,7 +27,7 @@ class _Stopped(BaseException):
 
 def main(arguments: Sequence[str]) -> int:
     """Fork; the runner comes back from here with its exit code, and the keeper never."""
-    *descriptors, parent = arguments
+    memory, control, replies, parent, *plan = arguments
     # What the judge ignores is inherited, and without SIGCHLD no status could be waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -45,9 +46,17 @@ def main(arguments: Sequence[str]) -> int:
         return os.EX_OK
     # A group of its own: what it sends to that does not reach the keeper.
     os.setpgid(0, 0)
+    if plan:
+        from aclnn_cts.sandbox.confinement import execute  # noqa: PLC0415 - runners do without
+
+        die_with(keeper)
+        for number in ENDINGS:
+            signal.signal(number, signal.SIG_DFL)
+        os.close(int(control))
+        execute(plan[0], [memory, replies])
     from aclnn_cts.sandbox.runner import main as run  # noqa: PLC0415 - nothing of it may be there before the fork
 
-    return run([*descriptors, str(keeper)])
+    return run([memory, control, replies, str(keeper)])
 
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -11,6 +11,8 @@ from pathlib import Path
 DEFAULT_MAX_BYTES = 1 << 30
 """Of the arguments of one call."""
 
+_TIMES_ARGUMENTS = 4
+
 _GRACE_SECONDS = 15.0
 """Beyond an adapter's own time limit, for it to say which call reached that."""
 
@@ -31,6 +33,19 @@ def one_blas_thread() -> None:
 def share_of_memory(workers: int) -> int:
     """Bytes: what a runner may take where so many judges share the machine. Half of its memory is for all of them."""
     return machine_memory() // (2 * workers)
+
+
+def memory_of_runner(workers: int, *, python: bool, max_bytes: int = DEFAULT_MAX_BYTES) -> tuple[int, str]:
+    """Bytes that a runner may take, and where that limit comes from.
+
+    Its share, and of an implementation in Python at most four times the arguments of the largest call: 4 GiB where
+    `max_bytes` is the default or less. What a device's libraries take has no such measure.
+    """
+    share = share_of_memory(workers)
+    most = _TIMES_ARGUMENTS * max(max_bytes, DEFAULT_MAX_BYTES)
+    if python and most < share:
+        return most, f", {_TIMES_ARGUMENTS} times --max-bytes"
+    return share, f", a share of {workers} workers" if workers > 1 else ""
 
 
 def machine_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
@@ -58,7 +73,7 @@ class Limits:
     memory_bytes: int | None = None
     """Memory of a runner and all that it starts: private, and shared (memfd, /dev/shm) beyond what the judge lent.
 
-    None: its share of half of the machine's."""
+    None: what `memory_of_runner` says."""
 
 
 def beyond(limits: Limits, call_seconds: float) -> Limits:

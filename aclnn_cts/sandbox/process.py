@@ -10,6 +10,7 @@ import contextlib
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -19,25 +20,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Call
+from aclnn_cts.adapters.registry import choose
+from aclnn_cts.core.case import Case, first_phase
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.core.outcome import PROCESS_ENDS, READ_OUTSIDE, Ended, Outcome
 from aclnn_cts.core.target import Target
+from aclnn_cts.generate.buffers import CallBuffers, InputGuards
 from aclnn_cts.sandbox.adaptive_timeout import Patience
+from aclnn_cts.sandbox.alignment import ALIGNMENT
 from aclnn_cts.sandbox.arena import Arena
 from aclnn_cts.sandbox.batch import Aside, BatchOutcomes, Pending
 from aclnn_cts.sandbox.child import Child, Ending
-from aclnn_cts.sandbox.host import SessionHost
-from aclnn_cts.sandbox.limits import Limits, beyond, share_of_memory
+from aclnn_cts.sandbox.declaration import Declaration, declaration_of
+from aclnn_cts.sandbox.host import DeviceCheck, SessionHost
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits, beyond, memory_of_runner
 from aclnn_cts.sandbox.wire import (
     Batch,
     ChannelError,
-    Declaration,
     Opened,
     Opening,
     Place,
     Refused,
     WireCall,
-    declaration_of,
     decoded,
     outcome_of_message,
 )
@@ -47,7 +51,7 @@ __all__ = ["Limits", "ProcessHost"]
 _WORTH_SECONDS = 0.005
 """Of work, from which on a thread costs little beside it."""
 
-_Answers: TypeAlias = tuple[list[Outcome], Ending | None]
+Answers: TypeAlias = tuple[list[Outcome], Ending | None]
 """Of a runner, and how it ended if it did."""
 
 
@@ -56,7 +60,8 @@ class ProcessHost(SessionHost):
 
     The thread that makes a host must outlive it: the system ends a runner with the thread that started it.
 
-    `workers` hosts share this machine's memory, where `limits` says nothing of that.
+    `workers` hosts share this machine's memory, and no call has more than `max_bytes` of arguments, where `limits`
+    says nothing of memory.
 
     Raises UsageError or HarnessError, as the adapter does, where it cannot be opened.
     """
@@ -71,6 +76,7 @@ class ProcessHost(SessionHost):
         spec_folders: Sequence[Path] = (),
         edition: str = "",
         limits: Limits | None = None,
+        max_bytes: int = DEFAULT_MAX_BYTES,
         workers: int = 1,
         spare: bool = True,
     ) -> None:
@@ -80,8 +86,13 @@ class ProcessHost(SessionHost):
         self._encoder = msgspec.msgpack.Encoder()
         self._outcomes = msgspec.msgpack.Decoder(Outcome)
         self._arena = Arena()
-        self._runners = Runners(opening, arena=self._arena, limits=self._limits, workers=workers, spare=spare)
-        self._check: Callable[[], str] | None = None
+        memory = (self._limits.memory_bytes or 0, "")
+        if not self._limits.memory_bytes:
+            memory = memory_of_runner(workers, python=choose(adapter).is_python, max_bytes=max_bytes)
+        self._runners = self._new_runners(opening, memory=memory, spare=spare)
+        self._check: DeviceCheck | None = None
+        self._succeeded: dict[str, Case] = {}
+        """By operator, the first call that succeeded and wrote elements, else the first that succeeded."""
         self._lost: Outcome | None = None
         """What every call comes to once the device was taken out."""
         self._no_runner = ""
@@ -93,6 +104,8 @@ class ProcessHost(SessionHost):
         try:
             opened = self._runners.opened()
             self.capabilities, self.environment = opened.capabilities, opened.environment
+            # A device reads copies of the memory that the runner shares.
+            self.has_guard_pages = self.capabilities.target is None
             if limits is None:
                 self._limits = beyond(self._limits, self.capabilities.call_seconds)
             self._patience = Patience(seconds=self._limits.call_seconds, least=self._limits.hung_seconds)
@@ -100,23 +113,26 @@ class ProcessHost(SessionHost):
             self._runners.kill()
             raise
 
+    def _new_runners(self, opening: Opening, *, memory: tuple[int, str], spare: bool) -> Runners:
+        return Runners(opening, arena=self._arena, limits=self._limits, memory=memory, spare=spare)
+
     @property
     def gone(self) -> str:
         """Why calls are `not run`: the device is lost, or no runner could be started; empty where they can be made."""
         return self._lost.message if self._lost is not None else self._no_runner
 
-    def on_device_fault(self, check: Callable[[], str]) -> None:
+    def on_device_fault(self, check: DeviceCheck) -> None:
         """After a fault of the device, or a death on one, `check` is asked in the fresh runner why the device is lost.
 
-        Empty: it is not.
+        Empty: it is not. Calls that never succeeded say nothing of the device.
 
         What is run on a device that is lost is `not run`, and nobody's fault.
         """
         self._check = check
 
-    def memory(self, size: int) -> NDArray[np.uint8]:
+    def memory(self, size: int, *, alignment: int = ALIGNMENT) -> NDArray[np.uint8]:
         """A block in memory that the runner shares. Raises HarnessError where there is none."""
-        return self._arena.lend(size)
+        return self._arena.lend(size, alignment=alignment)
 
     def recycle(self) -> None:
         """End all loans of memory."""
@@ -158,7 +174,7 @@ class ProcessHost(SessionHost):
 
     def _made(
         self, outcomes: BatchOutcomes, calls: Sequence[Call], *, aside: bool
-    ) -> Generator[Aside[_Answers], None, None]:
+    ) -> Generator[Aside[Answers], None, None]:
         """Make the calls; with `aside` it yields what to wait for whenever a runner has been given some."""
         wired = [self._wire(call) for call in calls]
         while not outcomes.complete:
@@ -167,7 +183,7 @@ class ProcessHost(SessionHost):
                 outcomes.known.append(refused)
                 continue
             seconds = map(self._patience.seconds, calls[done:])
-            sendable = tuple(zip(_leading_raw(wired[done:]), seconds, strict=False))
+            sendable = tuple(zip(calls[done:], _leading_raw(wired[done:]), seconds, strict=False))
             try:
                 child = self._runners.ready()
             except (HarnessError, UsageError) as error:
@@ -175,7 +191,7 @@ class ProcessHost(SessionHost):
                 outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=self._no_runner))
                 break
             self._no_runner = ""
-            work: Callable[[], _Answers] = partial(self._work, child, sendable)
+            work: Callable[[], Answers] = partial(self._work, child, sendable)
             if aside:
                 work = Aside(work, strike=child.strike)
                 try:
@@ -190,9 +206,11 @@ class ProcessHost(SessionHost):
             suspicion = None
             if ending is not None:
                 self._runners.retire(child)
+                ending = self._located(ending, calls)
                 suspicion = outcomes.runner_ended(answers, ending)
             for call, outcome in zip(calls[done:], outcomes.known[done:], strict=False):
                 self._patience.saw(call, outcome)
+                self._note_success(call, outcome)
             # A fault is of the device; and who dies or hangs in the middle of its work may leave it unfit.
             if suspicion is not None and (suspicion.ended in PROCESS_ENDS or self.capabilities.target is not None):
                 self._look_at_device(suspicion)
@@ -213,22 +231,24 @@ class ProcessHost(SessionHost):
     def _wire(self, call: Call) -> msgspec.Raw | Outcome:
         place = None
         if call.buffers is not None:
-            block = call.buffers.memory
-            place = Place(self._arena.locate(block), block.nbytes, tuple(call.buffers.outputs))
+            buffers = call.buffers
+            start = self._arena.locate(buffers.memory)
+            guards = buffers.layout.guards if isinstance(buffers, CallBuffers) else InputGuards.BANDS
+            place = Place(start, buffers.memory.nbytes, tuple(buffers.outputs), guards)
         try:
             return msgspec.Raw(self._encoder.encode(WireCall(call.case, place, dict(call.call_mode), call.group)))
         except OverflowError:
             message = "a size or an attribute does not fit in 64 bits, and no C interface takes it"
             return Outcome(ended=Ended.INEXPRESSIBLE, message=message)
 
-    def _work(self, child: Child, calls: Sequence[tuple[msgspec.Raw, float]]) -> _Answers:
+    def _work(self, child: Child, calls: Sequence[tuple[Call, msgspec.Raw, float]]) -> Answers:
         """Have calls made, each within its time limit."""
         began = time.monotonic()
         outcomes: list[Outcome] = []
-        batch = self._encoder.encode(Batch(self._arena.size, tuple(raw for raw, _ in calls)))
+        batch = self._encoder.encode(Batch(self._arena.size, tuple(raw for _, raw, _ in calls)))
         if ending := child.send(batch, seconds=self._limits.call_seconds):
             return outcomes, ending
-        for _, seconds in calls:
+        for _, _, seconds in calls:
             note = self._patience.note(seconds)
             reply = child.receive(seconds=seconds, note=note)
             if isinstance(reply, Ending):
@@ -243,12 +263,41 @@ class ProcessHost(SessionHost):
         self._call_seconds = lately if self._call_seconds is None else (self._call_seconds + lately) / 2.0
         return outcomes, None
 
+    def _note_success(self, call: Call, outcome: Outcome) -> None:
+        """Keep a plain call that succeeded and breaks no rule, for a look at the device after a fault."""
+        if outcome.ended != Ended.RETURNED or outcome.status:
+            return
+        if call.call_mode or call.group is not None or call.case.origin.constraint:
+            return
+        operator, buffers = call.case.operator, call.buffers
+        if buffers is not None and all(buffer.view.size for buffer in buffers.outputs.values()):
+            known = self._succeeded.get(operator)
+            if known is None or known.call.phases == 1:
+                self._succeeded[operator] = call.case
+        else:
+            self._succeeded.setdefault(operator, first_phase(call.case))
+
+    def _located(self, ending: Ending, calls: Sequence[Call]) -> Ending:
+        """The end of a runner; of one that met a guard page, it names the input beside which that lies."""
+        fault = ending.fault
+        if fault is None:
+            return ending
+        for buffers in (call.buffers for call in calls):
+            if not isinstance(buffers, CallBuffers):
+                continue
+            offset = fault - self._arena.locate(buffers.memory)
+            if (name := buffers.layout.guarded_by(offset)) is not None:
+                byte = offset - buffers.layout.places[name].offset
+                message = f"it reached for byte {byte} of the storage of {name}; {ending.message}"
+                return replace(ending, message=message, facts={READ_OUTSIDE: name})
+        return ending
+
     def _look_at_device(self, fault: Outcome) -> None:
         check, self._check = self._check, None
         if check is None:
             return
         try:
-            reason = check()
+            reason = check(tuple(self._succeeded.values()))
         finally:
             self._check = check
         if reason:
@@ -270,13 +319,13 @@ class Runners:
     The thread that makes them must outlive them: the system ends a runner with the thread that started it.
     """
 
-    def __init__(self, opening: Opening, *, arena: Arena, limits: Limits, workers: int, spare: bool) -> None:
+    def __init__(self, opening: Opening, *, arena: Arena, limits: Limits, memory: tuple[int, str], spare: bool) -> None:
+        """`memory`: bytes that each may take, and what to say beside that limit."""
         self._opening = opening
         self._arena = arena
         self._limits = limits
         self._keep_spare = spare
-        self._memory_bytes = limits.memory_bytes or share_of_memory(workers)
-        self._memory_note = f", a share of {workers} workers" if workers > 1 and not limits.memory_bytes else ""
+        self._memory_bytes, self._memory_note = memory
         self._answers: msgspec.msgpack.Decoder[Opened | Refused] = msgspec.msgpack.Decoder(Opened | Refused)
         self.children: list[Child] = []
         """The runner at work first, then the spare."""

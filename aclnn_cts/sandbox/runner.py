@@ -8,29 +8,35 @@ input; standard output and standard error are a log, whose end becomes a dead ru
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from aclnn_cts.adapters.protocol import Buffers, Call, Session
+from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.adapters.results import MESSAGE_LIMIT, perform
+from aclnn_cts.adapters.results import MESSAGE_LIMIT, candidate_error, perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
 from aclnn_cts.sandbox.batch import groups
+from aclnn_cts.sandbox.declaration import declaration_of
+from aclnn_cts.sandbox.guard_pages import closed_pages, record_faults
 from aclnn_cts.sandbox.interrupts import ENDINGS, die_with
 from aclnn_cts.sandbox.limits import keep_for_good
 from aclnn_cts.sandbox.wire import (
     CONTROL_SIZE,
+    FAULT_ADDRESS,
     IDLE,
     IN_FLIGHT,
     LOG_POSITION,
+    MEMORY_ADDRESS,
     MESSAGE_BYTES,
     Batch,
     Frames,
@@ -39,11 +45,13 @@ from aclnn_cts.sandbox.wire import (
     Place,
     Refused,
     WireCall,
-    declaration_of,
     read_frame,
     write_frame,
 )
 from aclnn_cts.speclang.load import load_specs
+
+if TYPE_CHECKING:
+    from aclnn_cts.generate.buffers import CallBuffers
 
 _STANDARD_INPUT = 0
 _LOG = 2
@@ -97,6 +105,7 @@ class _Runner:
         """Make all calls; some ends are the process's too, since nothing after them could be trusted."""
         if batch.memory > self._bytes.size:
             self._bytes = np.frombuffer(mmap.mmap(self._memory, batch.memory), np.uint8)
+            self._control[MEMORY_ADDRESS] = int(self._bytes.__array_interface__["data"][0])
         calls = [self._calls.decode(raw) for raw in batch.calls]
         for group in groups(calls):
             self._control[LOG_POSITION] = os.lseek(_LOG, 0, os.SEEK_CUR)
@@ -109,26 +118,25 @@ class _Runner:
 
     def _perform(self, wired: Sequence[WireCall]) -> list[Outcome]:
         try:
+            placed = [None if item.place is None else self._buffers(item.case, item.place) for item in wired]
             calls = [
-                Call(
-                    item.case,
-                    None if item.place is None else self._buffers(item.case, item.place),
-                    call_mode=item.call_mode,
-                    group=item.group,
-                )
-                for item in wired
+                Call(item.case, buffers, call_mode=item.call_mode, group=item.group)
+                for item, buffers in zip(wired, placed, strict=True)
             ]
         except Exception as error:  # noqa: BLE001 - one case whose buffers cannot be laid out must not cost the batch
-            message = f"the runner cannot lay out the buffers: {type(error).__name__}: {error}"[:MESSAGE_LIMIT]
-            return [Outcome(ended=Ended.NOT_RUN, message=message)] * len(wired)
-        return perform(self._session, calls)
+            what = "the process of the implementation cannot lay out the buffers"
+            return [candidate_error(error, what)] * len(wired)
+        with contextlib.ExitStack() as stack:
+            for buffers in placed:
+                if buffers is not None:
+                    stack.enter_context(closed_pages(buffers))
+            return perform(self._session, calls)
 
-    def _buffers(self, case: Case, place: Place) -> Buffers:
-        from aclnn_cts.generate.buffers import attach  # noqa: PLC0415 - calls of the first phase alone have none
+    def _buffers(self, case: Case, place: Place) -> CallBuffers:
+        from aclnn_cts.generate.buffers import InputGuards, attach  # noqa: PLC0415 - first phases alone have none
 
         block = self._bytes[place.start : place.start + place.size]
-        buffers: Buffers = attach(case, outputs=frozenset(place.outputs), memory=block)
-        return buffers
+        return attach(case, outputs=frozenset(place.outputs), memory=block, guards=InputGuards(place.guards))
 
 
 def _answer(opening: Opening, replies: _Replies) -> Session | None:
@@ -167,6 +175,7 @@ def main(arguments: Sequence[str]) -> int:
         return os.EX_UNAVAILABLE
     words = memoryview(mmap.mmap(control, CONTROL_SIZE)).cast("q")
     runner = _Runner(session, memory=memory, control=words, replies=replies)
+    record_faults(words, FAULT_ADDRESS)
     batches = msgspec.msgpack.Decoder(Batch)
     keep_for_good()
     while (body := read_frame(batches_pipe, frames)) is not None:

@@ -1,4 +1,4 @@
-"""What judge and runner say to each other: numbered MessagePack frames, two words of shared memory, and a declaration.
+"""What judge and runner say to each other: numbered MessagePack frames, and words of shared memory.
 
 Cases travel as msgspec structs (their JSON form in binary: nan and infinities have no JSON). Arrays never travel: both
 sides map one piece of memory, and a frame says where in it a call's buffers lie.
@@ -9,21 +9,14 @@ what an implementation writes into the pipe is noticed at once, and its contents
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import math
 import os
-import reprlib
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import msgspec
 
-from aclnn_cts.adapters.protocol import Capabilities, Session
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import ENDS, Outcome
 from aclnn_cts.core.target import Target
 
@@ -33,6 +26,10 @@ IN_FLIGHT = 0
 """The word that holds the index, within its batch, of the call that the runner is about to make."""
 LOG_POSITION = 1
 """The word that holds where in the runner's log that call began."""
+FAULT_ADDRESS = 2
+"""The word that holds the address at which the runner died by SIGSEGV; 0 where it did not, or nobody knows."""
+MEMORY_ADDRESS = 3
+"""The word that holds where the runner has mapped the judge's memory."""
 IDLE = -1
 """What stands in the first word between calls."""
 
@@ -68,7 +65,7 @@ class Opened(msgspec.Struct, frozen=True, tag="opened"):
     """The adapter is open and ready for batches."""
 
     capabilities: Any
-    """`Capabilities`, which the judge holds to its schema (`sandbox.declaration`) as it arrives."""
+    """`Capabilities`, which the judge holds to its schema (`Declaration`) as it arrives."""
     environment: Any
 
 
@@ -86,6 +83,8 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     start: int
     size: int
     outputs: tuple[str, ...]
+    guards: str
+    """`generate.buffers.InputGuards`, by value."""
 
 
 class WireCall(msgspec.Struct, frozen=True, array_like=True):
@@ -182,7 +181,7 @@ class Frames:
         return int(length)
 
 
-def decoded(decoder: msgspec.msgpack.Decoder[_T], body: bytes) -> _T:
+def decoded(decoder: msgspec.msgpack.Decoder[_T] | msgspec.json.Decoder[_T], body: bytes) -> _T:
     """What a runner's message holds. Raises ChannelError where it is no such thing."""
     try:
         return decoder.decode(body)
@@ -199,86 +198,3 @@ def outcome_of_message(decoder: msgspec.msgpack.Decoder[Outcome], body: bytes) -
         if isinstance(value, float) and not math.isfinite(value):
             raise ChannelError(f"`facts[{name[:_QUOTED]!r}]` is {value}; expected a finite number")
     return outcome
-
-
-ENVIRONMENT_NAMES = 1000
-NAME_CHARACTERS = 200
-VALUE_CHARACTERS = 10_000
-ENVIRONMENT_BYTES = 500_000
-"""All names and values together, in UTF-8."""
-
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """What an open adapter says of itself."""
-
-    capabilities: Capabilities
-    environment: Mapping[str, str]
-
-
-def declaration_of(session: Session | Opened, *, adapter: str) -> Declaration:
-    """What a session declares, or what came of that on its way from a runner.
-
-    Raises HarnessError, which names field and value, for what is out of bounds.
-    """
-    return Declaration(
-        capabilities=_capabilities(session.capabilities, adapter=adapter),
-        environment=_environment(session.environment, adapter=adapter),
-    )
-
-
-def _capabilities(given: object, *, adapter: str) -> Capabilities:
-    """Capabilities, or the mapping that came of them, with every field of its type."""
-    if isinstance(given, Capabilities):
-        given = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
-    if not isinstance(given, Mapping):
-        raise _error(adapter, "capabilities", given, "expected Capabilities(...)")
-    types = _types()
-    fields = {}
-    for name, value in given.items():
-        if name not in types:
-            raise _error(adapter, "capabilities", name, f"expected one of {', '.join(types)}")
-        try:
-            fields[name] = msgspec.convert(value, types[name])
-        except msgspec.ValidationError as error:
-            said = str(error)
-            raise _error(adapter, f"capabilities.{name}", value, said[:1].lower() + said[1:]) from None
-    return Capabilities(**fields)
-
-
-def _environment(given: object, *, adapter: str) -> dict[str, str]:
-    """Names and values, all of them text."""
-    if not isinstance(given, Mapping):
-        raise _error(adapter, "environment", given, "expected a mapping of text to text")
-    if len(given) > ENVIRONMENT_NAMES:
-        raise _error(adapter, "environment", f"{len(given)} names", f"expected at most {ENVIRONMENT_NAMES}")
-    size = 0
-    for name, value in given.items():
-        if not isinstance(name, str) or len(name) > NAME_CHARACTERS:
-            raise _error(adapter, "a name of the environment", name, _text_of(NAME_CHARACTERS))
-        if not isinstance(value, str) or len(value) > VALUE_CHARACTERS:
-            raise _error(adapter, f"environment[{name!r}]", value, _text_of(VALUE_CHARACTERS))
-        try:
-            size += len(name.encode()) + len(value.encode())
-        except UnicodeEncodeError:
-            raise _error(adapter, f"environment[{name!r}]", value, "expected text that UTF-8 can hold") from None
-    if size > ENVIRONMENT_BYTES:
-        raise _error(adapter, "environment", f"{size} bytes", f"expected at most {ENVIRONMENT_BYTES}")
-    return dict(given)
-
-
-def _text_of(characters: int) -> str:
-    return f"expected text of at most {characters} characters"
-
-
-def _error(adapter: str, where: str, value: object, expected: str) -> HarnessError:
-    length = f" ({len(value)} characters)" if isinstance(value, str) and len(value) > _SHORT.maxstring else ""
-    return HarnessError(f"--adapter {adapter}: {where} is {_SHORT.repr(value)}{length}; {expected}")
-
-
-@functools.cache
-def _types() -> dict[str, Any]:
-    return get_type_hints(Capabilities, include_extras=True)

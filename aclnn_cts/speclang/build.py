@@ -5,23 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pydantic import ValidationError
+import msgspec
 
-from aclnn_cts.core.case_json import argument_from_json
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_claims import build_claims
 from aclnn_cts.speclang.build_clauses import (
+    Clauses,
+    Constraints,
     build_clause,
     check_arithmetic,
     check_clauses,
+    check_codes_of_ends,
     check_precision,
     clauses_by_constraint,
 )
 from aclnn_cts.speclang.build_constraints import ConstraintContext, build_constraint
+from aclnn_cts.speclang.build_examples import build_examples
 from aclnn_cts.speclang.build_parameters import (
     build_atk,
     build_draws,
@@ -30,15 +31,18 @@ from aclnn_cts.speclang.build_parameters import (
     build_rows,
     draw_kinds,
     parameter_kinds,
+    with_implied_draws,
 )
-from aclnn_cts.speclang.evaluate import compile_constraints, in_evaluation_order
-from aclnn_cts.speclang.expand import expand, is_short
-from aclnn_cts.speclang.kinds import Constraint, Strength
+from aclnn_cts.speclang.evaluate import ConstraintTests, in_evaluation_order
+from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Rank
-from aclnn_cts.speclang.model import Clause, Example, Spec
+from aclnn_cts.speclang.model import Clause, Constraint, Spec
+from aclnn_cts.speclang.operator_file import read_operator
 from aclnn_cts.speclang.package import product_names
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import ConstraintModel, InterfaceModel, OperatorModel
+from aclnn_cts.speclang.properties import followed, imply, written_rule
+from aclnn_cts.speclang.schema import ConstraintModel, InterfaceModel, OperatorModel, ParameterModel
+from aclnn_cts.speclang.stock_clauses import Sentences, StockClauses
 from aclnn_cts.speclang.yaml_file import YamlFile
 
 WORKSPACE = "workspace"
@@ -59,157 +63,193 @@ class Interface:
 def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
     """Build `interface.yaml`."""
     problems = Problems(file)
-    try:
-        model = InterfaceModel.model_validate(file.content)
-    except ValidationError as error:
-        problems.validation(error, InterfaceModel)
+    model = problems.read(InterfaceModel, file.content)
+    if model is None:
         return Interface(), problems
-    clauses = [build_clause(entry, ("clauses", number), problems, ()) for number, entry in enumerate(model.clauses)]
+    clauses: Clauses = [(entry, ("clauses", number)) for number, entry in enumerate(model.clauses)]
     check_clauses(
-        model.clauses,
-        model.constraints,
+        clauses,
+        [(entry, ("constraints", number)) for number, entry in enumerate(model.constraints)],
         problems,
         interface=None,
         examples=(),
         outputs=(WORKSPACE,),
         products=product_names(),
     )
-    return Interface(tuple(model.constraints), tuple(clauses)), problems
+    built = tuple(build_clause(entry, path, problems, ()) for entry, path in clauses)
+    return Interface(tuple(model.constraints), built), problems
 
 
 def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec | None, Problems]:
     """Build one operator file. The spec is None where its form is wrong; see the problems in either case."""
     problems = Problems(file)
-    if is_short(file.content) and expand(file, problems) is None:
+    operator = read_operator(problems)
+    if operator is None:
         return None, problems
-    try:
-        model = OperatorModel.model_validate(problems.file.content)
-    except ValidationError as error:
-        problems.validation(error, OperatorModel)
+    for number, place in enumerate(operator.open_):
+        problems.leave_open(number, place.at, place.read, [item.name for item in operator.parameters])
+    products = _products(operator, problems)
+    kinds = parameter_kinds(operator.parameters, problems)
+    rows = build_rows(operator.rows or {}, problems, kinds, products)
+    written, implied_draws = with_implied_draws(operator.parameters, kinds, operator.draws)
+    drawn, rules = _rules(operator, written, kinds, rows.parameters, problems)
+    if drawn is None:
         return None, problems
-    for number, place in enumerate(model.open_):
-        problems.leave_open(number, place.at, place.read, [item.name for item in model.parameters])
-    products = tuple(model.products)
-    for number, product in enumerate(products):
-        if problems.known(product, product_names(), ("products", number), "product") and product in products[:number]:
-            problems.add(("products", number), f"product {shown(product)} is listed twice; keep one")
-    tables = {
-        name: {product: tuple(entry.get(product, ())) for product in products} for name, entry in model.tables.items()
-    }
-    for name, entry in model.tables.items():
-        for product, dtypes in entry.items():
-            problems.known(product, products, ("tables", name, product), "product")
-            problems.all_known(dtypes, DTYPES, ("tables", name, product), "dtype")
-    kinds = parameter_kinds(model, problems)
-    modes = build_modes(model, problems, kinds)
-    rows, row_parameters = build_rows(model, problems, kinds)
-    draws = build_draws(model, problems)
+    draws = build_draws(implied_draws, operator.draws, problems)
+    stock = StockClauses(
+        problems=problems,
+        operator=operator,
+        parameters=drawn,
+        rows=rows,
+        kinds=kinds,
+        constraints=[rule for rule, _ in rules],
+        sentences=Sentences(products, operator.tables),
+    )
+    clauses = list(stock.clauses())
     context = ConstraintContext(
         problems=problems,
         kinds=kinds,
         products=products,
-        tables=tables,
+        tables={
+            name: {product: tuple(entry.get(product, ())) for product in products}
+            for name, entry in operator.tables.items()
+        },
         draws=draw_kinds(draws),
-        models=tuple(model.constraints),
-        clauses=clauses_by_constraint(model.clauses),
-        modes=modes,
-        rows=rows,
-        row_parameters=row_parameters,
-        optional=frozenset(item.name for item in model.parameters if item.optional or item.present is not None),
+        models=tuple(rule for rule, _ in rules),
+        clauses=clauses_by_constraint(clause for clause, _ in clauses),
+        modes=build_modes(operator.modes, problems, kinds, products) if operator.modes is not None else None,
+        rows=rows if operator.rows is not None else None,
+        optional=frozenset(item.name for item in drawn if item.optional or item.present is not None),
     )
-    constraints = _constraints(model, context, interface)
+    constraints = _constraints(rules, context, interface)
     check_clauses(
-        model.clauses,
-        model.constraints,
+        clauses,
+        rules,
         problems,
         interface=interface.clauses,
-        examples=[item.name for item in model.examples],
-        outputs=[item.name for item in model.parameters if item.role in ("output", "inout")],
+        examples=[item.name for item in operator.examples],
+        outputs=[item.name for item in drawn if item.role in ("output", "inout")],
         products=products,
     )
-    _check_groups(model, problems)
-    parameters = build_parameters(model, problems, context, draws)
-    check_arithmetic(model, problems, parameters)
-    check_precision(model, problems, parameters)
+    check_codes_of_ends(clauses, rules, problems)
+    _check_groups(rules, problems)
+    parameters = build_parameters(drawn, context, draws)
+    check_arithmetic(drawn, parameters, context)
+    check_precision(operator.precision or (), drawn, parameters, context)
     spec = Spec(
-        operator=model.operator,
+        operator=operator.operator,
         stem=stem,
         path=file.name,
         sha256=hashlib.sha256(file.text.encode()).hexdigest(),
         text=file.text,
-        document=model.document.title,
-        edition=model.document.edition or "",
-        document_sha256=model.document.sha256 or "",
+        document=operator.document.title or operator.operator,
+        edition=operator.document.edition or "",
+        document_sha256=operator.document.sha256 or "",
         products=products,
         parameters=parameters,
         draws=draws,
         constraints=constraints,
-        clauses=tuple(
-            build_clause(entry, ("clauses", number), problems, kinds) for number, entry in enumerate(model.clauses)
-        ),
-        examples=_examples(model, problems, kinds, products),
-        modes=modes,
-        rows=rows,
-        row_parameters=row_parameters,
-        precision=tuple(model.precision or ()),
-        header=model.header,
-        atk=build_atk(model.atk, problems, kinds) if model.atk is not None else None,
-        open=tuple(place.at for place in model.open_),
-        claims=build_claims(model.claims, model.clauses, problems),
-        compiled=compile_constraints(constraints, products),
+        clauses=tuple(build_clause(entry, path, problems, kinds) for entry, path in clauses),
+        examples=build_examples(operator.examples, problems, kinds, products),
+        modes=context.modes,
+        rows=rows.by_product if operator.rows is not None else None,
+        row_parameters=rows.parameters,
+        precision=tuple(problems.file.content.get("precision") or ()),
+        header=operator.header,
+        atk=build_atk(operator.atk, problems, kinds) if operator.atk is not None else None,
+        open=tuple(place.at for place in operator.open_),
+        claims=build_claims(operator.claims, [clause for clause, _ in clauses], problems),
+        tests=ConstraintTests(constraints, products),
         pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPresent)),
     )
+    problems.places = {
+        **{("clauses", entry.at): path for entry, path in clauses},
+        **{("constraints", rule.id): path for rule, path in rules},
+        **{("parameters", item.name): ("parameters", number) for number, item in enumerate(parameters)},
+        **{("draws", item.name or item.run or ""): ("draws", number) for number, item in enumerate(operator.draws)},
+    }
     return spec, problems
 
 
-def _constraints(model: OperatorModel, context: ConstraintContext, interface: Interface) -> tuple[Constraint, ...]:
+def _products(operator: OperatorModel, problems: Problems) -> tuple[str, ...]:
+    products = tuple(operator.products)
+    for number, product in enumerate(products):
+        if problems.known(product, product_names(), ("products", number), "product") and product in products[:number]:
+            problems.add(("products", number), f"product {shown(product)} is listed twice; keep one")
+    for name, entry in operator.tables.items():
+        for product, dtypes in entry.items():
+            problems.known(product, products, ("tables", name, product), "product")
+            problems.all_known(dtypes, DTYPES, ("tables", name, product), "dtype")
+    return products
+
+
+def _rules(
+    operator: OperatorModel,
+    written: Sequence[ParameterModel],
+    kinds: Mapping[str, str],
+    columns: Sequence[str],
+    problems: Problems,
+) -> tuple[list[ParameterModel] | None, Constraints]:
+    """The parameters as valid calls draw them, and the rules, implied and written; no parameters after a mistake."""
+    names = [*kinds, *(str(item.name or item.run) for item in operator.draws)]
+    own = [
+        (written_rule(entry, names, columns), ("constraints", number))
+        for number, entry in enumerate(operator.constraints)
+    ]
+    drawn, implied = imply(written, kinds, operator.defaults, [str(entry.get("id")) for entry, _ in own], problems)
+    entries = [
+        *zip(implied.constraints, implied.origins, strict=True),
+        *zip(followed(own, implied.constraints, problems), [path for _, path in own], strict=True),
+    ]
+    read = [(problems.read(ConstraintModel, entry, path), path) for entry, path in entries]
+    rules = [(rule, path) for rule, path in read if rule is not None]
+    return drawn if len(rules) == len(read) else None, rules
+
+
+def _constraints(rules: Constraints, context: ConstraintContext, interface: Interface) -> tuple[Constraint, ...]:
     problems = context.problems
     built: list[Constraint] = []
     seen: dict[str, None] = {}
-    for number, entry in enumerate(model.constraints):
-        problems.add_if(
-            entry.id in seen,
-            ("constraints", number, "id"),
-            f"constraint {shown(entry.id)} stands twice; ids are unique",
-        )
+    for entry, path in rules:
+        problems.add_if(entry.id in seen, (*path, "id"), f"constraint {shown(entry.id)} stands twice; ids are unique")
         seen[entry.id] = None
-        constraint = build_constraint(entry, ("constraints", number), context)
+        constraint = build_constraint(entry, path, context)
         if constraint is not None:
             built.append(constraint)
-    for number, entry in enumerate(model.constraints):
+    for entry, path in rules:
         for key in ("requires", "also"):
-            problems.all_known(getattr(entry, key), sorted(seen), ("constraints", number, key), "constraint")
+            problems.all_known(getattr(entry, key), sorted(seen), (*path, key), "constraint")
     shared = _interface_constraints(context, interface)
     ordered = in_evaluation_order((*built, *shared))
     if ordered is None:
         problems.add(("constraints",), "constraints require one another in a circle; break it")
         return tuple(built)
-    _verify_checks(model, ordered, problems)
+    _verify_checks(rules, ordered, problems)
     return ordered
 
 
-def _verify_checks(model: OperatorModel, ordered: Sequence[Constraint], problems: Problems) -> None:
+def _verify_checks(rules: Constraints, ordered: Sequence[Constraint], problems: Problems) -> None:
     """A listed code holds whatever limit is broken beside it: no limit may take it away, and only limits go with it."""
-    numbers = {entry.id: number for number, entry in enumerate(model.constraints)}
+    paths = {entry.id: path for entry, path in rules}
     known = {item.id: item for item in ordered}
     needed: dict[str, set[str]] = {}
     for item in ordered:
         names = [name for name in item.requires if name in known]
         needed[item.id] = {*names, *(further for name in names for further in needed[name])}
-        if item.id not in numbers:
+        if item.id not in paths:
             continue
         for name in sorted(needed[item.id], key=list(known).index) if item.strength == Strength.LISTED else ():
             other = known[name]
             if other.strength in _SILENCING and _meet(item, other):
                 problems.add(
-                    ("constraints", numbers[item.id], "requires"),
+                    (*paths[item.id], "requires"),
                     f"constraint {shown(item.id)} is listed, and the {_SILENCING[other.strength]} {shown(name)} "
                     f"silences it: a call that breaks both would be free to succeed; {_advice(item, other)}",
                 )
         for name in item.also:
             if name in known and (item.strength, known[name].strength) != (Strength.LISTED, Strength.LIMIT):
                 problems.add(
-                    ("constraints", numbers[item.id], "also"),
+                    (*paths[item.id], "also"),
                     f"{shown(name)} has the strength {known[name].strength}, {shown(item.id)} {item.strength}; "
                     f"only a limit may "
                     "go with a listed constraint",
@@ -241,44 +281,20 @@ def _interface_constraints(context: ConstraintContext, interface: Interface) -> 
             clauses={identifier: tuple(clause.at for clause in interface.clauses if entry.id in clause.constraints)},
             call_level=frozenset(CALL_POINTERS),
         )
-        constraint = build_constraint(entry.model_copy(update={"id": identifier}), (), shared)
+        constraint = build_constraint(msgspec.structs.replace(entry, id=identifier), (), shared)
         if constraint is not None:
             constraints.append(constraint)
     return constraints
 
 
-def _check_groups(model: OperatorModel, problems: Problems) -> None:
+def _check_groups(rules: Constraints, problems: Problems) -> None:
     promised: dict[str, tuple[str, object]] = {}
-    for number, entry in enumerate(model.constraints):
+    for entry, path in rules:
         check = (entry.strength, entry.status)
         if entry.group is not None and promised.setdefault(entry.group, check) != check:
             problems.add(
-                ("constraints", number),
+                path,
                 f"constraint {shown(entry.id)} checks {check}, its group {shown(entry.group)} "
                 f"{promised[entry.group]}; "
                 "a group shares one",
             )
-
-
-def _examples(
-    model: OperatorModel, problems: Problems, kinds: Mapping[str, str], products: Sequence[str]
-) -> tuple[Example, ...]:
-    examples: list[Example] = []
-    for number, entry in enumerate(model.examples):
-        path = ("examples", number)
-        if entry.product is not None:
-            problems.known(entry.product, products, (*path, "product"), "product")
-        arguments: dict[str, Any] = {}
-        for name in kinds:
-            if name not in entry.arguments:
-                problems.add((*path, "arguments"), f"argument {shown(name)} is missing; an example gives them all")
-                continue
-            where = problems.file.at((*path, "arguments", name))
-            try:
-                arguments[name] = argument_from_json(entry.arguments[name], where=where, path=name)
-            except UsageError as error:
-                problems.messages[str(error)] = None
-        for name in entry.arguments:
-            problems.known(name, kinds, (*path, "arguments", name), "parameter")
-        examples.append(Example(name=entry.name, at=entry.at, product=entry.product, arguments=arguments))
-    return tuple(examples)

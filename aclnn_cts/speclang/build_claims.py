@@ -6,52 +6,13 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_clauses import clauses_by_constraint
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel
-
-
-class NotTestable(str, Enum):
-    """Why no test can show what a statement says: the closed list."""
-
-    ADVICE = "advice"
-    """Advice to the reader; it says nothing of a call's result."""
-    C_TYPE = "c_type"
-    """The C type leaves no other choice."""
-    HOST_MEMORY = "host_memory"
-    """A kernel cannot reach host memory; tensors always lie on the device."""
-    UNREAD = "unread"
-    """This part of the document is not encoded yet."""
-    NOTHING_SUCH = "nothing_such"
-    """The operator has no such thing."""
-    HEADER = "header"
-    """A matter of headers and builds; calls go through the library's symbols."""
-    INTRODUCTION = "introduction"
-    """Introduces what follows and states nothing itself."""
-    NAMES = "names"
-    """Names that a compiled call does not hold."""
-    NOT_SAID = "not_said"
-    """What exactly is meant is not said."""
-    NOTHING_SHOWN = "nothing_shown"
-    """No figures to compare with."""
-    PERFORMANCE = "performance"
-    """Speed and memory are not measured."""
-    PROGRAM_MISTAKE = "program_mistake"
-    """A mistake of the example, not a statement about the operator."""
-    PROTOTYPE_ONLY = "prototype_only"
-    """A C call can follow the prototype alone."""
-    QUALIFIER = "qualifier"
-    """A qualifier that leaves no trace in the binary interface."""
-    REFERENCE = "reference"
-    """Refers to another document."""
-    UNLISTED_PRODUCT = "unlisted_product"
-    """A product that is not supported: nothing is promised there, not even an error."""
-
+from aclnn_cts.speclang.spec_claims import NotTestable, SpecClaim
 
 SECTIONS = ("products", "function", "prototype", "params", "errors", "returns", "phase2", "limits", "example")
 """The first words of addresses."""
@@ -64,18 +25,6 @@ _RANGE = re.compile(r"([rc]?)(\d{1,4})-(\d{1,4})\Z")
 _PART = re.compile(r"(?:\d{1,4}|[A-Za-z_][A-Za-z0-9_.\-]*)\Z")
 """A name or a number; `1-` and `2..4` are neither."""
 _CLAUSES = re.compile(r"(?:(.+)\.)?(\d{1,4})(?:-(\d{1,4}))?\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class SpecClaim:
-    """What a spec says of one statement."""
-
-    entry: str
-    """The key that names it, with others perhaps."""
-    clauses: tuple[str, ...] = ()
-    is_plain: bool = False
-    """Whether the proposed clauses are claimed too."""
-    reason: NotTestable | None = None
 
 
 def build_claims(
@@ -143,7 +92,13 @@ def _claim(key: str, address: str, words: Sequence[str], known: _Clauses, proble
     claimed: set[str] = set()
     for word in words:
         clauses = known.named(word, address) if word != PLAIN else ()
-        if not clauses and word != PLAIN:
+        if not clauses and address.startswith("errors/") and known.named(word, "limits/1"):
+            problems.add(
+                path,
+                f"{address}: {shown(word)} has no sentence in `returns`, which a claim on a code asks for; write one: "
+                f'{{say: {word}, en: "...", zh: "..."}}',
+            )
+        elif not clauses and word != PLAIN:
             options = (*known.order, *known.by_constraint, *(reason.value for reason in NotTestable))
             problems.add(
                 path,

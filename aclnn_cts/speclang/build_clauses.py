@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from aclnn_cts.core.dtypes import DTYPES, JUDGED_INPUTS, JUDGED_OUTPUTS
 from aclnn_cts.core.faults import Fault, current_code
 from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.build_constraints import ConstraintContext
 from aclnn_cts.speclang.model import Clause, Parameter
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import PRECISION_SECTIONS, ClauseModel, ConstraintModel, OperatorModel
+from aclnn_cts.speclang.schema import (
+    PRECISION_SECTIONS,
+    ClauseModel,
+    ConstraintModel,
+    ParameterModel,
+    PrecisionModel,
+)
+from aclnn_cts.speclang.spec_claims import NotTestable
 from aclnn_cts.speclang.yaml_file import YamlPath
+
+Clauses: TypeAlias = Sequence[tuple[ClauseModel, YamlPath]]
+"""Clauses, and where each is written."""
+Constraints: TypeAlias = Sequence[tuple[ConstraintModel, YamlPath]]
 
 FAULTS = tuple(sorted(fault.value for fault in Fault))
 """The kinds of fault that a clause may name."""
 
+_NUMBER = re.compile(r"(?<![\w.])-?\d{1,9}(?!\w|\.\d)", re.ASCII)
 _ENCODINGS = ("constraints", "check", "interface", "example", "untestable")
 
 
-def clauses_by_constraint(models: Sequence[ClauseModel]) -> dict[str, tuple[str, ...]]:
+def clauses_by_constraint(models: Iterable[ClauseModel]) -> dict[str, tuple[str, ...]]:
     """The addresses of the clauses that name each constraint."""
     found: dict[str, tuple[str, ...]] = {}
     for entry in models:
@@ -46,13 +61,14 @@ def build_clause(
         interface=entry.interface,
         example=entry.example,
         untestable=(entry.untestable.en, entry.untestable.zh) if entry.untestable is not None else None,
+        is_unread=entry.untestable is not None and entry.untestable.reason == NotTestable.UNREAD,
         contradicts=tuple(entry.contradicts),
     )
 
 
 def check_clauses(
-    clauses: Sequence[ClauseModel],
-    constraints: Sequence[ConstraintModel],
+    clauses: Clauses,
+    constraints: Constraints,
     problems: Problems,
     *,
     interface: Sequence[Clause] | None,
@@ -61,12 +77,11 @@ def check_clauses(
     products: Sequence[str],
 ) -> None:
     """Report addresses that stand twice, what is encoded by nothing or twice, and constraints without a clause."""
-    identifiers = [entry.id for entry in constraints]
+    identifiers = [entry.id for entry, _ in constraints]
     named: set[str] = set()
     seen: set[str] = set()
-    addresses = [entry.at for entry in clauses]
-    for number, entry in enumerate(clauses):
-        path = ("clauses", number)
+    addresses = [entry.at for entry, _ in clauses]
+    for entry, path in clauses:
         problems.add_if(
             entry.at in seen, (*path, "at"), f"clause {shown(entry.at)} stands twice; an address is never reused"
         )
@@ -105,7 +120,12 @@ def check_clauses(
         if entry.faults is not None:
             _check_faults(entry, entry.faults, (*path, "faults"), problems)
         problems.all_known(entry.contradicts, addresses, (*path, "contradicts"), "clause")
-    _check_encoded(constraints, named, problems)
+    for constraint, path in constraints:
+        problems.add_if(
+            constraint.id not in named,
+            path,
+            f"constraint {shown(constraint.id)} encodes no clause; name it in the clause that it comes from",
+        )
 
 
 def _check_faults(entry: ClauseModel, faults: Sequence[str], path: YamlPath, problems: Problems) -> None:
@@ -123,24 +143,48 @@ def _check_faults(entry: ClauseModel, faults: Sequence[str], path: YamlPath, pro
     )
 
 
-def _check_encoded(constraints: Sequence[ConstraintModel], named: Collection[str], problems: Problems) -> None:
-    for number, constraint in enumerate(constraints):
-        problems.add_if(
-            constraint.id not in named,
-            ("constraints", number),
-            f"constraint {shown(constraint.id)} encodes no clause; name it in the clause that it comes from",
-        )
+def check_codes_of_ends(clauses: Clauses, constraints: Constraints, problems: Problems) -> None:
+    """Report sentences on codes that name one end of a range whose rule has the code at both.
+
+    A row such as "more than 8 dimensions" has no code for too few of them.
+    """
+    ends = {entry.id: pair for entry, _ in constraints if (pair := _listed_ends(entry)) is not None}
+    for clause, path in clauses:
+        named = set(map(int, _NUMBER.findall(f"{clause.en} {clause.zh}")))
+        for identifier in clause.constraints or () if clause.at.startswith("returns.") else ():
+            low, high = ends.get(identifier, (0, 0))
+            if (low in named) != (high in named):
+                stated, other = (high, low) if high in named else (low, high)
+                problems.add(
+                    path,
+                    f"clause {clause.at}: names {stated} and not {other}, while {identifier} has its code at both "
+                    "ends; name both, or give the other end a rule of its own, without the code",
+                )
 
 
-def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Sequence[Parameter]) -> None:
+def _listed_ends(entry: ConstraintModel) -> tuple[int, int] | None:
+    """Both ends of a listed range, in numbers; None where one of them cannot be passed: no tensor has -1 dimensions."""
+    if entry.strength != "listed" or entry.kind not in ("rank", "length", "dims", "range"):
+        return None
+    if not isinstance(entry.in_, list) or len(entry.in_) != 2:
+        return None
+    low, high = entry.in_
+    if not isinstance(low, int) or not isinstance(high, int) or low == high:
+        return None
+    return None if low == 0 and entry.kind in ("rank", "length") else (low, high)
+
+
+def check_arithmetic(
+    models: Sequence[ParameterModel], parameters: Sequence[Parameter], context: ConstraintContext
+) -> None:
     """A dtype that valid calls are made of needs arithmetic in the judge: it could not compare a single value."""
     for item in parameters:
         if not item.holds_tensors:
             continue
         judged = JUDGED_OUTPUTS if item.is_output else JUDGED_INPUTS
-        for path, dtype in _dtypes(model, item, parameters):
+        for path, dtype in _dtypes(item, models, parameters, context):
             if dtype in DTYPES and dtype not in judged:
-                problems.add(
+                context.problems.add(
                     path,
                     f"{item.name}: the judge has no arithmetic for {dtype}; expected any of "
                     f"{', '.join(name for name in DTYPES if name in judged)} for an {item.role}; leave it out of what "
@@ -148,42 +192,48 @@ def check_arithmetic(model: OperatorModel, problems: Problems, parameters: Seque
                 )
 
 
-def _dtypes(model: OperatorModel, item: Parameter, parameters: Sequence[Parameter]) -> Iterator[tuple[YamlPath, str]]:
+def _dtypes(
+    item: Parameter, models: Sequence[ParameterModel], parameters: Sequence[Parameter], context: ConstraintContext
+) -> Iterator[tuple[YamlPath, str]]:
     """The dtypes that valid calls give a tensor, and where each stands in the file."""
     number = parameters.index(item)
     earlier = {other.name: other for other in parameters[:number]}
     if item.dtype_as is not None:
         followed = earlier.get(item.dtype_as)
-        for _, dtype in _dtypes(model, followed, parameters) if followed is not None else ():
+        for _, dtype in _dtypes(followed, models, parameters, context) if followed is not None else ():
             yield ("parameters", number, "dtype"), dtype
         return
-    given = model.parameters[number].dtypes
-    for product in model.products:
+    given = models[number].dtypes
+    for product in context.products:
         for place, dtype in enumerate(item.dtypes.get(product, ())):
             if isinstance(given, str):
                 yield ("tables", given, product, place), dtype
             else:
                 inner = (product,) if isinstance(given, dict) else ()
                 yield ("parameters", number, "dtypes", *inner, place), dtype
-    rows = model.rows or {}
-    for product in model.products:
-        for place, row in enumerate(rows.get(product, ())):
-            for name, dtype in zip(rows.get("parameters", ()), row, strict=False):
-                if name == item.name:
-                    yield ("rows", product, place), dtype
+        if context.rows is not None and item.name in context.rows.parameters:
+            column = context.rows.parameters.index(item.name)
+            rows, places = context.rows.by_product.get(product, ()), context.rows.places.get(product, ())
+            yield from ((("rows", product, place), row[column]) for row, place in zip(rows, places, strict=True))
 
 
-def check_precision(model: OperatorModel, problems: Problems, parameters: Sequence[Parameter]) -> None:
+def check_precision(
+    entries: Sequence[PrecisionModel],
+    models: Sequence[ParameterModel],
+    parameters: Sequence[Parameter],
+    context: ConstraintContext,
+) -> None:
     """A compute model has to say something, and of a call that there is."""
+    problems = context.problems
     outputs = [item.name for item in parameters if item.is_output]
     operands = {
         operand
-        for by_dtype in (model.modes.operand if model.modes is not None else {}).values()
+        for by_dtype in (context.modes.operand if context.modes is not None else {}).values()
         for row in by_dtype.values()
         for operand in row
         if operand is not None
     }
-    for number, entry in enumerate(model.precision or ()):
+    for number, entry in enumerate(entries):
         path = ("precision", number)
         problems.add_if(
             entry.operator is not None,
@@ -196,9 +246,9 @@ def check_precision(model: OperatorModel, problems: Problems, parameters: Sequen
             f"the entry says nothing; add one of {', '.join(PRECISION_SECTIONS)}",
         )
         chosen = [item for item in parameters if item.name in (entry.outputs or outputs)]
-        dtypes = {dtype for item in chosen for _, dtype in _dtypes(model, item, parameters)}
+        dtypes = {dtype for item in chosen for _, dtype in _dtypes(item, models, parameters, context)}
         _check_selector(entry.outputs, outputs, (*path, "outputs"), problems, "output")
-        _check_selector(entry.products, model.products, (*path, "products"), problems, "product of the operator")
+        _check_selector(entry.products, context.products, (*path, "products"), problems, "product of the operator")
         _check_selector(entry.dtypes, sorted(dtypes), (*path, "dtypes"), problems, "dtype of these outputs")
         _check_selector(entry.operands, sorted(operands), (*path, "operands"), problems, "operand format of `modes`")
 

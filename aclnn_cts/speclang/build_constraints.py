@@ -10,9 +10,8 @@ from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
 from aclnn_cts.core.printable import either, shown
-from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import Compiled
-from aclnn_cts.speclang.kinds import Constraint, Rule, Strength
+from aclnn_cts.speclang.evaluator import Evaluator
+from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.kinds_data import STRUCTURES, Elements, Finite, Structure
 from aclnn_cts.speclang.kinds_dtype import (
     PROMOTE,
@@ -38,7 +37,7 @@ from aclnn_cts.speclang.kinds_tensor import (
     Rank,
     WordIn,
 )
-from aclnn_cts.speclang.model import Modes
+from aclnn_cts.speclang.model import Constraint, Modes, Rule
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
 from aclnn_cts.speclang.shape import INDEX
@@ -51,6 +50,11 @@ def build_constraint(model: ConstraintModel, path: YamlPath, context: Constraint
     if not problems.known(model.kind, KINDS, (*path, "kind"), "kind of constraint"):
         return None
     statuses = _statuses(model, path, context)
+    problems.add_if(
+        model.valued and model.strength != Strength.OPEN,
+        (*path, "valued"),
+        "valued: true belongs to an open rule: beyond a limit values are judged anyway; take it away",
+    )
     problems.all_known(model.products or (), context.products, (*path, "products"), "product")
     places = [*context.draws, *context.kinds]
     for key, entries in (("breaks", model.breaks), ("limits", model.limits)):
@@ -80,19 +84,14 @@ def build_constraint(model: ConstraintModel, path: YamlPath, context: Constraint
         breaks=_assignments(model.breaks, (*path, "breaks"), context),
         near=_assignments(model.limits, (*path, "limits"), context),
         unsafe=model.unsafe,
+        valued=model.valued,
     )
 
 
-def _where_given(names: Sequence[str], when: Compiled | None) -> Compiled:
+def _where_given(names: Sequence[str], when: Evaluator | None) -> Evaluator:
     """The condition of a rule on what may be null pointers: it is for calls that give one of them."""
-
-    def given(arguments: Mapping[str, Any], target: Target) -> bool:
-        for name in names:
-            if arguments[name] is not None:
-                return when is None or bool(when(arguments, target))
-        return False
-
-    return given
+    given = " or ".join(f"given({name})" for name in names)
+    return Evaluator(f"({given}) and ({when.text})" if when is not None else given)
 
 
 def _assignments(
@@ -106,11 +105,11 @@ def _assignments(
     )
 
 
-def _assigned(value: object, path: YamlPath, names: Mapping[str, str], context: ConstraintContext) -> Compiled:
+def _assigned(value: object, path: YamlPath, names: Mapping[str, str], context: ConstraintContext) -> Evaluator:
     if not isinstance(value, list):
         return context.problems.expression(value, path, names)
-    sizes = [context.problems.expression(size, path, names) for size in value]
-    return lambda arguments, target: tuple([size(arguments, target) for size in sizes])
+    sizes = [context.problems.expression(size, path, names).text for size in value]
+    return Evaluator(f"[{', '.join(map(str, sizes))}]")
 
 
 def _statuses(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[str, ...]:
@@ -140,6 +139,17 @@ def _statuses(model: ConstraintModel, path: YamlPath, context: ConstraintContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Combinations of dtypes that are listed as rows."""
+
+    parameters: tuple[str, ...]
+    """Those that a row gives dtypes, in the order of the prototype."""
+    by_product: Mapping[str, tuple[tuple[str, ...], ...]]
+    places: Mapping[str, tuple[int, ...]]
+    """By product, the entry of the file that each row comes from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintContext:
     """What the entries of one file may refer to."""
 
@@ -154,8 +164,7 @@ class ConstraintContext:
     clauses: Mapping[str, tuple[str, ...]]
     """Clause addresses by constraint id."""
     modes: Modes | None = None
-    rows: Mapping[str, tuple[tuple[str, ...], ...]] | None = None
-    row_parameters: tuple[str, ...] = ()
+    rows: Rows | None = None
     optional: frozenset[str] = field(default_factory=frozenset)
     """Parameters that are null pointers in some valid calls: a rule on one of them is for calls that give it."""
     call_level: frozenset[str] = field(default_factory=frozenset)
@@ -291,8 +300,10 @@ def _layout(model: ConstraintModel, path: YamlPath, context: ConstraintContext) 
 
 
 def _rows(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
-    context.problems.add_if(context.rows is None, path, "dtype_rows needs the top-level table `rows`; add it")
-    return DtypeRows(parameters=context.row_parameters, rows=context.rows or {})
+    if context.rows is None:
+        context.problems.add(path, "dtype_rows needs the top-level table `rows`; add it")
+        return DtypeRows(parameters=(), rows={})
+    return DtypeRows(parameters=context.rows.parameters, rows=context.rows.by_product)
 
 
 def _mode(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -386,12 +397,19 @@ def _finite(model: ConstraintModel, path: YamlPath, context: ConstraintContext) 
         context.problems.add(path, f"of: {shown(model.of)}; expected a list of parameters")
         names = []
     context.problems.all_known(names, context.kinds, (*path, "of"), "parameter")
-    return Finite(tuple(names))
+    context.problems.add_if(
+        model.in_ not in (None, ["inf"]), (*path, "in"), f"in: {shown(model.in_)}; expected [inf], or nothing"
+    )
+    return Finite(tuple(names), infinite=model.in_ is not None)
 
 
 def _elements(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     low, high = _bounds(model, path, context)
-    return Elements(of=_of(model, path, context, "tensor"), low=low, high=high)
+    besides = str(model.is_) if model.is_ is not None else None
+    if besides is not None:
+        integers = [name for name, kind in context.kinds.items() if kind == "int"]
+        context.problems.known(besides, integers, (*path, "is"), "integer attribute")
+    return Elements(of=_of(model, path, context, "tensor"), low=low, high=high, besides=besides)
 
 
 def _beside(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_constraints import ConstraintContext, product_table, rank_table
+from aclnn_cts.speclang.build_constraints import ConstraintContext, Rows, product_table, rank_table
+from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds_number import C_RANGES
-from aclnn_cts.speclang.model import Atk, AtkArgument, Draw, Evaluator, Modes, Parameter
+from aclnn_cts.speclang.model import Atk, AtkArgument, Draw, Modes, Parameter
 from aclnn_cts.speclang.problems import RUN, Problems
-from aclnn_cts.speclang.schema import AtkArgumentModel, AtkModel, DrawModel, OperatorModel
-from aclnn_cts.speclang.shape import INDEX, compile_shape
+from aclnn_cts.speclang.schema import AtkArgumentModel, AtkModel, DrawModel, ModesModel, ParameterModel
+from aclnn_cts.speclang.shape import INDEX
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 _POINTERS = {
@@ -28,6 +32,8 @@ _TENSORS = ("tensor", "tensor_list")
 _ARRAYS = ("int_array", "bool_array", "float_array")
 _DRAWN = ("int", "bool", "double", "scalar", "string")
 """Kinds whose value is that of the draw of their name."""
+_MOST_ITEMS = 16
+"""Items of a bool array that are drawn one by one."""
 
 
 def kind_of_type(c_type: str) -> str | None:
@@ -43,10 +49,10 @@ def kind_of_type(c_type: str) -> str | None:
     return {"bool": "bool", "double": "double", "float": "double"}.get(bare[0], "int" if bare[0] in C_RANGES else None)
 
 
-def parameter_kinds(model: OperatorModel, problems: Problems) -> dict[str, str]:
+def parameter_kinds(parameters: Sequence[ParameterModel], problems: Problems) -> dict[str, str]:
     """What stands in a case for each parameter (`kind_of_type`); an unknown C type is a problem, and a tensor."""
     kinds: dict[str, str] = {}
-    for number, item in enumerate(model.parameters):
+    for number, item in enumerate(parameters):
         problems.add_if(
             item.name in kinds, ("parameters", number, "name"), f"parameter {shown(item.name)} stands twice; keep one"
         )
@@ -61,13 +67,38 @@ def parameter_kinds(model: OperatorModel, problems: Problems) -> dict[str, str]:
     return kinds
 
 
+def with_implied_draws(
+    parameters: Sequence[ParameterModel], kinds: Mapping[str, str], draws: Sequence[DrawModel]
+) -> tuple[list[ParameterModel], list[DrawModel]]:
+    """Parameters and draws, with one for each text with words and for each item of a bool array of a known length."""
+    made: list[ParameterModel] = []
+    implied: list[DrawModel] = []
+    written = [draw.name or draw.run for draw in draws]
+    for item in parameters:
+        words, length = _value(item.words), _value(item.length)
+        if kinds[item.name] == "string" and item.name not in written and isinstance(words, list):
+            implied.append(DrawModel(name=item.name, one_of=[f'"{word}"' for word in words]))
+        elif kinds[item.name] == "bool_array" and item.items is None and isinstance(length, int):
+            places = [f"{item.name}_{place}" for place in range(min(length, _MOST_ITEMS))]
+            implied.extend(DrawModel(name=place, one_of=[True, False]) for place in places)
+            item = msgspec.structs.replace(item, items=f"[{', '.join(places)}]")  # noqa: PLW2901
+        made.append(item)
+    return made, implied
+
+
+def _value(written: object) -> object:
+    """The value of a property that may be a mapping."""
+    return written.get("is") if isinstance(written, dict) else written
+
+
 def build_parameters(
-    model: OperatorModel, problems: Problems, context: ConstraintContext, draws: Sequence[Draw]
+    models: Sequence[ParameterModel], context: ConstraintContext, draws: Sequence[Draw]
 ) -> tuple[Parameter, ...]:
     """The parameters in C order, with their shapes, dtypes and data compiled."""
+    problems = context.problems
     parameters: list[Parameter] = []
     names = draw_kinds(draws)
-    for number, item in enumerate(model.parameters):
+    for number, item in enumerate(models):
         path = ("parameters", number)
         kind = context.kinds[item.name]
         text = item.shape if kind in _TENSORS else item.items
@@ -109,7 +140,7 @@ def build_parameters(
             )
         needs_dtype = kind in (*_TENSORS, "scalar") and item.dtype is None and item.dtypes is None
         problems.add_if(
-            needs_dtype and item.name not in context.row_parameters,
+            needs_dtype and (context.rows is None or item.name not in context.rows.parameters),
             path,
             f"{item.name}: neither `dtypes` nor `dtype`; add one",
         )
@@ -121,14 +152,14 @@ def build_parameters(
                 {key: _recipe_parameter(key, value, (*path, "data"), made, problems) for key, value in entry.items()}
                 for entry in entries
             )
-            for data_kind, entries in item.data.items()
+            for data_kind, entries in _recipes(item.data, (*path, "data"), problems)
         }
         parameters.append(
             Parameter(
                 name=item.name,
                 type=item.type,
                 kind=kind,
-                role=item.role,
+                role=item.role or "",
                 shape=problems.shape(text, (*path, "shape"), readable) if text is not None else None,
                 length=problems.expression(item.length, (*path, "length"), known) if item.length is not None else None,
                 dtypes=product_table(item.dtypes, (*path, "dtypes"), context, DTYPES, "dtype")
@@ -156,6 +187,21 @@ def build_parameters(
     return tuple(parameters)
 
 
+def _recipes(
+    data: Mapping[Any, Any], path: YamlPath, problems: Problems
+) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """The recipes of each kind of data: one that is a word has the keys of `with`."""
+    shared = data.get("with", {})
+    for kind, entries in data.items():
+        expected = dict if kind == "with" else list
+        if not isinstance(entries, expected) or not isinstance(shared, dict):
+            problems.add(
+                (*path, kind), f"{kind}: {shown(entries)}; expected recipes in a list, and `with` as a mapping"
+            )
+        elif kind != "with":
+            yield kind, [{"recipe": entry, **shared} if isinstance(entry, str) else entry for entry in entries]
+
+
 def _recipe_parameter(
     key: str,
     value: object,
@@ -170,7 +216,7 @@ def _recipe_parameter(
     if not isinstance(value, str) or key in ("recipe", "of"):
         return value
     if value.startswith("["):
-        return compile_shape(problems.shape(value, path, kinds))
+        return Evaluator(value if problems.shape(value, path, kinds).items else "[]")
     return problems.expression(value, path, kinds)
 
 
@@ -179,11 +225,8 @@ def _followed(reference: str) -> tuple[str, ...]:
     return tuple(reference.removeprefix("as ").split(" or "))
 
 
-def build_modes(model: OperatorModel, problems: Problems, kinds: Mapping[str, str]) -> Modes | None:
-    """The precision modes, where the operator has an attribute for them."""
-    if model.modes is None:
-        return None
-    entry = model.modes
+def build_modes(entry: ModesModel, problems: Problems, kinds: Mapping[str, str], products: Sequence[str]) -> Modes:
+    """The precision modes; an operand that is written for all of them is repeated."""
     problems.known(entry.attribute, kinds, ("modes", "attribute"), "parameter")
     problems.known(entry.by, kinds, ("modes", "by"), "parameter")
     names: dict[int, str] = {}
@@ -192,54 +235,59 @@ def build_modes(model: OperatorModel, problems: Problems, kinds: Mapping[str, st
             problems.add(("modes", "names", value), f"{shown(value)}; expected an integer value of the attribute")
             continue
         names[int(value)] = name
-    formats = (*DTYPES, "HFLOAT32")
+    operands: dict[str, dict[str, tuple[str | None, ...]]] = {}
     for product, by_dtype in entry.operand.items():
-        problems.known(product, model.products, ("modes", "operand", product), "product")
-        for dtype, row in by_dtype.items():
-            problems.known(dtype, DTYPES, ("modes", "operand", product, dtype), "dtype")
+        problems.known(product, products, ("modes", "operand", product), "product")
+        operands[product] = {}
+        for dtype, written in by_dtype.items():
+            path = ("modes", "operand", product, dtype)
+            row = written if isinstance(written, list) else [written] * len(entry.names)
+            problems.known(dtype, DTYPES, path, "dtype")
             named = [operand for operand in row if operand is not None]
-            problems.all_known(named, formats, ("modes", "operand", product, dtype), "operand format")
-            problems.add_if(
-                len(row) != len(names),
-                ("modes", "operand", product, dtype),
-                f"{len(row)} entries; expected {len(names)}, one a mode",
-            )
-    operands = {
-        product: {dtype: tuple(row) for dtype, row in by_dtype.items()} for product, by_dtype in entry.operand.items()
-    }
+            problems.all_known(named, (*DTYPES, "HFLOAT32"), path, "operand format")
+            problems.add_if(len(row) != len(names), path, f"{len(row)} entries; expected {len(names)}, one a mode")
+            operands[product][dtype] = tuple(row)
     return Modes(attribute=entry.attribute, by=entry.by, names=names, operand=operands)
 
 
 def build_rows(
-    model: OperatorModel, problems: Problems, kinds: Mapping[str, str]
-) -> tuple[Mapping[str, tuple[tuple[str, ...], ...]] | None, tuple[str, ...]]:
-    """The combinations of dtypes that are listed as rows: by product, and the parameters that they name."""
-    if model.rows is None:
-        return None, ()
-    parameters = tuple(str(name) for name in model.rows.get("parameters", ()))
-    problems.all_known(parameters, kinds, ("rows", "parameters"), "parameter")
+    table: Mapping[str, Sequence[Any]], problems: Problems, kinds: Mapping[str, str], products: Sequence[str]
+) -> Rows:
+    """The rows of dtypes. Of a list in a row, each dtype makes a row; of a list of parameters, each has that column."""
+    columns = [
+        [column] if isinstance(column, str) else list(map(str, column)) for column in table.get("parameters", ())
+    ]
+    order = [(name, place) for place, column in enumerate(columns) for name in column]
+    parameters = [name for name, _ in order]
+    if problems.all_known(parameters, kinds, ("rows", "parameters"), "parameter") and len(order) > len(columns):
+        order.sort(key=lambda pair: list(kinds).index(pair[0]))
     rows: dict[str, tuple[tuple[str, ...], ...]] = {}
-    for product, entries in model.rows.items():
-        if product == "parameters" or not problems.known(product, model.products, ("rows", product), "product"):
+    places: dict[str, tuple[int, ...]] = {}
+    for product, entries in table.items():
+        if product == "parameters" or not problems.known(product, products, ("rows", product), "product"):
             continue
-        for number, row in enumerate(entries):
-            problems.all_known(row, DTYPES, ("rows", product, number), "dtype")
-            problems.add_if(
-                len(row) != len(parameters),
-                ("rows", product, number),
-                f"{len(row)} dtypes; expected {len(parameters)}, one a parameter",
-            )
-        rows[product] = tuple(tuple(row) for row in entries)
-    return rows, parameters
+        made: list[tuple[tuple[str, ...], int]] = []
+        for number, entry in enumerate(entries):
+            path = ("rows", product, number)
+            choices = [[item] if isinstance(item, str) else item for item in entry]
+            if isinstance(entry, str) or len(choices) != len(columns):
+                problems.add(path, f"{len(choices)} dtypes; expected {len(columns)}, one a parameter")
+                continue
+            for choice in choices:
+                problems.all_known(choice, DTYPES, path, "dtype")
+            made += [(tuple(row[place] for _, place in order), number) for row in itertools.product(*choices)]
+        rows[product] = tuple(row for row, _ in made)
+        places[product] = tuple(number for _, number in made)
+    return Rows(parameters=tuple(name for name, _ in order), by_product=rows, places=places)
 
 
 UNBOUNDED = 2**62
 
 
-def build_draws(model: OperatorModel, problems: Problems) -> tuple[Draw, ...]:
-    """Compile every draw over the names that stand before it."""
+def build_draws(implied: Sequence[DrawModel], written: Sequence[DrawModel], problems: Problems) -> tuple[Draw, ...]:
+    """Compile every draw over the names that stand before it; those that are implied stand first."""
     draws: list[Draw] = []
-    for number, entry in enumerate(model.draws):
+    for number, entry in enumerate((*implied, *written), -len(implied)):
         path = ("draws", number)
         earlier = draw_kinds(draws)
         name = entry.name or entry.run
@@ -357,7 +405,7 @@ def build_atk(section: AtkModel, problems: Problems, kinds: Mapping[str, str]) -
 def _argument(
     entry: AtkArgumentModel, kind: str, place: tuple[str, ...], problems: Problems, names: list[str]
 ) -> AtkArgument:
-    for key in entry.model_fields_set:
+    for key in (key for key in entry.__struct_fields__ if getattr(entry, key) is not None):
         problems.add_if(
             key not in _FIELDS[kind],
             (*place, key),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,12 @@ import msgspec
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
 from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Constraint, Rule, Strength, Test
+from aclnn_cts.speclang.kinds import Strength, Test
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import CallPresent, EachItem, NotEmpty, Rank
-from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.model import Constraint, ConstraintTest, Rule, Spec
 
 _DECIDING = (Strength.LISTED, Strength.LIMIT, Strength.OPEN, Strength.ACCURACY)
 
@@ -38,6 +39,13 @@ class Evaluation(msgspec.Struct, frozen=True):
         """`valid` where nothing is broken, else what decides among the broken: listed, limit, open or accuracy."""
         strengths = {item.strength for item in self.broken}
         return next((strength for strength in _DECIDING if strength in strengths), "valid")
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the values of a call that breaks something are judged where it succeeds."""
+        if self.strength == Strength.OPEN:
+            return all(item.valued for item in self.broken)
+        return self.strength == Strength.LIMIT
 
 
 def promised_statuses(broken: tuple[Constraint, ...]) -> tuple[str, ...]:
@@ -64,7 +72,7 @@ def promised_statuses(broken: tuple[Constraint, ...]) -> tuple[str, ...]:
 def is_broken(spec: Spec, case: Case) -> bool:
     """Whether the case breaks any constraint: what `evaluate` finds, without a look behind the first that is broken."""
     bad = 0
-    for bit, requires, test, _ in spec.compiled[case.target.product]:
+    for bit, requires, test, _ in spec.tests[case.target.product]:
         if bad & requires:
             bad |= bit
             continue
@@ -83,7 +91,7 @@ def evaluate(spec: Spec, case: Case) -> Evaluation:
     broken: list[Constraint] = []
     not_applicable: list[Constraint] = []
     held: list[Constraint] = []
-    for bit, requires, test, constraint in spec.compiled[target.product]:
+    for bit, requires, test, constraint in spec.tests[target.product]:
         if bad & requires:
             bad |= bit
             not_applicable.append(constraint)
@@ -135,32 +143,39 @@ def _on_a_tensor(item: Constraint) -> Rule:
     return item.rule.rule if isinstance(item.rule, EachItem) else item.rule
 
 
-def compile_constraints(
-    constraints: Sequence[Constraint], products: Sequence[str]
-) -> Mapping[str, tuple[tuple[int, int, Callable[..., bool | None], Constraint], ...]]:
-    """For each product, (own bit, bits of what it requires, test, constraint) of the rules that apply to it.
+class ConstraintTests(dict[str, tuple[ConstraintTest, ...]]):
+    """The tests of an operator's constraints by product, made when a product is first asked for.
 
     A test gives None where its `when` is false: it holds, and nothing was put to the test.
     """
-    tests = {
-        item.id: _with_condition(item.rule.test, item.when)
-        for item in constraints
-        if not isinstance(item.rule, CallPresent)
-    }
-    bits = {item.id: 1 << position for position, item in enumerate(constraints)}
-    return {
-        product: tuple(
-            (bits[item.id], sum(bits[name] for name in item.requires if name in bits), tests[item.id], item)
-            for item in constraints
-            if item.id in tests and item.applies_to(product)
+
+    def __init__(self, constraints: Sequence[Constraint], products: Sequence[str]) -> None:
+        super().__init__()
+        self._constraints = [item for item in constraints if not isinstance(item.rule, CallPresent)]
+        self._products = products
+        self._bits = {item.id: 1 << position for position, item in enumerate(constraints)}
+
+    def __missing__(self, product: str) -> tuple[ConstraintTest, ...]:
+        if product not in self._products:
+            raise KeyError(product)
+        bits = self._bits
+        self[product] = tuple(
+            (
+                bits[item.id],
+                sum(bits[name] for name in item.requires if name in bits),
+                _with_condition(item.rule.test, item.when),
+                item,
+            )
+            for item in self._constraints
+            if item.applies_to(product)
         )
-        for product in products
-    }
+        return self[product]
 
 
-def _with_condition(test: Test, when: Test | None) -> Test:
-    if when is None:
+def _with_condition(test: Test, evaluator: Evaluator | None) -> Test:
+    if evaluator is None:
         return test
+    when = evaluator.compiled
 
     def conditional(arguments: Mapping[str, Any], target: Target) -> bool | None:
         return test(arguments, target) if when(arguments, target) else None

@@ -1,4 +1,4 @@
-"""What parameters have in common, put into the short form before it is expanded: by role, and by family.
+"""What parameters have in common, put into a spec: by role, and by family.
 
 A family holds what the specs of alike operators share. A spec wins over its family: key by key in mappings and
 parameters, and by name or id in lists. A family may have a family itself.
@@ -37,16 +37,16 @@ def family_names() -> tuple[str, ...]:
 
 
 @functools.cache
-def _family(name: str) -> Mapping[str, Any]:
+def family_content(name: str) -> Mapping[str, Any]:
     """The content of a family's file over that of its own family."""
     path = package_folder() / "families" / f"{name}.yaml"
     file = read_yaml(path, name=f"specs/families/{path.name}")
-    model = checked_file(file, FamilyModel)
+    checked_file(file, FamilyModel)
     content: dict[str, Any] = dict(file.content)
     parent = content.pop("family", None)
-    if model.family is None or parent is None:
+    if parent is None:
         return content
-    inherited = dict(_family(model.family))
+    inherited = dict(family_content(parent))
     for key in (*_ROLES, *_MAPPINGS):
         content[key] = {**inherited.get(key, {}), **content.get(key, {})}
     by_name = inherited.get("parameters", {})
@@ -60,14 +60,14 @@ def _family(name: str) -> Mapping[str, Any]:
 
 
 def with_common(file: YamlFile, problems: Problems) -> YamlFile:
-    """A file in the short form with what its family and its own roles say; each place keeps the line it comes from."""
+    """A file with what its family and its own roles say; each place keeps the line it comes from."""
     own: Mapping[str, Any] = file.content
     name = own.get("family")
     if name is None and not any(key in own for key in _ROLES):
         return file
     if name is not None and not problems.known(name, family_names(), ("family",), "family"):
         return file
-    family = _family(name) if name is not None else {}
+    family = family_content(name) if name is not None else {}
     roles = {key: {**family.get(key, {}), **own.get(key, {})} for key in _ROLES}
     content = {key: value for key, value in own.items() if key not in ("family", *_ROLES)}
     origins: dict[YamlPath, YamlPath] = {}
@@ -81,11 +81,11 @@ def with_common(file: YamlFile, problems: Problems) -> YamlFile:
         origins.update(
             ((key, number), ("family",) if place is None else (key, place)) for number, place in enumerate(places)
         )
-    return replace(file, content=placed(content, {"first": first}), origins=origins, source=own)
+    return replace(file, content=placed(content, {"first": first}), origins=origins)
 
 
 def _role(item: Mapping[str, Any]) -> str:
-    return role_of(item, kind_of_type(str(item["type"])) or "tensor")
+    return role_of(item["type"], item.get("role"), kind_of_type(item["type"]) or "tensor")
 
 
 def _parameter(

@@ -12,7 +12,8 @@ from aclnn_cts.core.case import Case, Data, Tensor, owner, tensors_in
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled
 from aclnn_cts.speclang.expression_parser import compiled
-from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words
+from aclnn_cts.speclang.kinds import Test, Way, Words
+from aclnn_cts.speclang.model import ParameterRule, Rule
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -28,18 +29,24 @@ INTEGER_LIMITS: Mapping[str, int] = {
 }
 INDEX_RECIPES = frozenset({"indices", "few_indices", "equal_indices", "hot_indices", "end_indices", "ramp", "argmax"})
 """Recipes of integers from low to high - 1."""
+_FAR = -100
+"""A number far from every range, the usual one for a label that is ignored."""
 DEFAULT_INTEGERS = (-4, 4)
 """Bounds of the recipe `integers` where it names none."""
 
 
-def data_is_finite(tensor: Tensor) -> bool:
-    """Whether the contents hold neither inf nor nan. A tensor without stated contents has no answer (TypeError)."""
+def data_is_finite(tensor: Tensor, *, infinite: bool = False) -> bool:
+    """Whether the contents hold neither inf nor nan, `infinite` besides inf.
+
+    A tensor without stated contents has no answer (TypeError).
+    """
     data = tensor.data
     if data is None:
         raise TypeError("no data")
     if data.values is not None:
-        return all(math.isfinite(float(value)) for value in data.values)
-    return data.recipe != "special"
+        values = (float(value) for value in data.values)
+        return all(math.isfinite(value) or (infinite and value == math.inf) for value in values)
+    return data.recipe not in (("special",) if infinite else ("special", "infinite"))
 
 
 def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
@@ -80,12 +87,14 @@ class Finite(Rule):
     """The inputs named hold no inf and no nan."""
 
     of: tuple[str, ...]
+    infinite: bool = False
+    """Whether they may hold inf: then -inf and nan alone are excluded."""
 
     @property
     def test(self) -> Test:
-        names = self.of
+        names, infinite = self.of, self.infinite
         return lambda arguments, _target: all(
-            [data_is_finite(tensor) for name in names for tensor in _given(arguments[name])]
+            [data_is_finite(tensor, infinite=infinite) for name in names for tensor in _given(arguments[name])]
         )
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
@@ -96,7 +105,8 @@ class Finite(Rule):
                     yield Way(text=f"{key}: data with inf and nan", data={key: data})
 
     def describe(self, product: str) -> Words:
-        return Words(f"{', '.join(self.of)} hold neither inf nor nan", f"{'、'.join(self.of)} 不含 inf 与 nan")
+        inf = "-inf" if self.infinite else "inf"
+        return Words(f"{', '.join(self.of)} hold neither {inf} nor nan", f"{'、'.join(self.of)} 不含 {inf} 与 nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +115,12 @@ class Elements(ParameterRule):
 
     low: str | int | None
     high: str | int | None
+    besides: str | None = None
+    """An integer attribute whose value elements may have besides."""
 
     @property
     def test(self) -> Test:
-        of = self.of
+        of, besides = self.of, self.besides
         low, high = _bound(self.low, -math.inf), _bound(self.high, math.inf)
 
         def within(arguments: Mapping[str, Any], target: Target) -> bool:
@@ -116,7 +128,14 @@ class Elements(ParameterRule):
             if 0 in tensor.shape:
                 return True
             least, most = data_range(tensor)
-            return bool(low(arguments, target) <= least and most <= high(arguments, target))
+            bottom, top = low(arguments, target), high(arguments, target)
+            if bottom <= least and most <= top:
+                return True
+            if besides is None:
+                return False
+            values = (tensor.data.values if tensor.data is not None else None) or ((least,) if least == most else ())
+            more = arguments[besides]
+            return bool(values) and all(bottom <= float(value) <= top or float(value) == more for value in values)
 
         return within
 
@@ -130,22 +149,46 @@ class Elements(ParameterRule):
             beside += [high + 1, high * 2 + 10]
         if self.low is not None:
             beside.insert(1, int(_bound(self.low, 0)(case.arguments, case.target)) - 1)
-        limit = INTEGER_LIMITS.get(tensor.dtype, 2**31)
+        for attribute in dict.fromkeys(_besides(spec, case, self.of) if self.besides is None else ()):
+            yield from self._admitted(tensor, attribute, beside)
         for value in beside:
-            if value < limit and not (value < 0 and tensor.dtype in ("UINT8", "BOOL")):
+            if _is_storable(value, tensor.dtype):
                 data = Data(values=(value,) * tensor.numel)
                 yield Way(text=f"{self.of}: elements -> {value}", data={self.of: data})
 
+    def _admitted(self, tensor: Tensor, attribute: str, beside: Sequence[int]) -> Iterator[Way]:
+        """What a wider rule admits: the value of an attribute, beyond this range, in some elements and in all."""
+        low = int(self.low) if isinstance(self.low, int) else 0
+        for value in (*beside, _FAR):
+            if not _is_storable(value, tensor.dtype) or tensor.numel > _MOST_WRITTEN:
+                continue
+            for step, where in ((2, "every other element"), (1, "all elements")):
+                values = tuple(low if place % step else value for place in range(tensor.numel))
+                text = f"{self.of}: {where} -> {attribute} -> {value}"
+                yield Way(text=text, values={attribute: value}, data={self.of: Data(values=values)})
+
     def describe(self, product: str) -> Words:
+        besides, besides_zh = (f", or equal {self.besides}", f"，或等于 {self.besides}") if self.besides else ("", "")
         return Words(
-            f"elements of {self.of} {self._range('lie in [{}, {}]', 'are at least {}', 'are at most {}')}",
-            f"{self.of} 的元素{self._range('在 [{}, {}] 内', '不小于 {}', '不大于 {}')}",
+            f"elements of {self.of} {self._range('lie in [{}, {}]', 'are at least {}', 'are at most {}')}{besides}",
+            f"{self.of} 的元素{self._range('在 [{}, {}] 内', '不小于 {}', '不大于 {}')}{besides_zh}",
         )
 
     def _range(self, both: str, least: str, most: str) -> str:
         if self.high is None:
             return least.format(self.low)
         return most.format(self.high) if self.low is None else both.format(self.low, self.high)
+
+
+def _besides(spec: Spec, case: Case, of: str) -> Iterator[str]:
+    """The attributes whose values other rules admit among the elements of a tensor."""
+    for rule in (item.rule for item in spec.constraints_for(case.product)):
+        if isinstance(rule, Elements) and rule.of == of and rule.besides is not None:
+            yield rule.besides
+
+
+def _is_storable(value: int, dtype: str) -> bool:
+    return value < INTEGER_LIMITS.get(dtype, 2**31) and not (value < 0 and dtype in ("UINT8", "BOOL"))
 
 
 def _bound(value: str | int | None, none: float) -> Compiled:
@@ -299,6 +342,11 @@ class Structure(ParameterRule):
         return tuple(after - before for before, after in itertools.pairwise(stops))[:count]
 
     def describe(self, product: str) -> Words:
+        words = self.words(self.number)
+        return Words(f"{self.of} holds {words.en}", f"{self.of} 为{words.zh}")
+
+    def words(self, number: object) -> Words:
+        """The structure with its number, which may be an expression or what it gives."""
         least, least_zh = (f", each at least {self.least}", f"，每段不小于 {self.least}") if self.least else ("", "")
-        words, words_zh = (text.format(self.number) for text in _WORDS[self.structure])
-        return Words(f"{self.of} holds {words}{least}", f"{self.of} 为{words_zh}{least_zh}")
+        words, words_zh = (text.format(number) for text in _WORDS[self.structure])
+        return Words(f"{words}{least}", f"{words_zh}{least_zh}")

@@ -11,7 +11,8 @@ from aclnn_cts.core.case import Case, Scalar, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.expression_parser import compiled, parse
-from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words, tensor_of
+from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
+from aclnn_cts.speclang.model import ParameterRule, Rule
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec
@@ -245,7 +246,7 @@ class ModeSupported(Rule):
         but = ", ".join(f"{value} with {dtype}" for value, dtype in rejected)
         but_zh = ", ".join(f"{dtype} 不支持 {value}" for value, dtype in rejected)
         return Words(
-            f"{self.attribute} is supported for the dtype" + (f" (not {but})" if rejected else ""),
+            f"{self.attribute} is supported for the dtype" + (f"; not {but}" if rejected else ""),
             f"该数据类型支持此 {self.attribute}" + (f" ({but_zh})" if rejected else ""),
         )
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from aclnn_cts.core.case import Case
 from aclnn_cts.speclang.expression import UNDEFINED, Compiled
 from aclnn_cts.speclang.expression_parser import compiled
-from aclnn_cts.speclang.kinds import Rule, Test, Way, Words
+from aclnn_cts.speclang.kinds import Test, Way, Words
+from aclnn_cts.speclang.model import Rule
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.model import Spec

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from aclnn_cts.core.case import BoolArray, Case, FloatArray, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression_parser import compiled
-from aclnn_cts.speclang.kinds import ParameterRule, Test, Way, Words
+from aclnn_cts.speclang.kinds import Test, Way, Words
 from aclnn_cts.speclang.kinds_number import bound_text
+from aclnn_cts.speclang.model import ParameterRule
 from aclnn_cts.speclang.shape import ShapeExpression, compile_shape
 
 if TYPE_CHECKING:

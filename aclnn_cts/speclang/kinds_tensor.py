@@ -11,7 +11,8 @@ import msgspec
 from aclnn_cts.core.case import Case, TensorList
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression_parser import compiled
-from aclnn_cts.speclang.kinds import ParameterRule, Rule, Test, Way, Words, tensor_of
+from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
+from aclnn_cts.speclang.model import ParameterRule, Rule
 from aclnn_cts.speclang.shape import INDEX
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class _Pointer(ParameterRule):
 @dataclass(frozen=True, slots=True)
 class Present(_Pointer):
     """The pointer is not null."""
+
+    @property
+    def wants_given(self) -> bool:
+        return True
 
     @property
     def test(self) -> Test:
@@ -93,12 +98,18 @@ class Rank(ParameterRule):
 
 @dataclass(frozen=True, slots=True)
 class Contiguous(ParameterRule):
-    """The tensor is contiguous."""
+    """The tensor is contiguous. The strides of a single element move nothing: there, those that are written count."""
 
     @property
     def test(self) -> Test:
         of = self.of
-        return lambda arguments, _target: bool(arguments[of].is_contiguous)
+
+        def contiguous(arguments: Mapping[str, Any], _target: Target) -> bool:
+            tensor = arguments[of]
+            strides = () if tensor.strides is None or tensor.numel != 1 else tensor.strides
+            return bool(tensor.is_contiguous) and all(stride == 1 for stride in strides)
+
+        return contiguous
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         yield Way(text=f"{self.of}: contiguous -> strided with gaps", strided=self.of)

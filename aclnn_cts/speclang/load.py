@@ -5,8 +5,10 @@ What builds them is imported when the first is read: many a runner, such as a sp
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.editions import check_edition, edition_file, edition_files, is_edition_file, read_edition
+from aclnn_cts.speclang.compiled import read_compiled, write_compiled
+from aclnn_cts.speclang.editions import check_edition, edition_file, edition_files
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.yaml_file import YamlFile, parse_yaml, read_yaml
@@ -27,6 +30,7 @@ __all__ = [
     "SHARED_FILES",
     "LintedFile",
     "Specs",
+    "compile_shipped",
     "lint_files",
     "load_spec_file",
     "load_specs",
@@ -126,14 +130,6 @@ def _shown(path: Path) -> str:
     return f"specs/{path.relative_to(folder).as_posix()}" if path.is_relative_to(folder) else str(path)
 
 
-def _read_file(path: Path) -> YamlFile:
-    """A spec file, or that of an edition with the file that it changes."""
-    if not is_edition_file(path):
-        return read_yaml(path, name=_shown(path))
-    base = path.parents[2] / path.name
-    return read_edition(path, base=base, name=_shown(path), base_name=_shown(base))
-
-
 def _interface_in(path: Path) -> tuple[Interface, tuple[str, ...]]:
     """What a file says of all operators, and what is wrong with it."""
     from aclnn_cts.speclang.build import build_interface  # noqa: PLC0415 - as the module says
@@ -158,7 +154,7 @@ def _built(file: YamlFile, stem: str) -> tuple[Spec | None, Problems]:
 def load_specs(folders: Sequence[Path] = (), *, edition: str = "") -> Specs:
     """The package's operators and those of `folders`. A mistake in the latter is a UsageError that shows the first few.
 
-    `edition`: of the documents; an operator without a difference for it has its own.
+    `edition`: of the documents; an operator that it lacks has its own.
     """
     check_edition(edition, (package_folder(), *folders))
     specs: list[Spec | _Unread] = list(_unread(package_folder(), edition))
@@ -181,8 +177,8 @@ def _raise_for(messages: Sequence[str]) -> None:
 
 def _read(path: Path, edition: str) -> tuple[Spec | None, Sequence[str]]:
     """The spec of an operator's file in an edition, and what is wrong with it."""
-    change = edition_file(path, edition) if edition else path
-    spec, problems = _built(_read_file(change if change.exists() else path), path.stem)
+    file = edition_file(path, edition)
+    spec, problems = _built(read_yaml(file, name=_shown(file)), path.stem)
     messages = problems.sorted()
     if spec is not None and spec.open:
         messages = (*messages, _draft(spec))
@@ -205,11 +201,28 @@ def _unread(folder: Path, edition: str) -> tuple[_Unread, ...]:
 @functools.cache
 def _shipped(unread: _Unread) -> Spec:
     """The spec of an operator of the package; UsageError with the first mistakes."""
+    file = edition_file(unread.file, unread.edition)
+    spec = read_compiled(file, file.read_text(encoding="utf-8"), name=_shown(file))
+    if spec is not None:
+        return spec
     spec, messages = _read(unread.file, unread.edition)
     _raise_for(messages)
     if spec is None:
         raise UsageError(f"{unread.path}: no spec; `aclnn-cts spec lint` shows why")
+    if not sys.dont_write_bytecode:
+        with contextlib.suppress(OSError):
+            write_compiled(file, spec)
     return spec
+
+
+def compile_shipped() -> None:
+    """Keep every spec of the package in its built form, for a wheel; UsageError where one has a mistake."""
+    folder = package_folder()
+    for path in (*_operator_files(folder), *edition_files(folder)):
+        spec, messages = _read(path, "")
+        _raise_for(messages)
+        if spec is not None:
+            write_compiled(path, spec)
 
 
 def _draft(spec: Spec) -> str:
@@ -221,12 +234,10 @@ def _draft(spec: Spec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LintedFile:
-    """An operator file whose form and names are right: its spec, and (expanded) the lines for what is found later."""
+    """An operator file whose form and names are right: its spec, and the places for what is found later."""
 
     spec: Spec
-    file: YamlFile
-    open: tuple[str, ...] = ()
-    """The open places of a draft, with file and line."""
+    problems: Problems
 
 
 def specs_from_texts(texts: Mapping[str, str]) -> Specs:
@@ -246,28 +257,28 @@ def specs_from_texts(texts: Mapping[str, str]) -> Specs:
 def lint_files(files: Sequence[Path] = (), *, edition: str = "") -> tuple[list[LintedFile], list[str]]:
     """Build each file (all of the package where none is named) and return those without a mistake and every message.
 
-    `edition`: build that of the package, or of each file, instead.
+    `edition`: build that of the package, or of each file that has it, instead.
     """
     folder = package_folder()
     check_edition(edition, (folder, *(path.parent for path in files)))
     messages = [] if files else list(_interface()[1])
     linted: list[LintedFile] = []
     paths = list(files) or [*([] if edition else _operator_files(folder)), *edition_files(folder, edition)]
-    for path in [edition_file(path, edition) for path in files] if edition and files else paths:
+    for path in (edition_file(path, edition) for path in paths) if files else paths:
         if path.stem in SHARED_FILES - {"interface"}:
             continue
         try:
             if path.stem == "interface":
                 messages.extend(_interface_in(path)[1])
                 continue
-            file = _read_file(path)
+            file = read_yaml(path, name=_shown(path))
         except UsageError as error:
             messages.append(str(error))
             continue
         spec, problems = _built(file, path.stem)
         messages.extend(problems.sorted())
         if spec is not None and not problems.messages:
-            linted.append(LintedFile(spec, problems.file, tuple(problems.open.values())))
+            linted.append(LintedFile(spec, problems))
     return linted, messages
 
 

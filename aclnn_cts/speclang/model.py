@@ -1,27 +1,98 @@
-"""`Spec`: one operator as the rooms after this one see it."""
+"""`Spec`: one operator, its rules and statements, as the packages after this one see it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from aclnn_cts.core.case import Argument, Case, TensorList
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
+from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
-from aclnn_cts.speclang.kinds import Constraint
-from aclnn_cts.speclang.kinds_data import Elements
-from aclnn_cts.speclang.kinds_dtype import Relation
-from aclnn_cts.speclang.kinds_tensor import Present
+from aclnn_cts.speclang.kinds import Test, Way, Words
 from aclnn_cts.speclang.shape import ShapeExpression
+from aclnn_cts.speclang.spec_claims import SpecClaim
 
-if TYPE_CHECKING:
-    from aclnn_cts.speclang.build_claims import SpecClaim  # as below
-    from aclnn_cts.speclang.schema import PrecisionModel  # pydantic, which readers of a run do without
 
-Evaluator: TypeAlias = Callable[[Mapping[str, Any], Target], Any]
+@dataclass(frozen=True, slots=True)
+class Rule(ABC):
+    """A kind of constraint, which can be evaluated, broken on purpose and described.
+
+    `speclang.build_constraints.KINDS` lists the kinds. Evaluation reads the arguments of a call alone.
+    """
+
+    @property
+    @abstractmethod
+    def test(self) -> Test:
+        """What is evaluated."""
+
+    @abstractmethod
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        """Changes that may break it in a case that holds all, nearest first."""
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The tensors that it says promote to one dtype."""
+        return ()
+
+    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+        """Changes that put a case on the rule's limits and one step to both sides; nothing for a rule without one."""
+        return iter(())
+
+    @abstractmethod
+    def describe(self, product: str) -> Words:
+        """The rule in both languages, as it is stated for a product."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRule(Rule):
+    """A rule on one parameter."""
+
+    of: str
+
+    @property
+    def wants_given(self) -> bool:
+        """Whether it is that the pointer is not null."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """One documented rule of an operator."""
+
+    id: str
+    kind: str
+    rule: Rule
+    clauses: tuple[str, ...]
+    strength: str
+    statuses: tuple[str, ...]
+    """What the document promises when it is broken: status names, `ACLNN_ERR_*`, or nothing."""
+    products: frozenset[str] | None
+    when: Evaluator | None
+    when_text: str | None
+    requires: tuple[str, ...]
+    also: frozenset[str]
+    """Limits that a call which breaks it may break besides: what it is promised stays an error."""
+    group: str | None
+    breaks: tuple[Mapping[str, Any], ...]
+    """Assignments to draws or places (`param[axis]`) that break it: compiled expressions over the drawn names."""
+    near: tuple[Mapping[str, Any], ...]
+    """Assignments that sit on its limit and beside it."""
+    unsafe: str | None
+    valued: bool = False
+    """Of an open rule: what a call that breaks it computes is said, and judged where the call succeeds."""
+
+    def applies_to(self, product: str) -> bool:
+        """Whether the document states it for a product."""
+        return self.products is None or product in self.products
+
+
+ConstraintTest: TypeAlias = tuple[int, int, Test, Constraint]
+"""Of one constraint: its own bit, the bits of those that it requires, its test, and itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +130,7 @@ class Parameter:
     optional_when: Evaluator | None = None
     """The calls in which it may be; None: all."""
     present: Evaluator | None = None
-    """Of an output: whether the call computes it; where it does not, the pointer is null (`Spec.leaves_out`).
+    """Of an output: whether the call computes it; where it does not, the pointer may be null (`Spec.leaves_out`).
     Of an input: whether a valid call may give it; else it is null."""
     data: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     """Recipe templates by kind of data (`exact`, `realistic`, `hostile`); values may be expressions."""
@@ -198,6 +269,8 @@ class Clause:
     example: str | None = None
     untestable: tuple[str, str] | None = None
     """Why no test can show it, in English and Chinese."""
+    is_unread: bool = False
+    """Whether that is that this part of the document is not encoded yet."""
     contradicts: tuple[str, ...] = ()
 
     def applies_to(self, product: str) -> bool:
@@ -265,23 +338,21 @@ class Spec:
     draws: tuple[Draw, ...]
     constraints: tuple[Constraint, ...]
     """In evaluation order: what a constraint requires stands before it."""
-    clauses: tuple[Clause, ...]
+    clauses: Sequence[Clause]
     examples: tuple[Example, ...]
     modes: Modes | None = None
     rows: Mapping[str, tuple[tuple[str, ...], ...]] | None = None
     row_parameters: tuple[str, ...] = ()
-    precision: tuple[PrecisionModel, ...] = ()
-    """Compute models of its own, which `judgement.model` adds to those of `precision.yaml`."""
+    precision: tuple[Mapping[str, Any], ...] = ()
+    """Compute models of its own, as they are written, which `judgement.model` adds to those of `precision.yaml`."""
     header: str | None = None
     atk: Atk | None = None
     open: tuple[str, ...] = ()
     """Places of a draft that are not settled: nothing is run with such a spec."""
     claims: Mapping[str, SpecClaim] = field(default_factory=dict, repr=False)
     """What the spec says of statements of its document that are not plain, by address."""
-    compiled: Mapping[str, tuple[tuple[int, int, Callable[..., bool | None], Constraint], ...]] = field(
-        default_factory=dict, repr=False
-    )
-
+    tests: Mapping[str, tuple[ConstraintTest, ...]] = field(default_factory=dict, repr=False)
+    """By product: what `speclang.evaluate` puts a case to."""
     pointers: tuple[tuple[str, Constraint], ...] = ()
     """Constraints on the pointers of the call itself, by pointer."""
 
@@ -293,8 +364,6 @@ class Spec:
     """The outputs that only some calls compute, and the inputs that only some give."""
     promoting: tuple[str, ...] = field(init=False, repr=False)
     """The inputs that are converted to one dtype before anything is computed, where the document says so."""
-    unsafe_elements: tuple[tuple[str, Constraint], ...] = field(init=False, repr=False)
-    """Tensors whose elements harm a device beyond a range, and the constraint that says so."""
 
     _given: Mapping[str, Sequence[Constraint]] = field(init=False, repr=False)
     """By parameter, the rules that want it given."""
@@ -308,15 +377,12 @@ class Spec:
         object.__setattr__(self, "inputs", tensors)
         object.__setattr__(self, "outputs", tuple(item.name for item in self.parameters if item.is_output))
         object.__setattr__(self, "conditional", tuple(item for item in self.parameters if item.present is not None))
-        unsafe = [item for item in self.constraints if item.unsafe is not None]
-        ranged = tuple((item.rule.of, item) for item in unsafe if isinstance(item.rule, Elements))
-        object.__setattr__(self, "unsafe_elements", ranged)
         given: dict[str, list[Constraint]] = {}
         for item in self.constraints:
-            if isinstance(item.rule, Present):
+            if isinstance(item.rule, ParameterRule) and item.rule.wants_given:
                 given.setdefault(item.rule.of, []).append(item)
         object.__setattr__(self, "_given", given)
-        related = {name for item in self.constraints if isinstance(item.rule, Relation) for name in item.rule.operands}
+        related = {name for item in self.constraints for name in item.rule.operands}
         object.__setattr__(self, "promoting", tuple(name for name in tensors if name in related))
         object.__setattr__(self, "_parameters", {item.name: item for item in self.parameters})
         object.__setattr__(self, "_constraints", {item.id: item for item in self.constraints})
@@ -350,7 +416,7 @@ class Spec:
         return _tensor_names(names, case) if self._has_lists else names
 
     def leaves_out(self, item: Parameter, arguments: Mapping[str, Any], target: Target) -> bool:
-        """Whether valid calls have a null pointer for an output: they do not compute it, and no rule wants it given."""
+        """Whether a valid call may have null for an output: it is not computed, and no rule wants it given."""
         return not item.is_computed(arguments, target) and not any(
             rule.applies_to(target.product) and (rule.when is None or rule.when(arguments, target))
             for rule in self._given.get(item.name, ())

@@ -6,14 +6,12 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel, WordingModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
-
-if TYPE_CHECKING:
-    from aclnn_cts.speclang.schema import FileModel, ProductModel, WordingModel
 
 
 def package_folder() -> Path:
@@ -24,20 +22,17 @@ def package_folder() -> Path:
 @functools.cache
 def products() -> Mapping[str, ProductModel]:
     """Every product that a spec, a case or `--product` may name, in the order of the file."""
-    from aclnn_cts.speclang.schema import ProductsModel  # noqa: PLC0415 - its models are made when a file is read
-
-    path = package_folder() / "products.yaml"
-    model = checked_file(read_yaml(path, name=f"specs/{path.name}"), ProductsModel)
-    return MappingProxyType(model.products)
+    return MappingProxyType(_shared_file("products", ProductsModel).products)
 
 
 @functools.cache
 def wording() -> WordingModel:
-    """The stock sentences of specs in the short form."""
-    from aclnn_cts.speclang.schema import WordingModel  # noqa: PLC0415 - as above
+    """The stock sentences of specs."""
+    return _shared_file("wording", WordingModel)
 
-    path = package_folder() / "wording.yaml"
-    return checked_file(read_yaml(path, name=f"specs/{path.name}"), WordingModel)
+
+def _shared_file(stem: str, form: type[FileModel]) -> FileModel:
+    return checked_file(read_yaml(package_folder() / f"{stem}.yaml", name=f"specs/{stem}.yaml"), form)
 
 
 def product_names() -> tuple[str, ...]:
@@ -54,15 +49,10 @@ def check_product(word: str, *, where: str) -> None:
         )
 
 
-def checked_file(file: YamlFile, model: type[FileModel]) -> FileModel:
+def checked_file(file: YamlFile, form: type[FileModel]) -> FileModel:
     """The content of a file of this form; UsageError with every mistake and its line."""
-    from pydantic import ValidationError  # noqa: PLC0415 - as above
-
-    from aclnn_cts.speclang.problems import Problems  # noqa: PLC0415 - as above
-
     problems = Problems(file)
-    try:
-        return model.model_validate(file.content)
-    except ValidationError as error:
-        problems.validation(error, model)
-        raise UsageError("\n".join(problems.sorted())) from None
+    content = problems.read(form, file.content)
+    if content is None:
+        raise UsageError("\n".join(problems.sorted()))
+    return content

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+import msgspec
 
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.errors import nearest
 from aclnn_cts.core.outside import MESSAGE_LIMIT
-from aclnn_cts.core.printable import ECHO_LIMIT, either, printable, shown
-from aclnn_cts.speclang.expression import SIZES, Compiled, Node, compile_node
+from aclnn_cts.core.printable import either, shown
+from aclnn_cts.speclang.evaluator import Evaluator
+from aclnn_cts.speclang.expression import SIZES, Node
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
+from aclnn_cts.speclang.form import form_mistakes
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression, parse_shape
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
-_ECHO = 60
-_RENAMED = {"promise": "check", "promises": "checks"}
-_FORMS = {
-    "list_type": "a list, in brackets",
-    "dict_type": "a mapping, as {key: value}",
-    "string_type": "a text; put it in quotes",
-    "int_type": "an integer",
-    "bool_type": "true or false",
-}
-"""What pydantic's types of mistakes ask for."""
-_UNION_BRANCHES = frozenset(
-    {"bool", "int", "float", "str", "list[str]", "list[any]", "dict[str,list[str]]", "list[union[int,str]]"}
-)
-"""How pydantic names the alternatives of a union in the place of a mistake."""
+_Form = TypeVar("_Form")
 
 
 @dataclass(slots=True)
@@ -41,6 +30,8 @@ class Problems:
     messages: dict[str, None] = field(default_factory=dict)
     open: dict[YamlPath, str] = field(default_factory=dict)
     """Places of a draft that a person has to settle, and what to read: a mistake there is none yet."""
+    places: Mapping[tuple[str, str], YamlPath] = field(default_factory=dict)
+    """Where the entries of a built spec are written, by section and name."""
 
     @property
     def is_full(self) -> bool:
@@ -72,38 +63,23 @@ class Problems:
 
     def sorted(self) -> tuple[str, ...]:
         """The messages in the order of the file."""
-        names = (self.file.name, *dict.fromkeys(self.file.names.values()))
-        found = sorted(self.messages, key=lambda text: _place(text, names))
+        opening = len(self.file.name) + 1
+        found = sorted(self.messages, key=lambda text: int(text[opening:].split(":", 1)[0]))
         more = (f"{self.file.name}: {MESSAGE_LIMIT} mistakes are shown; correct them to see the rest",)
         return (*found, *(more if self.is_full else ()))
 
-    def validation(self, error: ValidationError, model: type[BaseModel]) -> None:
-        """The mistakes of form that pydantic found."""
-        for item in error.errors(include_url=False, include_context=True):
-            if self.is_full:
-                break
-            path = tuple(item["loc"])
-            while path and path[-1] in _UNION_BRANCHES:
-                path = path[:-1]
-            place = printable(".".join(str(part) for part in self.file.written(path)), ECHO_LIMIT)
-            if item["type"] == "extra_forbidden":
-                known = _fields_at(model, path[:-1])
-                new = _RENAMED.get(str(path[-1]), "")
-                hint = f"; it is now called {new}" if new in known else nearest(str(path[-1]), known)
-                self.add(path, f"unknown key {shown(path[-1])}; expected any of {', '.join(known)}{hint}")
-            elif item["type"] == "missing":
-                self.add(path, f"{place}: missing; add it")
-            elif item["type"] == "too_short":
-                self.add(
-                    path, f"{place}: {shown(item.get('input'), _ECHO)}; expected at least {item['ctx']['min_length']}"
-                )
-            elif item["type"] in _FORMS:
-                self.add(path, f"{place}: {shown(item.get('input'), _ECHO)}; expected {_FORMS[item['type']]}")
-            elif path != tuple(item["loc"]):
-                given = shown(item.get("input"), _ECHO)
-                self.add(path, f"{place}: {given}; expected a value of another form (see docs/spec-format.md)")
-            else:
-                self.add(path, f"{place}: {shown(item.get('input'), _ECHO)}: {item['msg']}")
+    def place(self, section: str, name: str) -> YamlPath:
+        """Where an entry of a built spec is written; its section where it is from another file."""
+        return self.places.get((section, name), (section, name))
+
+    def read(self, form: type[_Form], value: object, path: YamlPath = ()) -> _Form | None:
+        """A value as what it should be; None after a mistake of form, all of which are recorded."""
+        mistakes = [*form_mistakes(self.file, value, form, path)]
+        if not mistakes:
+            return msgspec.convert(value, form)
+        for place, message in mistakes:
+            self.add(place, message)
+        return None
 
     def known(self, word: str, names: Collection[str], path: Sequence[str | int], what: str) -> bool:
         """Whether `word` is among `names`; a mistake where not."""
@@ -157,10 +133,10 @@ class Problems:
             return None
         return node if ok else None
 
-    def expression(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Compiled:
-        """Compile an expression; after a mistake, one that gives 0."""
-        node = self.node(text, path, names)
-        return compile_node(node) if node is not None else (lambda _arguments, _target: 0)
+    def expression(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Evaluator:
+        """Check an expression; after a mistake, one that gives 0."""
+        is_right = self.node(text, path, names) is not None
+        return Evaluator(text if is_right and isinstance(text, (str, int, float)) else 0)
 
     def shape(self, text: str, path: Sequence[str | int], names: Collection[str]) -> ShapeExpression:
         """Parse a shape expression and check its names; after a mistake, the shape of rank 0."""
@@ -174,36 +150,6 @@ class Problems:
             self.add(path, f"{shown(text)}: {message}")
             ok = False
         return shape if ok else ShapeExpression(text=text, items=())
-
-
-def _place(message: str, names: Sequence[str]) -> tuple[int, int]:
-    """Which of the files a message opens with, and the line."""
-    number = next(number for number, name in enumerate(names) if message.startswith(f"{name}:"))
-    return number, int(message[len(names[number]) + 1 :].split(":", 1)[0])
-
-
-def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
-    """The keys that the model allows at a path (integers step into lists)."""
-    current: type[BaseModel] | None = model
-    for part in path:
-        if isinstance(part, int) or current is None:
-            continue
-        info: Mapping[str, Any] = current.model_fields
-        entry = next((value for name, value in info.items() if part in (name, value.alias)), None)
-        current = _model_in(entry.annotation) if entry is not None else current
-    if current is None:
-        return []
-    return [value.alias or name for name, value in current.model_fields.items()]
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    found: Callable[[Any], type[BaseModel] | None] = _model_in
-    for argument in getattr(annotation, "__args__", ()):
-        if (model := found(argument)) is not None:
-            return model
-    return None
 
 
 RUN = "run"

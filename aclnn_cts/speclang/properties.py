@@ -1,4 +1,4 @@
-"""The constraints of the short form: those that properties imply, and those that are written."""
+"""The constraints of a spec as entries: those that properties imply, and those that are written."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
 from aclnn_cts.core.printable import either, shown
 from aclnn_cts.speclang.kinds_dtype import PROMOTE
 from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import ConstraintModel
+from aclnn_cts.speclang.schema import ConstraintModel, ParameterModel
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 
@@ -55,7 +57,7 @@ PROPERTIES: Mapping[str, Property] = {
 """In the order in which their constraints are made: each property for all parameters, then the next."""
 
 _KEYS = frozenset(
-    {info.alias or name for name, info in ConstraintModel.model_fields.items()} - {"of", "as", "in", "that", "kind"}
+    {item.encode_name for item in msgspec.structs.fields(ConstraintModel)} - {"of", "as", "in", "that", "kind"}
 )
 """What a property in the form of a mapping may say: its value as `is`, and keys of a constraint."""
 _NAMING = ("same_dtype_as", "promotes_with", "casts_from", "same_format_as", "same_shape_as", "broadcasts_with")
@@ -92,27 +94,28 @@ def promised(entry: Mapping[str, Any], otherwise: str) -> str:
 
 
 def imply(
-    parameters: Sequence[Mapping[str, Any]],
-    kinds: Sequence[str],
+    parameters: Sequence[ParameterModel],
+    kinds: Mapping[str, str],
     defaults: Mapping[str, Any],
     written: Iterable[str],
     problems: Problems,
-) -> tuple[list[dict[str, Any]], Implied]:
-    """The parameters in the full form, and the constraints of their properties but those whose ids are `written`."""
+) -> tuple[list[ParameterModel], Implied]:
+    """The parameters as valid calls draw them, and the constraints of their properties but those that are `written`."""
     for key in defaults:
         problems.known(key, PROPERTIES, ("defaults", key), "property")
     replaced = frozenset(written)
     implied = Implied()
-    drawn: list[dict[str, Any]] = []
+    drawn: list[ParameterModel] = []
     tiers: list[dict[str, list[dict[str, Any]]]] = []
-    for number, (item, kind) in enumerate(zip(parameters, kinds, strict=True)):
+    for number, item in enumerate(parameters):
+        kind = kinds[item.name]
         found = {}
         for key, entry in PROPERTIES.items():
             path = ("parameters", number, key)
             if kind in entry.of:
                 found[key] = _tiers(key, item, defaults, path, problems)
-            elif key in item:
-                problems.add(path, f"{item['name']} is of kind {kind}; {key} is a property of {either(entry.of)}")
+            elif key in _properties(item):
+                problems.add(path, f"{item.name} is of kind {kind}; {key} is a property of {either(entry.of)}")
         tiers.append(found)
         drawn.append(_parameter(item, kind, found))
     for key in PROPERTIES:
@@ -126,8 +129,13 @@ def imply(
     return drawn, implied
 
 
+def _properties(item: ParameterModel) -> dict[str, Any]:
+    """The properties that are written for a parameter."""
+    return {key: value for key in PROPERTIES if (value := getattr(item, key)) is not msgspec.UNSET}
+
+
 def _made(
-    item: Mapping[str, Any],
+    item: ParameterModel,
     key: str,
     tiers: Sequence[Mapping[str, Any]],
     path: YamlPath,
@@ -136,13 +144,13 @@ def _made(
 ) -> Iterator[tuple[YamlPath, dict[str, Any]]]:
     """The constraints of one property of one parameter, and where each is written."""
     earlier: list[str] = []
-    is_list = isinstance(item.get(key), list) and any(isinstance(entry, dict) for entry in item[key])
-    optional = item.get("optional")
+    own = getattr(item, key)
+    is_list = isinstance(own, list) and any(isinstance(entry, dict) for entry in own)
     # The condition under which an output is computed, or an input may not be left out.
-    needed = f"not ({optional})" if isinstance(optional, str) else item.get("present")
+    needed = f"not ({item.optional})" if isinstance(item.optional, str) else item.present
     for place, tier in enumerate(tiers):
         where = (*path, place) if is_list else path
-        made = _constraint(str(item["name"]), PROPERTIES[key], tier, earlier, implied, where, problems)
+        made = _constraint(item.name, PROPERTIES[key], tier, earlier, implied, where, problems)
         if key == "null" and needed is not None and made.setdefault("when", needed) == _ALWAYS:
             del made["when"]
         earlier.append(made["id"])
@@ -183,17 +191,18 @@ def _root(name: str, followed: Mapping[str, Any]) -> str:
 
 
 def _tiers(
-    key: str, item: Mapping[str, Any], defaults: Mapping[str, Any], path: YamlPath, problems: Problems
+    key: str, item: ParameterModel, defaults: Mapping[str, Any], path: YamlPath, problems: Problems
 ) -> list[dict[str, Any]]:
     """What a property says, from the widest to the narrowest: the parameter's words over the defaults of the file."""
+    written = _properties(item)
     common = _entries(key, defaults[key], ("defaults", key), problems) if key in defaults else []
-    if key in item:
-        own = _entries(key, item[key], path, problems)
-    elif (key == "empty" and "same_shape_as" in item) or (key == "null" and item.get("optional") is True):
+    if key in written:
+        own = _entries(key, written[key], path, problems)
+    elif (key == "empty" and "same_shape_as" in written) or (key == "null" and item.optional is True):
         return []
     elif PROPERTIES[key].value is None or any("is" in entry for entry in common):
         own = [{}]
-    elif key == "formats" and "same_format_as" not in item:
+    elif key == "formats" and "same_format_as" not in written:
         own = [{"is": ["ND"]}]
     else:
         return []
@@ -285,7 +294,7 @@ def _constraint(
     path: YamlPath,
     problems: Problems,
 ) -> dict[str, Any]:
-    """One tier as a constraint of the full form."""
+    """One tier as the entry of a constraint."""
     rest = with_lists({key: value for key, value in tier.items() if key not in ("id", "is", "strength", _NONE)})
     made: dict[str, Any] = {"id": f"{name}.{tier.get('id', entry.suffix)}", "kind": entry.kind, "of": name}
     if entry.value is not None:
@@ -327,48 +336,43 @@ def _named(value: object) -> list[str]:
     return [name for name in re.findall(r"[A-Za-z_]\w*", str(value)) if name not in ("or", "promote")]
 
 
-def role_of(item: Mapping[str, Any], kind: str) -> str:
+def role_of(c_type: str, role: str | None, kind: str) -> str:
     """The role of a parameter: the one that is written, else by its C type."""
-    by_type = (
-        ("input" if "const" in str(item["type"]).split() else "output")
-        if kind in ("tensor", "tensor_list")
-        else "attribute"
-    )
-    return str(item.get("role") or by_type)
-
-
-def _parameter(item: Mapping[str, Any], kind: str, tiers: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """The parameter in the full form: what valid calls draw from is the narrowest tier."""
-    made = {key: value for key, value in item.items() if key not in PROPERTIES and key != "like"}
-    made["role"] = role_of(item, kind)
-    if kind == "scalar" and tiers["dtypes"]:
-        made["dtypes"] = tiers["dtypes"][-1].get("is")
     if kind not in ("tensor", "tensor_list"):
-        return made
-    if kind == "tensor_list" and tiers["length"]:
-        made["length"] = tiers["length"][-1].get("is")
-    if tiers["same_shape_as"]:
-        made.setdefault("shape", f"[*{tiers['same_shape_as'][-1].get('is')}]")
+        return role or "attribute"
+    return role or ("input" if "const" in c_type.split() else "output")
+
+
+def _parameter(item: ParameterModel, kind: str, tiers: Mapping[str, Sequence[Mapping[str, Any]]]) -> ParameterModel:
+    """The parameter with what valid calls draw from in the place of its properties: the narrowest tier of each."""
+    drawn = {key: found[-1].get("is") for key, found in tiers.items() if found}
+    made: dict[str, Any] = dict.fromkeys(PROPERTIES)
+    made.update(role=role_of(item.type, item.role, kind), strided=item.strided is True)
+    if kind == "scalar":
+        made["dtypes"] = drawn.get("dtypes")
+    if kind not in ("tensor", "tensor_list"):
+        return msgspec.structs.replace(item, **made)
+    if kind == "tensor_list":
+        made["length"] = drawn.get("length")
+    if "same_shape_as" in drawn and item.shape is None:
+        made["shape"] = f"[*{drawn['same_shape_as']}]"
     for key, single, same in (("dtypes", "dtype", "same_dtype_as"), ("formats", "format", "same_format_as")):
-        follows = str(tiers[same][-1].get("is")) if tiers[same] else PROMOTE
-        if not follows.startswith(PROMOTE) and single not in made:
+        written, follows = getattr(item, single), str(drawn.get(same, PROMOTE))
+        if not follows.startswith(PROMOTE) and written is None:
             made[single] = f"as {follows}"
-        elif tiers[key] and not str(made.get(single, "")).startswith("as "):
-            made[key] = tiers[key][-1].get("is")
-    if tiers["layouts"]:
-        made["layouts"] = tiers["layouts"][-1].get("is")
-    if item.get("strided") is True:
-        made["strided"] = True
-    return made
+        elif not str(written or "").startswith("as "):
+            made[key] = drawn.get(key)
+    made["layouts"] = drawn.get("layouts")
+    return msgspec.structs.replace(item, **made)
 
 
 _READ = re.compile(r"\bdim\((\w+),")
 
 
-def written_rule(entry: Mapping[str, Any], names: Collection[str], rows: Mapping[str, Any]) -> dict[str, Any]:
+def written_rule(entry: Mapping[str, Any], names: Collection[str], columns: Sequence[str]) -> dict[str, Any]:
     """A written rule with its kind, its parameter and its strength, which may follow from the rest of it.
 
-    Rows of dtypes require the list of each of their parameters, a size the number of dimensions of what it is read of.
+    Rows of dtypes require the list of each of their `columns`, a size the rank of each tensor whose `dim` it reads.
     """
     made = {**with_lists(entry), "strength": entry.get("strength", promised(entry, "limit"))}
     if "kind" not in made and {"that", "axis"} & made.keys():
@@ -377,27 +381,24 @@ def written_rule(entry: Mapping[str, Any], names: Collection[str], rows: Mapping
     if made.get("kind") not in ("holds", "mode", "dtype_rows") and owner in names:
         made.setdefault("of", owner)
     if made.get("kind") == "dtype_rows":
-        made.setdefault("requires", [f"{name}.dtype" for name in rows.get("parameters", ())])
+        made.setdefault("requires", [f"{name}.dtype" for name in columns])
     if made.get("kind") == "size" and (read := dict.fromkeys(_READ.findall(str(made.get("is"))))):
         made.setdefault("requires", [f"{name}.rank" for name in read])
     return made
 
 
 def followed(
-    rules: Sequence[dict[str, Any]], earlier: Sequence[Mapping[str, Any]], problems: Problems
+    rules: Sequence[tuple[dict[str, Any], YamlPath]], implied: Sequence[Mapping[str, Any]], problems: Problems
 ) -> list[dict[str, Any]]:
     """Rules that say which rule they follow, with that one and what it requires before what they require."""
-    known: dict[str, Mapping[str, Any]] = {str(rule["id"]): rule for rule in earlier}
+    known: dict[str, Mapping[str, Any]] = {str(rule["id"]): rule for rule in implied}
     made = []
-    for number, rule in enumerate(rules):
+    for rule, path in rules:
         whole = {key: value for key, value in rule.items() if key != "follows"}
         if "follows" in rule:
             before = known.get(str(rule["follows"]))
             if before is None:
-                problems.add(
-                    ("constraints", len(earlier) + number, "follows"),
-                    f"{shown(rule['follows'])} is no rule above this one",
-                )
+                problems.add((*path, "follows"), f"{shown(rule['follows'])} is no rule above this one")
             else:
                 required = [*before.get("requires", ()), before["id"], *rule.get("requires", ())]
                 whole["requires"] = list(dict.fromkeys(required))

@@ -1,4 +1,4 @@
-"""The form of a spec file: pydantic models, which report every mistake at once with its path.
+"""The form of a spec file and of those that all specs share: structs, to which `speclang.form` holds what is written.
 
 Only the form is settled here. Expressions, names and the relations between entries are the business of
 `speclang.build`.
@@ -8,187 +8,188 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from msgspec import UNSET, Meta, Struct
 
-Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+Scalar: TypeAlias = bool | int | float | str
 """A literal, or (a string) an expression."""
-Assigned = Scalar | list[StrictInt | StrictStr]
+Assigned: TypeAlias = Scalar | list[int | str]
 """What a break assigns: a value, an expression, or the sizes of a run."""
-Names = list[StrictStr]
-ByProduct = dict[StrictStr, Names]
-Bounds = Annotated[list[Scalar | None], Field(min_length=2, max_length=2)]
+Names: TypeAlias = list[str]
+ByProduct: TypeAlias = dict[str, Names]
+Bounds: TypeAlias = Annotated[list[Scalar | None], Meta(min_length=2, max_length=2)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+_KEYS = {f"{word}_": word for word in ("as", "format", "from", "in", "is", "open")}
+"""Fields whose key is a word of Python's own."""
 
 
-FileModel = TypeVar("FileModel", bound=_Strict)
+class FileEntry(Struct, frozen=True, forbid_unknown_fields=True, rename=_KEYS):
+    """What a mapping of a file may hold."""
+
+
+FileModel = TypeVar("FileModel", bound=FileEntry)
 """The form of a whole file."""
 
 
-class Bilingual(_Strict):
+class Bilingual(FileEntry, frozen=True, kw_only=True):
     """A text of ours in both languages."""
 
-    en: StrictStr
-    zh: StrictStr
+    en: str
+    zh: str
 
 
-class DocumentModel(_Strict):
-    """The document that a file encodes, and which edition of it."""
+class UntestableModel(Bilingual, frozen=True, kw_only=True):
+    """Why no test can show a statement; `reason` is the word for it, where it is one of the stock reasons."""
 
-    title: StrictStr
+    reason: str | None = None
+
+
+class DocumentModel(FileEntry, frozen=True, kw_only=True):
+    """A document, and which edition of it."""
+
+    title: str
     language: Literal["zh", "en"]
-    sha256: Annotated[StrictStr, Field(pattern="^[0-9a-f]{64}$")] | None = None
-    edition: StrictStr | None = None
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
+    edition: str | None = None
 
 
-class ShortDocumentModel(DocumentModel):
-    """The same, where the title may be the operator's name."""
+class SpecDocumentModel(DocumentModel, frozen=True, kw_only=True):
+    """The document that a spec encodes; without a title, that is the operator's name."""
 
-    title: StrictStr | None = None  # type: ignore[assignment]  # wider
+    title: str | None = None  # type: ignore[assignment]  # wider
 
 
-class ParameterModel(_Strict):
-    """One parameter of the C prototype, and how a valid argument for it is made."""
+class ParameterModel(FileEntry, frozen=True, kw_only=True):
+    """One parameter of the C prototype, how a valid argument for it is made, and its properties.
 
-    name: Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")]
-    type: StrictStr
-    role: Literal["input", "output", "inout", "attribute"]
-    shape: StrictStr | None = None
-    items: StrictStr | None = None
-    length: Scalar | None = None
-    dtypes: StrictStr | Names | ByProduct | None = None
-    dtype: StrictStr | None = None
-    formats: Names | ByProduct | None = None
-    format: StrictStr | None = None
-    layouts: Any = None
-    strided: StrictBool = False
-    optional: StrictBool | StrictStr = False
+    `speclang.properties` checks the values of properties.
+    """
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z_0-9]*$")]
+    type: str
+    role: Literal["input", "output", "inout", "attribute"] | None = None
+    shape: str | None = None
+    items: str | None = None
+    dtype: str | None = None
+    format: str | None = None
+    optional: bool | str = False
     present: Scalar | None = None
-    data: dict[Literal["exact", "realistic", "hostile"], list[dict[StrictStr, Scalar]]] = {}
+    data: dict[Literal["exact", "realistic", "hostile", "with"], list[str | dict[str, Scalar]] | dict[str, Scalar]] = {}
+    like: str | None = None
+    null: Any = UNSET
+    dtypes: Any = UNSET
+    same_dtype_as: Any = UNSET
+    promotes_with: Any = UNSET
+    casts_from: Any = UNSET
+    formats: Any = UNSET
+    same_format_as: Any = UNSET
+    rank: Any = UNSET
+    layouts: Any = UNSET
+    broadcasts_with: Any = UNSET
+    same_shape_as: Any = UNSET
+    length: Any = UNSET
+    range: Any = UNSET
+    dims: Any = UNSET
+    words: Any = UNSET
+    strided: Any = UNSET
+    empty: Any = UNSET
 
 
-class DrawModel(_Strict):
+class DrawModel(FileEntry, frozen=True, kw_only=True):
     """One free or derived name of generation."""
 
-    name: StrictStr | None = None
-    run: StrictStr | None = None
-    in_: Bounds | None = Field(default=None, alias="in")
-    is_: Scalar | None = Field(default=None, alias="is")
+    name: str | None = None
+    run: str | None = None
+    in_: Bounds | None = None
+    is_: Scalar | None = None
     one_of: list[Scalar] | None = None
     length: Bounds | None = None
     sizes: Bounds | None = None
-    numel: StrictStr | None = None
-    total: StrictStr | None = None
-    broadcasts_with: StrictStr | None = None
+    numel: str | None = None
+    total: str | None = None
+    broadcasts_with: str | None = None
 
 
-class ModesModel(_Strict):
-    """An attribute that chooses the compute precision."""
+class ModesModel(FileEntry, frozen=True, kw_only=True):
+    """An attribute that chooses the compute precision; one operand may stand for all modes."""
 
-    attribute: StrictStr
-    by: StrictStr
-    names: dict[StrictStr, StrictStr]
-    operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None]]]
-
-
-class ShortModesModel(ModesModel):
-    """The same, where one dtype may stand for all modes."""
-
-    operand: dict[StrictStr, dict[StrictStr, list[StrictStr | None] | StrictStr | None]]  # type: ignore[assignment]  # wider
+    attribute: str
+    by: str
+    names: dict[str, str]
+    operand: dict[str, dict[str, list[str | None] | str | None]]
 
 
-class _Constraint(_Strict):
-    id: Annotated[StrictStr, Field(pattern=r"^[A-Za-z_][A-Za-z_0-9.\-]*$")]
-    of: StrictStr | StrictInt | Names | None = None
-    as_: StrictStr | None = Field(default=None, alias="as")
-    in_: StrictStr | list[Any] | ByProduct | None = Field(default=None, alias="in")
-    is_: Scalar | None = Field(default=None, alias="is")
-    that: StrictStr | None = None
-    axis: StrictInt | None = None
-    axes: list[StrictInt] | None = None
-    draw: StrictStr | None = None
-    status: StrictStr | Names | None = None
+class ConstraintModel(FileEntry, frozen=True, kw_only=True):
+    """One documented rule; which fields a kind reads is checked by `speclang.build_constraints`."""
+
+    id: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z_0-9.\-]*$")]
+    kind: str
+    strength: Literal["listed", "limit", "open", "accuracy"]
+    of: str | int | Names | None = None
+    as_: str | None = None
+    in_: str | list[Any] | ByProduct | None = None
+    is_: Scalar | None = None
+    that: str | None = None
+    axis: int | None = None
+    axes: list[int] | None = None
+    draw: str | None = None
+    status: str | Names | None = None
     products: Names | None = None
-    when: StrictStr | None = None
+    when: str | None = None
     requires: Names = []
     also: Names = []
-    group: StrictStr | None = None
-    breaks: list[dict[StrictStr, Assigned]] = []
-    limits: list[dict[StrictStr, Assigned]] = []
-    unsafe: StrictStr | None = None
+    group: str | None = None
+    breaks: list[dict[str, Assigned]] = []
+    limits: list[dict[str, Assigned]] = []
+    unsafe: str | None = None
+    valued: bool = False
 
 
-class ConstraintModel(_Constraint):
-    """One documented rule; which fields a kind reads is checked by `speclang.kinds`."""
-
-    kind: StrictStr
-    strength: Literal["listed", "limit", "open", "accuracy"]
-
-
-class ShortConstraintModel(_Constraint):
-    """One documented rule whose kind, parameter, strength and requirements may follow from the rest."""
-
-    follows: StrictStr | None = None
-    products: Names | StrictStr | None = None  # type: ignore[assignment]  # wider
-    requires: Names | StrictStr = []  # type: ignore[assignment]  # wider
-    also: Names | StrictStr = []  # type: ignore[assignment]  # wider
-    kind: StrictStr | None = None
-    strength: Literal["listed", "limit", "open", "accuracy"] | None = None
-
-
-class ConstraintsModel(_Strict):
-    """All rules of a file, those that properties imply among them."""
-
-    constraints: list[ConstraintModel]
-
-
-class ClauseModel(_Strict):
+class ClauseModel(FileEntry, frozen=True, kw_only=True):
     """One statement of the document, with exactly one way in which it is encoded."""
 
-    at: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$")]
-    en: StrictStr
-    zh: StrictStr
+    at: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$")]
+    en: str
+    zh: str
     certainty: Literal["stated", "ambiguous", "contradicted", "missing"] = "stated"
     constraints: Names | None = None
-    check: StrictStr | None = None
-    when: StrictStr | None = None
-    output: StrictStr | None = None
+    check: str | None = None
+    when: str | None = None
+    output: str | None = None
     faults: Names | None = None
-    interface: StrictStr | None = None
-    example: StrictStr | None = None
-    untestable: Bilingual | None = None
+    interface: str | None = None
+    example: str | None = None
+    untestable: UntestableModel | None = None
     contradicts: Names = []
     products: Names | None = None
 
 
-class ExampleModel(_Strict):
-    """A worked example of the document, as the arguments of a case file."""
+class ExampleModel(FileEntry, frozen=True, kw_only=True):
+    """A worked example of the document: tensors as one text, other arguments as values, or any as in a case file."""
 
-    name: StrictStr
-    at: StrictStr
-    product: StrictStr | None = None
-    arguments: dict[StrictStr, Any]
+    name: str = "document"
+    at: str = "example.1"
+    product: str | None = None
+    arguments: dict[str, Any]
 
 
-class AtkArgumentModel(_Strict):
+class AtkArgumentModel(FileEntry, frozen=True, kw_only=True):
     """What takes the place of an argument that ATK case files declare, or lack."""
 
-    shape: StrictStr | None = None
-    dtype: StrictStr | None = None
-    data: dict[StrictStr, Scalar] | None = None
-    items: StrictStr | None = None
+    shape: str | None = None
+    dtype: str | None = None
+    data: dict[str, Scalar] | None = None
+    items: str | None = None
     value: Scalar | None = None
 
 
-class AtkModel(_Strict):
+class AtkModel(FileEntry, frozen=True, kw_only=True):
     """How ATK case files of the operator differ from its prototype, and what their executors put in place of it."""
 
-    names: dict[StrictStr, StrictStr] = {}
+    names: dict[str, str] = {}
     others: Names = []
-    format: StrictStr | None = None
-    arguments: dict[StrictStr, AtkArgumentModel] = {}
+    format: str | None = None
+    arguments: dict[str, AtkArgumentModel] = {}
 
 
 Basis: TypeAlias = Literal["assumed", "published", "document"]
@@ -198,51 +199,51 @@ FunctionName: TypeAlias = Literal["div", "erf", "erfc", "exp", "log", "sigmoid",
 _OperandFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE", "HFLOAT32"]
 
 
-class _Statement(_Strict):
+class _Statement(FileEntry, frozen=True, kw_only=True):
     basis: Basis
-    source: StrictStr
+    source: str
 
 
-class PrecisionOperandModel(_Statement):
+class PrecisionOperandModel(_Statement, frozen=True, kw_only=True):
     """What operands may be rounded to before they are used."""
 
-    from_: Literal["storage", "mode"] = Field(alias="from")
+    from_: Literal["storage", "mode"]
 
 
-class PrecisionAccumulationModel(_Statement):
+class PrecisionAccumulationModel(_Statement, frozen=True, kw_only=True):
     """What intermediates are kept in."""
 
     format: ResultFormat
     rounding: Literal["nearest", "truncation"]
 
 
-class PrecisionResultModel(_Statement):
+class PrecisionResultModel(_Statement, frozen=True, kw_only=True):
     """What the result may pass through on its way to the output."""
 
-    from_: Literal["accumulation", "operand", "input"] = Field(alias="from")
+    from_: Literal["accumulation", "operand", "input"]
 
 
-class PrecisionOutputModel(_Statement):
+class PrecisionOutputModel(_Statement, frozen=True, kw_only=True):
     """The last rounding."""
 
     rounding: Literal["nearest", "truncation"]
 
 
-class PrecisionSubnormalsModel(_Statement):
+class PrecisionSubnormalsModel(_Statement, frozen=True, kw_only=True):
     """What becomes of numbers below the normal range."""
 
     compute: Literal["kept", "may_flush"]
     result: Literal["kept", "may_flush"]
 
 
-class PrecisionRepeatableModel(_Statement):
+class PrecisionRepeatableModel(_Statement, frozen=True, kw_only=True):
     """Whether the same call gives the same bits."""
 
     when: Literal["always", "deterministic", "never"]
-    source_zh: StrictStr = ""
+    source_zh: str = ""
 
 
-class PrecisionFunctionModel(_Statement):
+class PrecisionFunctionModel(_Statement, frozen=True, kw_only=True):
     """How far an elementary function may be from the exact one; the sum of the three counts."""
 
     ulps: float = 0.0
@@ -250,10 +251,10 @@ class PrecisionFunctionModel(_Statement):
     relative: float = 0.0
 
 
-class PrecisionModel(_Strict):
+class PrecisionModel(FileEntry, frozen=True, kw_only=True):
     """One entry of compute models: what it is for (everything, where a selector is left out) and what it says."""
 
-    operator: StrictStr | None = None
+    operator: str | None = None
     outputs: Names | None = None
     products: Names | None = None
     dtypes: list[ResultFormat | Literal["FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0", "HIFLOAT8"]] | None = None
@@ -271,170 +272,106 @@ PRECISION_SECTIONS = ("operand", "accumulation", "result", "output", "subnormals
 """What an entry of compute models may say; its other fields say what it is for."""
 
 
-class PrecisionSignificandModel(_Statement):
+class PrecisionSignificandModel(_Statement, frozen=True, kw_only=True):
     """Significand bits of an operand format that a bound may count on."""
 
-    bits: StrictInt
+    bits: int
 
 
-class PrecisionFileModel(_Strict):
+class PrecisionFileModel(FileEntry, frozen=True, kw_only=True):
     """`precision.yaml`: the compute models of all operators."""
 
     format: Literal["aclnn-cts/precision/1"]
-    significands: dict[StrictStr, PrecisionSignificandModel] = {}
+    significands: dict[str, PrecisionSignificandModel] = {}
     models: list[PrecisionModel]
 
 
-class OpenModel(_Strict):
+class OpenModel(FileEntry, frozen=True, kw_only=True):
     """A place of a draft that a person has to settle, and the statements of the document to read for it."""
 
-    at: Annotated[StrictStr, Field(pattern=r"^[a-z]+(\.[A-Za-z0-9_]+)*$")]
+    at: Annotated[str, Meta(pattern=r"^[a-z]+(\.[A-Za-z0-9_]+)*$")]
     read: Names = []
 
 
-class _OperatorFile(_Strict):
-    """What both forms of an operator file say alike."""
+class CommonModel(FileEntry, frozen=True, kw_only=True):
+    """What parameters have in common, in a spec and in a family of specs."""
 
-    operator: Annotated[StrictStr, Field(pattern="^aclnn[A-Za-z0-9]+$")]
-    header: StrictStr | None = None
-    document: DocumentModel
-    products: Annotated[Names, Field(min_length=1)]
-    tables: dict[StrictStr, ByProduct] = {}
-    rows: dict[StrictStr, list[StrictStr | Names]] | None = None
+    family: str | None = None
+    let: dict[Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
+    defaults: dict[str, Any] = {}
+    first: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
     draws: list[DrawModel] = []
+    constraints: list[dict[str, Any]] = []
+    """Each becomes a `ConstraintModel` once what follows from the rest of it is known."""
+    clauses: dict[str, list[Any]] = {}
+    """By section: words, and mappings that become a `ClauseModel` once their words are known."""
+
+
+class OperatorModel(CommonModel, frozen=True, kw_only=True):
+    """A whole spec file."""
+
+    operator: Annotated[str, Meta(pattern="^aclnn[A-Za-z0-9]+$")]
+    header: str | None = None
+    document: SpecDocumentModel
+    products: Annotated[Names, Meta(min_length=1)]
+    tables: dict[str, ByProduct] = {}
+    rows: dict[str, list[str | list[str | Names]]] | None = None
     modes: ModesModel | None = None
-    open_: list[OpenModel] = Field(default=[], alias="open")
-    claims: dict[StrictStr, Any] = {}
-    precision: Annotated[list[PrecisionModel], Field(min_length=1)] | None = None
+    open_: list[OpenModel] = []
+    claims: dict[str, Any] = {}
+    precision: Annotated[list[PrecisionModel], Meta(min_length=1)] | None = None
     atk: AtkModel | None = None
-
-
-class OperatorModel(_OperatorFile):
-    """A whole operator file in the full form: every constraint and every clause written out."""
-
-    parameters: Annotated[list[ParameterModel], Field(min_length=1)]
-    constraints: list[ConstraintModel]
+    sentences: dict[str, dict[str, Any] | list[str]] = {}
+    parameters: Annotated[list[ParameterModel], Meta(min_length=1)]
     examples: list[ExampleModel] = []
-    clauses: list[ClauseModel]
 
 
-class ShortParameterModel(_Strict):
-    """One parameter and its properties; `speclang.properties` checks their values."""
-
-    name: Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")]
-    type: StrictStr
-    role: Literal["input", "output", "inout", "attribute"] | None = None
-    shape: StrictStr | None = None
-    items: StrictStr | None = None
-    dtype: StrictStr | None = None
-    format: StrictStr | None = None
-    optional: StrictBool | StrictStr = False
-    present: Scalar | None = None
-    data: dict[
-        Literal["exact", "realistic", "hostile", "with"],
-        list[StrictStr | dict[StrictStr, Scalar]] | dict[StrictStr, Scalar],
-    ] = {}
-    like: StrictStr | None = None
-    null: Any = None
-    dtypes: Any = None
-    same_dtype_as: Any = None
-    promotes_with: Any = None
-    casts_from: Any = None
-    formats: Any = None
-    same_format_as: Any = None
-    rank: Any = None
-    layouts: Any = None
-    broadcasts_with: Any = None
-    same_shape_as: Any = None
-    length: Any = None
-    range: Any = None
-    dims: Any = None
-    words: Any = None
-    strided: Any = None
-    empty: Any = None
-
-
-class ShortExampleModel(_Strict):
-    """A worked example whose name, address and arguments may be short."""
-
-    name: StrictStr = "document"
-    at: StrictStr = "example.1"
-    product: StrictStr | None = None
-    arguments: dict[StrictStr, Any]
-
-
-class CommonModel(_Strict):
-    """What parameters have in common, in a spec in the short form and in a family of specs."""
-
-    family: StrictStr | None = None
-    let: dict[StrictStr, Scalar] = {}
-    defaults: dict[StrictStr, Any] = {}
-    first: dict[StrictStr, Any] = {}
-    inputs: dict[StrictStr, Any] = {}
-    outputs: dict[StrictStr, Any] = {}
-
-
-class ShortOperatorModel(CommonModel, _OperatorFile):
-    """A whole operator file in the short form: `speclang.expand` makes the full one of it."""
-
-    document: ShortDocumentModel
-    rows: dict[StrictStr, list[StrictStr | list[StrictStr | Names]]] | None = None  # type: ignore[assignment]  # wider
-    modes: ShortModesModel | None = None
-    let: dict[Annotated[StrictStr, Field(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
-    sentences: dict[StrictStr, dict[StrictStr, Any] | list[StrictStr]] = {}
-    parameters: Annotated[list[ShortParameterModel], Field(min_length=1)]
-    constraints: list[ShortConstraintModel] = []
-    examples: list[ShortExampleModel] = []
-    clauses: dict[StrictStr, list[Any]] = {}
-
-
-class FamilyModel(CommonModel):
+class FamilyModel(CommonModel, frozen=True, kw_only=True):
     """`families/NAME.yaml`: what specs of one family have in common; `speclang.families` puts it in."""
 
-    parameters: dict[StrictStr, dict[StrictStr, Any]] = {}
-    draws: list[DrawModel] = []
-    constraints: list[ShortConstraintModel] = []
-    clauses: dict[StrictStr, list[Any]] = {}
+    parameters: dict[str, dict[str, Any]] = {}
 
 
-class SentenceModel(_Strict):
+class SentenceModel(FileEntry, frozen=True, kw_only=True):
     """A stock sentence: the fields of a clause without an address. Texts and conditions have placeholders."""
 
-    implied: StrictBool = False
-    en: StrictStr
-    zh: StrictStr
+    implied: bool = False
+    en: str
+    zh: str
     certainty: Literal["stated", "ambiguous", "contradicted", "missing"] = "stated"
-    check: StrictStr | None = None
-    when: StrictStr | None = None
+    check: str | None = None
+    when: str | None = None
     faults: Names | None = None
-    interface: StrictStr | None = None
-    example: StrictStr | None = None
-    untestable: StrictStr | None = None
+    interface: str | None = None
+    example: str | None = None
+    untestable: str | None = None
 
 
-class WordingModel(_Strict):
-    """`wording.yaml`: the stock sentences that the short form of a spec names by a word."""
+class WordingModel(FileEntry, frozen=True, kw_only=True):
+    """`wording.yaml`: the stock sentences that specs name by a word."""
 
-    checks: dict[StrictStr, Names]
-    reasons: dict[StrictStr, Bilingual]
-    sections: dict[StrictStr, dict[StrictStr, SentenceModel]]
-    series: dict[StrictStr, Names]
+    checks: dict[str, Names]
+    reasons: dict[str, Bilingual]
+    sections: dict[str, dict[str, SentenceModel]]
+    series: dict[str, Names]
     takes: dict[Literal["product", "dtype", "dtype_on", "row", "rows", "format", "format_on", "word"], Bilingual]
-    rules: dict[StrictStr, Bilingual]
-    open_rules: dict[StrictStr, Bilingual]
-    errors: dict[StrictStr, Bilingual]
+    rules: dict[str, Bilingual]
+    open_rules: dict[str, Bilingual]
+    errors: dict[str, Bilingual]
 
 
-class InterfaceModel(_Strict):
+class InterfaceModel(FileEntry, frozen=True, kw_only=True):
     """`interface.yaml`: what the documents say of the two phases, for every operator."""
 
-    interface: StrictStr
+    interface: str
     documents: list[DocumentModel] = []
     constraints: list[ConstraintModel] = []
     clauses: list[ClauseModel]
 
 
-class SocModel(_Strict):
+class SocModel(FileEntry, frozen=True, kw_only=True):
     """The full SoC names of a product, and how others are told to be of it."""
 
     names: Names
@@ -442,34 +379,34 @@ class SocModel(_Strict):
     prefixes: Names
 
 
-class CoresModel(_Strict):
+class CoresModel(FileEntry, frozen=True, kw_only=True):
     """Cores of one SoC; null where they are not counted apart."""
 
-    ai: StrictInt
-    vector: StrictInt | None
+    ai: int
+    vector: int | None
 
 
-class OverflowModel(_Strict):
+class OverflowModel(FileEntry, frozen=True, kw_only=True):
     """What becomes of an overflow, and what it can be set to."""
 
     default: Literal["saturation", "infnan"]
     modes: list[Literal["saturation", "infnan"]]
 
 
-class ProductModel(_Strict):
+class ProductModel(FileEntry, frozen=True, kw_only=True):
     """One product: its chips and what the rules of documents depend on."""
 
     title: Bilingual
-    short_soc: StrictStr
-    npu_arch: StrictInt
+    short_soc: str
+    npu_arch: int
     soc: SocModel
-    cores: dict[StrictStr, CoresModel]
+    cores: dict[str, CoresModel]
     overflow: OverflowModel
-    bf16: StrictBool
+    bf16: bool
     note: Bilingual | None = None
 
 
-class ProductsModel(_Strict):
+class ProductsModel(FileEntry, frozen=True, kw_only=True):
     """`products.yaml`: the closed list of products."""
 
-    products: dict[StrictStr, ProductModel]
+    products: dict[str, ProductModel]

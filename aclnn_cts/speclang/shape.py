@@ -7,6 +7,7 @@ shape that several broadcast to
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -73,8 +74,9 @@ class ShapeExpression:
         return None
 
 
+@functools.lru_cache(maxsize=4096)
 def parse_shape(text: str) -> ShapeExpression:
-    """Parse a shape expression; ExpressionError says what is wrong."""
+    """Parse a shape expression; ExpressionError says what is wrong. Kept, since specs repeat each other's shapes."""
     cursor = Expression(text)
     shape = _shape(cursor)
     if cursor.peek()[0] != "end":

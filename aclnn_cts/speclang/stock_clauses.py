@@ -1,4 +1,4 @@
-"""The clauses of the short form: stock sentences from `wording.yaml`, and the spec's own between them."""
+"""The clauses of a spec: stock sentences from `wording.yaml`, and the spec's own between them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.build_constraints import Rows
 from aclnn_cts.speclang.package import products, wording
 from aclnn_cts.speclang.placeholders import placed, placeholders, with_lists
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import Bilingual, ClauseModel, SentenceModel
+from aclnn_cts.speclang.schema import (
+    Bilingual,
+    ClauseModel,
+    ConstraintModel,
+    OperatorModel,
+    ParameterModel,
+    SentenceModel,
+)
 from aclnn_cts.speclang.yaml_file import YamlPath
 
-Rule = Mapping[str, Any]
-"""A constraint of the full form."""
 Taken: TypeAlias = Literal["product", "dtype", "row", "rows", "format", "word"]
 """What valid calls take, as `wording.yaml` calls it."""
 _TOGETHER = re.compile(r"(?:broadcast|promote)\(([^()]*)\)")
@@ -30,26 +38,26 @@ def listed(names: Sequence[str], language: str) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def on_rule(rule: Rule, *, is_error: bool) -> Bilingual | None:
+def on_rule(rule: ConstraintModel, *, is_error: bool) -> Bilingual | None:
     """The stock sentence on a rule; None where there is none: loss of accuracy, and most of what is left open."""
     words = wording()
-    if is_error and rule["strength"] == "listed":
+    if is_error and rule.strength == "listed":
         return words.errors.get(_kind(rule))
     by_strength = {"listed": words.rules, "limit": words.rules, "open": words.open_rules}
-    return by_strength.get(rule["strength"], {}).get(_kind(rule))
+    return by_strength.get(rule.strength, {}).get(_kind(rule))
 
 
-def _kind(rule: Rule) -> str:
+def _kind(rule: ConstraintModel) -> str:
     """Which sentence tells of a rule: mostly that of its kind."""
-    if rule["kind"] == "shape" and re.fullmatch(r"\[\*[A-Za-z_]\w*\]", str(rule.get("is"))):
+    if rule.kind == "shape" and re.fullmatch(r"\[\*[A-Za-z_]\w*\]", str(rule.is_)):
         return "same_shape"
-    if rule["kind"] == "shape" and re.fullmatch(rf"\[\*{_TOGETHER.pattern}\]", str(rule.get("is"))):
+    if rule.kind == "shape" and re.fullmatch(rf"\[\*{_TOGETHER.pattern}\]", str(rule.is_)):
         return "broadcast_shape"
-    if rule["kind"] in ("cast", "same_dtype") and _TOGETHER.search(str(rule.get("as"))):
-        return f"{rule['kind']}_promoted"
-    if rule["kind"] == "structure":
-        return str(rule.get("as"))
-    return "dims_of" if rule["kind"] == "dims" and "axes" in rule else str(rule["kind"])
+    if rule.kind in ("cast", "same_dtype") and _TOGETHER.search(str(rule.as_)):
+        return f"{rule.kind}_promoted"
+    if rule.kind == "structure":
+        return str(rule.as_)
+    return "dims_of" if rule.kind == "dims" and rule.axes is not None else str(rule.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +67,15 @@ class Sentences:
     products: Sequence[str]
     tables: Mapping[str, Mapping[str, Sequence[str]]]
 
-    def on_rules(self, rules: Sequence[Rule], on: Sequence[str], *, is_error: bool) -> dict[str, str] | None:
+    def on_rules(self, rules: Sequence[ConstraintModel], on: Sequence[str], *, is_error: bool) -> dict[str, str] | None:
         """What rules that differ in their parameters alone say, on products where some are named; None: no words.
 
         The sentence on a shape tells of its number of dimensions as well.
         """
-        shaped = {rule["of"] for rule in rules if rule["kind"] == "shape"}
-        rules = [rule for rule in rules if rule["kind"] != "rank" or rule["of"] not in shaped]
+        shaped = {rule.of for rule in rules if rule.kind == "shape"}
+        rules = [rule for rule in rules if rule.kind != "rank" or rule.of not in shaped]
         texts = on_rule(rules[0], is_error=is_error)
-        if texts is None or len({(_kind(rule), rule["strength"]) for rule in rules}) > 1:
+        if texts is None or len({(_kind(rule), rule.strength) for rule in rules}) > 1:
             return None
         alone = [self._fields([rule], on, "en") for rule in rules]
         if any(
@@ -106,46 +114,46 @@ class Sentences:
         rows = by_product.items() if isinstance(by_product, Mapping) else ()
         return {name: tuple(map(str, row)) for name, row in rows if isinstance(row, list)}
 
-    def _fields(self, rules: Sequence[Rule], on: Sequence[str], language: str) -> dict[str, str]:
+    def _fields(self, rules: Sequence[ConstraintModel], on: Sequence[str], language: str) -> dict[str, str]:
         """What the placeholders of a sentence on rules stand for."""
         rule = rules[0]
         names = [
             name
             for item in rules
-            for name in (item["of"] if isinstance(item.get("of"), list) else [item.get("of", "")])
+            for name in (item.of if isinstance(item.of, list) else ["" if item.of is None else item.of])
         ]
-        status = rule.get("status") or []
-        together = _TOGETHER.search(str(rule.get("is", rule.get("as"))))
+        status = rule.status or []
+        together = _TOGETHER.search(str(rule.as_ if rule.is_ is None else rule.is_))
         return {
             "name": listed([str(name) for name in dict.fromkeys(names)], language),
             "other": listed([name.strip() for name in together[1].split(",")], language)
-            if together is not None and rule["kind"] in ("shape", "broadcast", "promotion", "cast", "same_dtype")
-            else str(rule.get("is", ""))[2:-1]
-            if rule["kind"] == "shape"
-            else str(rule.get("as", "")).replace(" or ", ", else " if language == "en" else "，否则 "),
-            "axes": listed([str(axis) for axis in rule.get("axes") or [rule.get("axis", "")]], language),
+            if together is not None and rule.kind in ("shape", "broadcast", "promotion", "cast", "same_dtype")
+            else str(rule.is_)[2:-1]
+            if rule.kind == "shape"
+            else str(rule.as_ or "").replace(" or ", ", else " if language == "en" else "，否则 "),
+            "axes": listed([str(axis) for axis in rule.axes or (rule.axis,)], language),
             "status": " / ".join(status if isinstance(status, list) else [status]),
             "values": self._values(rule, on, language),
         }
 
-    def _values(self, rule: Rule, on: Sequence[str], language: str) -> str:
+    def _values(self, rule: ConstraintModel, on: Sequence[str], language: str) -> str:
         """What a rule allows, in words."""
-        if rule["kind"] in ("dtype", "format"):
+        if rule.kind in ("dtype", "format"):
             stated = on or self.products
-            by_product = self.by_product(rule.get("in"))
+            by_product = self.by_product(rule.in_)
             separator = ", " if language == "en" else "、"
             lists = {name: separator.join(values) for name, values in by_product.items() if name in stated}
             if len(set(lists.values())) <= 1:
                 return next(iter(lists.values()), "")
             between, form = ("；", "{}（{}）") if language == "zh" else ("; ", "{} ({})")
             return between.join(form.format(values, titles([name], language)) for name, values in lists.items())
-        if rule["kind"] == "layout" and isinstance(rule.get("in"), Mapping):
+        if rule.kind == "layout" and isinstance(rule.in_, Mapping):
             comma, between = (", ", "; ") if language == "en" else ("、", "；")
-            return between.join(f"{rank} {comma.join(names)}" for rank, names in rule["in"].items())
-        if "is" in rule:
-            return str(rule["is"])
-        bounds = rule.get("in")
-        if rule["kind"] == "word" and isinstance(bounds, list):
+            return between.join(f"{rank} {comma.join(names)}" for rank, names in rule.in_.items())
+        if rule.is_ is not None:
+            return str(rule.is_)
+        bounds = rule.in_
+        if rule.kind == "word" and isinstance(bounds, list):
             return (", " if language == "en" else "、").join(f'"{word}"' for word in bounds)
         low, high = bounds if isinstance(bounds, list) and len(bounds) == 2 else (None, None)
         if low == high:
@@ -179,7 +187,7 @@ _KIND_WORDS = {
 """What is implied of a parameter that is neither a tensor nor a number."""
 _OVER = frozenset({"say", "of"})
 """What an entry says beside the fields of a clause."""
-_FIELDS = frozenset(ClauseModel.model_fields) - {*LANGUAGES}
+_FIELDS = frozenset(ClauseModel.__struct_fields__) - {*LANGUAGES}
 _ENCODINGS = frozenset({"constraints", "check", "interface", "example", "untestable"})
 _OF_A_CHECK = frozenset({"when", "output", "faults"})
 
@@ -189,17 +197,19 @@ class StockClauses:
     """Everything that the sentences of one file may speak of."""
 
     problems: Problems
-    content: Mapping[str, Any]
-    parameters: Sequence[Mapping[str, Any]]
-    """In the full form."""
+    operator: OperatorModel
+    parameters: Sequence[ParameterModel]
+    """As valid calls draw them."""
+    rows: Rows
     kinds: Mapping[str, str]
-    constraints: Sequence[Rule]
+    constraints: Sequence[ConstraintModel]
     sentences: Sentences
     _known_values: dict[tuple[str, str], Mapping[str, object]] = field(default_factory=dict, init=False)
     """What `_of_parameter` has given: thousands of sentences speak of some dozen parameters."""
 
-    def clauses(self, sections: Mapping[str, Sequence[object]]) -> Iterator[tuple[_Clause, YamlPath]]:
+    def clauses(self) -> Iterator[tuple[ClauseModel, YamlPath]]:
         """Every clause with its address, in the order of the document, and where it comes from."""
+        sections = self.operator.clauses
         known = self.sections()
         for section in sections:
             self.problems.known(section, known, ("clauses", section), "section")
@@ -209,7 +219,9 @@ class StockClauses:
             for entry, path in self._entries(section, sections.get(section), named):
                 for clause in self.said(section, entry, path):
                     number = self._number(clause.pop("at", number + 1), path)
-                    yield {"at": f"{section}.{number}", **clause}, path
+                    made = self.problems.read(ClauseModel, {"at": f"{section}.{number}", **clause}, path)
+                    if made is not None:
+                        yield made, path
 
     def _number(self, value: object, path: YamlPath) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -240,49 +252,55 @@ class StockClauses:
             return [entry]
         head, _, suffix = entry.partition(".")
         if head == "each":
-            found = [rule for name in self.kinds for rule in self.constraints if rule["id"] == f"{name}.{suffix}"]
+            found = [rule for name in self.kinds for rule in self.constraints if rule.id == f"{name}.{suffix}"]
             is_code = section == "returns"
-            return [rule["id"] for rule in found if rule["strength"] == "listed" or not is_code] or [entry]
-        own = self.content.get("sentences", {}).get(entry)
+            return [rule.id for rule in found if rule.strength == "listed" or not is_code] or [entry]
+        own = self.operator.sentences.get(entry)
         return own if isinstance(own, list) else wording().series.get(entry, [entry])
 
     def _named(self, section: str, entries: Sequence[object]) -> Iterator[str]:
-        """The ids of the rules that written entries name: their sentence is not implied a second time."""
+        """The ids of the rules that written entries name: their sentence is not implied a second time.
+
+        What the error table says of a limit is another sentence than the one where the parameter is described.
+        """
         for entry in (word for written in entries for word in self._series(section, written)):
             keys = ("rules", "say", "constraints")
             word = next((entry[key] for key in keys if key in entry), None) if isinstance(entry, dict) else entry
             for name in word if isinstance(word, list) else [word]:
-                yield from (rule["id"] for rule in self._rules(name, section.partition(".")[2]))
+                for rule in self._rules(name, section.partition(".")[2]):
+                    if section != "returns" or rule.strength != "limit":
+                        yield rule.id
 
     def implied(self, section: str, named: set[str]) -> list[str]:
         """The words of a section that is left out, or that says `implied`."""
         head, _, name = section.partition(".")
         if head == "products":
-            return [*self.content["products"], "no_other"]
+            return [*self.operator.products, "no_other"]
         words = [word for word, entry in wording().sections.get(section, {}).items() if entry.implied]
         if head == "returns":
-            codes = [rule for rule in self.constraints if rule["strength"] == "listed"]
-            return [*words, *(rule["id"] for rule in codes if on_rule(rule, is_error=True))]
+            codes = [rule for rule in self.constraints if rule.strength == "listed"]
+            return [*words, *(rule.id for rule in codes if on_rule(rule, is_error=True))]
         if head != "params" or name not in self.kinds:
             return words
-        parameter = next(item for item in self.parameters if item["name"] == name)
+        parameter = next(item for item in self.parameters if item.name == name)
         words = _KIND_WORDS.get(self.kinds[name], ["number"])
         if self.kinds[name] in ("tensor", "tensor_list"):
-            role = "list_" * (self.kinds[name] == "tensor_list") + str(parameter["role"])
-            words = [role, *(["strided"] if parameter.get("strided") else []), "dtypes", "formats"]
-        words = [*words, *(["optional"] if parameter.get("optional") else [])]
-        rules = [rule for rule in self.constraints if rule.get("of") == name]
-        computed = all(rule.get("when") == parameter.get("present") for rule in rules if rule["kind"] == "present")
-        words += ["left_out"] if "present" in parameter and not parameter.get("optional") and computed else []
-        own = [rule for rule in rules if rule["id"] not in named]
-        codes = [rule for rule in own if rule["kind"] == "present" and rule["strength"] == "listed"]
-        return [*words, *(rule["id"] for rule in own if rule not in codes and on_rule(rule, is_error=False))]
+            role = "list_" * (self.kinds[name] == "tensor_list") + str(parameter.role)
+            words = [role, *(["strided"] if parameter.strided else []), "dtypes", "formats"]
+        words = [*words, *(["optional"] if parameter.optional else [])]
+        rules = [rule for rule in self.constraints if rule.of == name]
+        computed = all(rule.when == parameter.present for rule in rules if rule.kind == "present")
+        words += ["left_out"] if parameter.present is not None and not parameter.optional and computed else []
+        own = [rule for rule in rules if rule.id not in named]
+        codes = [rule for rule in own if rule.kind == "present" and rule.strength == "listed"]
+        return [*words, *(rule.id for rule in own if rule not in codes and on_rule(rule, is_error=False))]
 
     def said(self, section: str, entry: object, path: YamlPath) -> Iterator[_Clause]:
         """One entry of a section: a word, rules, a word with other fields, or a clause of the spec's own."""
         fields = with_lists(entry) if isinstance(entry, dict) else {"say": entry}
         name = section.partition(".")[2]
-        own = self.content.get("sentences", {}).get(fields.get("say")) if isinstance(fields.get("say"), str) else None
+        word = fields.get("say")
+        own = self.operator.sentences.get(word) if isinstance(word, str) else None
         if isinstance(own, dict):
             own = with_lists(own)
             used = placeholders(own)
@@ -313,7 +331,7 @@ class StockClauses:
             made["check"] = "values"
         reason = made.get("untestable")
         if isinstance(reason, str) and self.problems.known(reason, reasons, (*path, "untestable"), "reason"):
-            made["untestable"] = reasons[reason].model_dump()
+            made["untestable"] = {**msgspec.to_builtins(reasons[reason]), "reason": reason}
         return made
 
     def _stock(self, section: str, fields: dict[str, Any], path: YamlPath) -> Iterator[_Clause]:
@@ -327,13 +345,13 @@ class StockClauses:
             if not isinstance(word, str):
                 self.problems.add(path, f"{shown(word)}; expected a word, a list of rules, or a clause with en and zh")
                 return
-            if word in stock and not any(rule["id"] == f"{name}.{word}" for rule in self.constraints):
+            if word in stock and not any(rule.id == f"{name}.{word}" for rule in self.constraints):
                 ids = _strings(fields.pop("rules", None)) or ()
                 on = [rule for item in ids for rule in self._known(item, section, path)]
                 sentence = self._sentence(stock[word], name, fields, path)
                 yield {**(self._of_rules(on, section, sentence, path) if on else {}), **sentence}
                 return
-            if section == "products" and word in self.content["products"]:
+            if section == "products" and word in self.operator.products:
                 yield {**self._takes("product", [word]), "check": "runs"}
                 return
             if (found := self._taken(names, word, _strings(fields.get("products")))) is not None:
@@ -343,11 +361,11 @@ class StockClauses:
         if all(found_rules):
             yield self._of_rules([rule for rules in found_rules for rule in rules], section, fields, path)
 
-    def _known(self, word: object, section: str, path: YamlPath) -> list[Rule]:
+    def _known(self, word: object, section: str, path: YamlPath) -> list[ConstraintModel]:
         """The rules that a word names; a mistake where it names none."""
         name = section.partition(".")[2]
         if not (found := self._rules(word, name)):
-            known = [*self._stock_words(section), *(str(rule["id"]) for rule in self.constraints)]
+            known = [*self._stock_words(section), *(str(rule.id) for rule in self.constraints)]
             self.problems.known(str(word), known, path, f"word of the section {section}:")
         return found
 
@@ -355,19 +373,23 @@ class StockClauses:
         """The stock sentences of a section by their words."""
         return wording().sections.get("params" if section.partition(".")[2] in self.kinds else section, {})
 
-    def _rules(self, word: object, name: str) -> list[Rule]:
+    def _rules(self, word: object, name: str) -> list[ConstraintModel]:
         """Rules by an id, without the name of the parameter in that parameter's section, or by a word for several."""
         head, _, suffix = str(word).partition(".")
         ids = [f"{name}.{word}", str(word)]
-        found = [rule for identifier in ids for rule in self.constraints if rule["id"] == identifier]
+        found = [rule for identifier in ids for rule in self.constraints if rule.id == identifier]
         if found or head not in _ROLES:
             return found[:1]
-        ids = [f"{item['name']}.{suffix}" for item in self.parameters if item["role"] in _ROLES[head]]
-        return [rule for identifier in ids for rule in self.constraints if rule["id"] == identifier]
+        ids = [f"{item.name}.{suffix}" for item in self.parameters if item.role in _ROLES[head]]
+        return [rule for identifier in ids for rule in self.constraints if rule.id == identifier]
 
     def _sentence(self, sentence: SentenceModel, name: str, fields: dict[str, Any], path: YamlPath) -> _Clause:
         """A stock sentence with its placeholders filled; what fills them is taken from the fields of the entry."""
-        written = sentence.model_dump(exclude={_IMPLIED}, exclude_defaults=True)
+        written = {
+            item.encode_name: value
+            for item in msgspec.structs.fields(sentence)
+            if item.name != _IMPLIED and (value := getattr(sentence, item.name)) != item.default
+        }
         made = {
             key: placed(value, self._values(name, fields, "zh" if key == "zh" else "en"))
             for key, value in written.items()
@@ -392,19 +414,19 @@ class StockClauses:
 
     def _of_parameter(self, name: str, language: str) -> Mapping[str, object]:
         """Those that are the same in each sentence on a parameter."""
-        tensors = [item["name"] for item in self.parameters if self.kinds[item["name"]] == "tensor"]
-        outputs = [item["name"] for item in self.parameters if item["role"] in _ROLES["outputs"]]
-        types = {item["name"]: item["type"] for item in self.parameters}
+        tensors = [item.name for item in self.parameters if self.kinds[item.name] == "tensor"]
+        outputs = [item.name for item in self.parameters if item.role in _ROLES["outputs"]]
+        types = {item.name: item.type for item in self.parameters}
         const = [key for key, text in types.items() if key not in outputs and text.split()[0] == "const"]
-        examples = self.content.get("examples") or [{}]
-        arguments = examples[0].get("arguments", {})
+        examples = self.operator.examples
+        arguments = examples[0].arguments if examples else {}
         return {
             "name": name,
-            "like": next((item.get("like") for item in self.content["parameters"] if item["name"] == name), None),
+            "like": next((item.like for item in self.parameters if item.name == name), None),
             "type": types.get(name, ""),
             "first": tensors[0] if tensors else "",
             "last": outputs[-1] if outputs else "",
-            "header": self.content.get("header", ""),
+            "header": self.operator.header or "",
             "parameters": listed(list(self.kinds), language),
             "outputs": listed(outputs, language),
             "const": listed(const, language),
@@ -413,7 +435,7 @@ class StockClauses:
 
     def _taken(self, names: Sequence[str], word: str, on: Sequence[str] | None) -> list[_Clause] | None:
         """One sentence for each product and dtype, format or row that valid calls take; None for another word."""
-        if word == "rows" and self.content.get("rows"):
+        if word == "rows" and self.rows.parameters:
             return list(self._rows())
         if not names:
             return None
@@ -422,11 +444,11 @@ class StockClauses:
         if word in FORMATS:
             return [self._format(names[0], word, on)]
         if word == "formats":
-            drawn = (item.get("formats") for item in self.parameters if item["name"] == names[0])
+            drawn = (item.formats for item in self.parameters if item.name == names[0])
             lists = self.sentences.by_product(next(drawn, None))
             formats = dict.fromkeys(name for row in lists.values() for name in row)
             where = {name: [product for product, row in lists.items() if name in row] for name in formats}
-            everywhere = len(self.content["products"])
+            everywhere = len(self.operator.products)
             return [self._format(names[0], name, on if len(on) < everywhere else None) for name, on in where.items()]
         if word == "words":
             listed_words = self._listed(names[0], "word") or ()
@@ -436,7 +458,7 @@ class StockClauses:
         if word != "dtypes":
             return None
         lists = self._dtypes(names[0])
-        if len({tuple(row) for row in lists.values()}) == 1 and len(lists) == len(self.content["products"]):
+        if len({tuple(row) for row in lists.values()}) == 1 and len(lists) == len(self.operator.products):
             return [self._dtype(names, dtype, None) for dtype in next(iter(lists.values()))]
         stated = {product: row for product, row in lists.items() if not on or product in on}
         return [self._dtype(names, dtype, [product]) for product, row in stated.items() for dtype in row]
@@ -453,14 +475,14 @@ class StockClauses:
 
     def _listed(self, name: str, kind: str) -> Any:  # noqa: ANN401 - a YAML value
         """What the first rule of a kind on a parameter lists; None where there is none."""
-        rules = (rule["in"] for rule in self.constraints if rule.get("of") == name and rule["kind"] == kind)
+        rules = (rule.in_ for rule in self.constraints if rule.of == name and rule.kind == kind)
         return next(rules, None)
 
     def _dtype(self, names: Sequence[str], dtype: str, on: Sequence[str] | None) -> _Clause:
         """One dtype of a tensor, or of any of several, on the products that list it."""
         if on is None:
             on = [product for product, row in self._dtypes(names[0]).items() if dtype in row]
-            on = [] if len(on) == len(self.content["products"]) else on
+            on = [] if len(on) == len(self.operator.products) else on
         when = " or ".join(f"dtype({name}) == {dtype}" for name in names)
         return self._takes("dtype", on, when, name=tuple(names), dtype=dtype)
 
@@ -470,26 +492,27 @@ class StockClauses:
 
     def _rows(self) -> Iterator[_Clause]:
         """One sentence for each product and row of `rows`, and one on all other rows."""
-        table = dict(self.content["rows"])
-        names = table.pop("parameters", [])
-        columns = list(zip(*(row for rows in table.values() for row in rows), strict=False))
+        names = self.rows.parameters
+        columns = list(zip(*(row for rows in self.rows.by_product.values() for row in rows), strict=True))
         varying = [place for place, column in enumerate(columns) if len(set(column)) > 1]
-        whole = [rule["id"] for rule in self.constraints if rule["kind"] == "dtype_rows"]
-        for product, rows in table.items():
+        whole = [rule.id for rule in self.constraints if rule.kind == "dtype_rows"]
+        for product, rows in self.rows.by_product.items():
             for row in rows:
-                pairs = ", ".join(f"{name} {dtype}" for name, dtype in zip(names, row, strict=False))
-                when = " and ".join(f"dtype({names[place]}) == {row[place]}" for place in varying if place < len(names))
+                pairs = ", ".join(f"{name} {dtype}" for name, dtype in zip(names, row, strict=True))
+                when = " and ".join(f"dtype({names[place]}) == {row[place]}" for place in varying)
                 yield self._takes("row", [product], when, row=pairs)
             if whole:
                 yield {**self._takes("rows", [product]), "constraints": whole}
 
-    def _of_rules(self, rules: Sequence[Rule], section: str, fields: Mapping[str, Any], path: YamlPath) -> _Clause:
+    def _of_rules(
+        self, rules: Sequence[ConstraintModel], section: str, fields: Mapping[str, Any], path: YamlPath
+    ) -> _Clause:
         """A clause on rules: where it is stated follows from them, and what it says where they are of one kind."""
-        made: _Clause = {"constraints": [rule["id"] for rule in rules]}
-        on = rules[0].get("products") or []
-        if on and all(rule.get("products") == on for rule in rules):
+        made: _Clause = {"constraints": [rule.id for rule in rules]}
+        on = rules[0].products or []
+        if on and all(rule.products == on for rule in rules):
             made["products"] = on
-        if all(rule["strength"] == "open" for rule in rules):
+        if all(rule.strength == "open" for rule in rules):
             made["certainty"] = "ambiguous"
         if {*LANGUAGES} <= fields.keys():
             return made
@@ -507,5 +530,5 @@ def _as_written(value: object) -> str:
 
 
 def _strings(value: object) -> list[str] | None:
-    """A list of names; None for anything else, which the schema of the full form reports."""
+    """A list of names; None for anything else, which the schema of a clause reports."""
     return value if isinstance(value, list) and value and all(isinstance(item, str) for item in value) else None

@@ -46,14 +46,10 @@ class YamlFile:
     content: Any
     lines: Mapping[YamlPath, int]
     origins: Mapping[YamlPath, YamlPath] = field(default_factory=dict)
-    """Of content that was expanded: the path in the file from which the value at a path comes."""
-    source: Any = None
-    """Of content that was expanded: the values of the file."""
-    names: Mapping[YamlPath, str] = field(default_factory=dict)
-    """Of content that two files make: the other file's name, for the values that are its own."""
+    """Of content with includes: the path in the file from which the value at a path comes."""
 
     def written(self, path: Sequence[str | int]) -> YamlPath:
-        """The path in the file of a path in the content: another one where the content was expanded."""
+        """The path in the file of a path in the content: another one where something was included."""
         place = tuple(path)
         for end in range(len(place), 0, -1):
             if (origin := self.origins.get(place[:end])) is not None:
@@ -62,17 +58,14 @@ class YamlFile:
 
     def line(self, path: Sequence[str | int]) -> int:
         """The line of a path, or of the nearest thing around it that stands in the file."""
-        return self.lines.get(self._nearest(path), 1)
-
-    def at(self, path: Sequence[str | int]) -> str:
-        """`file:line` of a path."""
-        return f"{self.names.get(self._nearest(path), self.name)}:{self.line(path)}"
-
-    def _nearest(self, path: Sequence[str | int]) -> YamlPath:
         place = self.written(path)
         while place and place not in self.lines:
             place = place[:-1]
-        return place
+        return self.lines.get(place, 1)
+
+    def at(self, path: Sequence[str | int]) -> str:
+        """`file:line` of a path."""
+        return f"{self.name}:{self.line(path)}"
 
 
 def read_yaml(path: Path, *, name: str | None = None) -> YamlFile:
@@ -98,15 +91,6 @@ def parse_yaml(text: str, *, name: str) -> YamlFile:
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise YamlError(f"{name}:1: not valid YAML: {printable(str(error), ECHO_LIMIT)}") from None
     return YamlFile(name=name, text=text, content=content, lines=builder.lines)
-
-
-def is_plain(text: str) -> bool:
-    """Whether a string that stands in YAML without quotes is read as that string."""
-    return (
-        text not in _WORDS
-        and text not in _NON_FINITE
-        and not any(form.match(text) for form in (_INT, _FLOAT, _NUMBERISH))
-    )
 
 
 class _Builder:

@@ -19,6 +19,11 @@ from aclnn_cts.store.output_file import OutputFile
 _LINES = ".jsonl"
 
 
+def trial_text(trial: Trial) -> bytes:
+    """The content of a file that holds one trial."""
+    return msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=2) + b"\n"
+
+
 @dataclass(frozen=True, slots=True)
 class CaseEntry:
     """One document of a file. A bare case stands for the trial that its check makes of it."""

@@ -1,10 +1,10 @@
-"""Counts of trials by how they ended, and what they say of each rule, dtype and law."""
+"""Counts of trials by how they ended, and what they say of each rule and dtype."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -12,7 +12,8 @@ from aclnn_cts.core.case import case_text, owner
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import (
-    JUDGED,
+    OPEN_BECAUSE,
+    TWIN_FAILED,
     Aim,
     Observation,
     Record,
@@ -21,11 +22,12 @@ from aclnn_cts.core.verdict import (
     Verdict,
     aim_of,
     compares_values,
+    is_judged,
     observations_of,
 )
 
 PINNED = "pinned"
-"""The kind of case that a waiver pins. Such cases are counted apart: they are in no total."""
+"""The kind of case that a waiver pins. They count as all trials do, but no plan must judge them."""
 
 
 class _Sum(msgspec.Struct):
@@ -42,13 +44,15 @@ class _Sum(msgspec.Struct):
 
 
 class Counts(_Sum):
-    """How many trials were planned and how they ended; `waived` is a part of `failed`."""
+    """How many trials were planned and how they ended; `waived` and `twin_failed` are parts of `failed`."""
 
     cases: int = 0
     """Planned."""
     passed: int = 0
     failed: int = 0
     waived: int = 0
+    twin_failed: int = 0
+    """Broken calls whose valid twin failed: what they break was not judged."""
     errors: int = 0
     skipped: int = 0
     skipped_by_reason: dict[str, int] = {}
@@ -63,8 +67,8 @@ class Counts(_Sum):
 
     @property
     def judged(self) -> int:
-        """Trials that say something of the implementation."""
-        return self.passed + self.failed
+        """Trials that show what they were planned for."""
+        return self.passed + self.failed - self.twin_failed
 
     @property
     def unwaived(self) -> int:
@@ -92,12 +96,25 @@ class Counts(_Sum):
         return dict(sorted(self.skipped_by_reason.items()))
 
     @property
+    def unjudged(self) -> dict[str, int]:
+        """Trials in scope that show nothing of what they were planned for, by reason, in the order of the names."""
+        twins = {TWIN_FAILED: self.twin_failed} if self.twin_failed else {}
+        return dict(sorted((self.skipped_by_reason | twins).items()))
+
+    @property
     def outside(self) -> dict[str, int]:
         """Those out of scope by reason, in the order of the names."""
         return dict(sorted(self.out_of_scope_by_reason.items()))
 
-    def count(self, result: str, *, reason: str, waived: bool, number: int = 1) -> None:
-        """Count an end of trials.
+    def add(self, verdict: Verdict, *, waived: bool) -> None:
+        """Count the end of one trial. A result that nobody knows is a HarnessError."""
+        self.count(verdict.result, reason=verdict.kind)
+        if verdict.result == Result.FAILED:
+            self.waived += waived
+            self.twin_failed += not is_judged(verdict)
+
+    def count(self, result: str, *, reason: str, number: int = 1) -> None:
+        """Count an end of trials, none of which a waiver accepts.
 
         `reason`: why they were skipped, or what is not offered. A result that nobody knows is a HarnessError.
         """
@@ -105,7 +122,6 @@ class Counts(_Sum):
             self.passed += number
         elif result == Result.FAILED:
             self.failed += number
-            self.waived += number if waived else 0
         elif result == Result.ERROR:
             self.errors += number
         elif result in (Result.SKIPPED, Result.OUT_OF_SCOPE):
@@ -128,15 +144,8 @@ class ConstraintCount(_Sum):
     broken: int = 0
 
 
-class LawCount(_Sum):
-    """Trials of one law, whatever came of them, and those that were planned and could not be generated."""
-
-    tried: int = 0
-    withheld: int = 0
-
-
 class CoverageCount(msgspec.Struct):
-    """How much of one sort of thing that can be covered was (`campaign.corpus.check_coverage`)."""
+    """How much of one sort of thing that can be covered was (`runs.campaign.corpus.check_coverage`)."""
 
     met: int = 0
     of: int = 0
@@ -173,8 +182,68 @@ class Unjudged(msgspec.Struct, omit_defaults=True):
         return ": ".join(part for part in (self.kind or "error", self.message) if part)
 
 
+MOST_OPEN = 0.2
+"""The share of a dtype's elements beyond which no clause on values is met."""
+
+
+class OpenShare(_Sum):
+    """How much of the values of calls could not be judged."""
+
+    calls: int = 0
+    """Whose elements were looked at."""
+    open_calls: int = 0
+    """Of which too few were compared for a verdict."""
+    elements: int = 0
+    open: int = 0
+    millionths: int = 0
+    """The open shares of all calls in millionths, added up: a sum that has no order."""
+    why: dict[str, int] = {}
+    """Open elements by reason (`OpenReason`)."""
+
+    @property
+    def share(self) -> float:
+        """The mean share of a call's elements that are open; large calls count no more than small ones."""
+        return self.millionths / (1e6 * self.calls) if self.calls else 0.0
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether so much is open that nothing is shown of values."""
+        return self.share > MOST_OPEN
+
+    @property
+    def usual_reason(self) -> str:
+        """Why most of the open elements are; empty where none is."""
+        return max(sorted(self.why), key=self.why.__getitem__, default="")
+
+    def add(self, verdict: Verdict) -> None:
+        """Count a call. One whose values were not looked at has no share."""
+        elements = sum(deviation.elements for deviation in verdict.deviations)
+        if not elements:
+            return
+        opened = sum(deviation.open for deviation in verdict.deviations)
+        self.count(opened=opened, elements=elements, why=verdict.facts.get(OPEN_BECAUSE, {}))
+        self.open_calls += verdict.kind == Skip.OPEN
+
+    def count(self, *, opened: int, elements: int, why: Mapping[str, int]) -> None:
+        """Count a call of so many elements, some at least."""
+        _add(self.why, why)
+        self.calls += 1
+        self.elements += elements
+        self.open += opened
+        self.millionths += opened * 10**6 // elements
+
+
+class OpenRow(NamedTuple):
+    """The open share of one operator, dtype of the first output, and check."""
+
+    operator: str
+    dtype: str
+    check: str
+    open: OpenShare
+
+
 class Observed(msgspec.Struct):
-    """Trials that showed one observation (`core.observations`) of one constraint, with an example."""
+    """Trials that showed one observation (`core.verdict.Observation`) of one constraint, with an example."""
 
     kind: str
     constraint: str
@@ -194,13 +263,12 @@ _Example = TypeVar("_Example", Unjudged, Observed)
 
 
 class OperatorSummary(msgspec.Struct):
-    """One operator: counts by kind of case (`example`, `valid`, `invalid`, ...), by aim, constraint, dtype and law."""
+    """One operator: counts by kind of case (`example`, `valid`, `invalid`, ...), by aim, constraint and dtype."""
 
     kinds: dict[str, Counts] = {}
     constraints: dict[str, ConstraintCount] = {}
-    laws: dict[str, LawCount] = {}
     coverage: dict[str, CoverageCount] = {}
-    """Of a campaign, when it ended: by sort, which are `constraints`, `limits`, `laws` and `pairs`."""
+    """Of a campaign, when it ended: by sort, which are `constraints`, `limits` and `pairs`."""
     aims: dict[str, Counts] = {}
     """By what trials were planned for (`aims.Aim`), of those that ended; without pinned ones."""
     dtypes: dict[str, Tried] = {}
@@ -214,16 +282,18 @@ class OperatorSummary(msgspec.Struct):
     """Why trials have no verdict."""
     observed: dict[str, Observed] = {}
     """What was recorded and breaks no rule, by kind and constraint."""
+    openness: dict[str, OpenShare] = {}
+    """By dtype of the first output and check, as `FLOAT16 values`: how much of the values could not be judged."""
 
     @property
     def total(self) -> Counts:
-        """Over all kinds but the pinned."""
-        return total_of(counts for kind, counts in self.kinds.items() if kind != PINNED)
+        """Over all kinds."""
+        return total_of(self.kinds.values())
 
     @property
-    def pinned(self) -> Counts:
-        """Cases that waivers pin."""
-        return self.kinds.get(PINNED) or Counts()
+    def asked(self) -> Counts:
+        """Over all kinds but the pinned: what the plan asks of the implementation."""
+        return total_of(counts for kind, counts in self.kinds.items() if kind != PINNED)
 
     def kind(self, name: str) -> Counts:
         """The counts of a kind of case, made on first use."""
@@ -236,10 +306,6 @@ class OperatorSummary(msgspec.Struct):
     def constraint(self, identifier: str) -> ConstraintCount:
         """The counts of a constraint, made on first use: naming one that no trial touches shows it as zero."""
         return self.constraints.get(identifier) or self.constraints.setdefault(identifier, ConstraintCount())
-
-    def law(self, identifier: str) -> LawCount:
-        """The counts of a law, made on first use."""
-        return self.laws.get(identifier) or self.laws.setdefault(identifier, LawCount())
 
     def reach(self, cells: Mapping[str, int]) -> None:
         """Count calls that were judged on values, by cell."""
@@ -262,6 +328,8 @@ class OperatorSummary(msgspec.Struct):
         )
         if verdict.result in (Result.SKIPPED, Result.ERROR):
             self._leave(record, aim)
+        if verdict.deviations:
+            self.openness.setdefault(f"{record.fingerprint.dtype} {record.trial.check}", OpenShare()).add(verdict)
         for kind in observations_of(verdict):
             self._observe(record, kind)
 
@@ -282,18 +350,18 @@ class OperatorSummary(msgspec.Struct):
         - `dtypes`: the case's tensors, as `grad FLOAT`. `rule`: the broken one, empty in a valid call.
         - `every`: count every dtype and rule, and not only those that were demanded.
         """
-        self.kind(kind).count(verdict.result, reason=verdict.kind, waived=waived)
+        self.kind(kind).add(verdict, waived=waived)
         if kind == PINNED:
             return
         counts = self.aim(aim)
         counts.cases += 1
-        counts.count(verdict.result, reason=verdict.kind, waived=waived)
+        counts.add(verdict, waived=waived)
         if verdict.result == Result.OUT_OF_SCOPE or verdict.kind == Skip.OPEN:
             return
         if aim == Aim.VALUES:
             _try(self.dtypes, dtypes, judged=compares_values(verdict), every=every)
         elif aim == Aim.STATUS and verdict.kind != Skip.UNSAFE:
-            _try(self.rules, (rule,), judged=verdict.result in JUDGED, every=every)
+            _try(self.rules, (rule,), judged=is_judged(verdict), every=every)
 
     def _leave(self, record: Record, aim: str) -> None:
         """Count why a record has no verdict. Messages that differ in their numbers alone are one reason."""
@@ -319,7 +387,8 @@ class OperatorSummary(msgspec.Struct):
         _include_examples(self.unjudged, {key: left})
 
     def _observe(self, record: Record, kind: Observation) -> None:
-        constraint = record.trial.case.origin.constraint or record.fingerprint.clause
+        said = record.verdict.facts[kind.value]
+        constraint = said if isinstance(said, str) else record.trial.case.origin.constraint or record.fingerprint.clause
         key = f"{kind.value}: {constraint}"
         known = self.observed.get(key)
         if known is not None and known.trial <= record.trial_id:
@@ -335,7 +404,7 @@ class OperatorSummary(msgspec.Struct):
 
     def include(self, other: OperatorSummary) -> None:
         """Add the counts of another part of the same run."""
-        for field in ("kinds", "aims", "constraints", "laws", "dtypes", "rules"):
+        for field in ("kinds", "aims", "constraints", "dtypes", "rules", "openness"):
             mine, theirs = getattr(self, field), getattr(other, field)
             for name, counts in theirs.items():
                 (mine.get(name) or mine.setdefault(name, type(counts)())).include(counts)

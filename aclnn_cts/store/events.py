@@ -64,7 +64,7 @@ class BatchJudged:
 
     records: tuple[Record, ...]
     coverage: Summary = field(default_factory=Summary)
-    """Which constraints the trials' cases held and broke, and which laws and cells were tried: these counts alone."""
+    """Which constraints the trials' cases held and broke, and which cells were reached: these counts alone."""
     state: Mapping[str, object] | None = None
     blobs: tuple[bytes, ...] = ()
     """Recorded outputs, kept by their SHA-256."""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NAME = _PACKAGE.name
 
-_ROOTS = (f"{_NAME}.mutants.power", f"{_NAME}.sandbox.child", f"{_NAME}.adapters.cann.adapter")
+_ROOTS = (f"{_NAME}.selftest.power", f"{_NAME}.sandbox.child", f"{_NAME}.adapters.cann.adapter")
 """What measures, what a runner does, and the adapter that it opens: they and all that they import judge."""
 _FOLDERS = (
     ("specs", "specs", (".yaml",)),

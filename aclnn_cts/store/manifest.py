@@ -18,14 +18,13 @@ import msgspec
 from aclnn_cts import __version__
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.outside import FEW_CONTAINERS, sha256_of, strict_json
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.outside import FEW_CONTAINERS, converted, sha256_of, strict_json
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.store.harness_parts import files_hash, judging_hash
 from aclnn_cts.store.scope import Scope
 
 MANIFEST_FORMAT = "aclnn-cts/manifest/2"
-_OLDER_FORMATS = ("aclnn-cts/manifest/1",)
 OWN_ADAPTER_FILE = "own_adapter.file"
 OWN_ADAPTER_SHA256 = "own_adapter.sha256"
 """Names of facts: the file of an adapter that does not ship, and its contents."""
@@ -37,7 +36,6 @@ _LIBRARIES = (
     "ml_dtypes",
     "hypothesis",
     "msgspec",
-    "pydantic",
     "PyYAML",
     "pytest",
     "rich",
@@ -47,9 +45,6 @@ _LIBRARIES = (
     "jax",
     "ray",
 )
-
-_LAST_READER = "0.1.0"
-"""The last release that reads the first formats of run directories and bundles."""
 
 Value: TypeAlias = str | int | float | bool | None
 
@@ -126,26 +121,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return self.command == CAMPAIGN
 
 
-def older_format(where: str, found: str, expected: str) -> str:
-    """The message that refuses a run directory or a bundle of an older version, and says what reads it."""
-    return (
-        f"{where}: written by an older version (format {shown(found)}); this version reads {shown(expected)}."
-        f" The last release that reads it is {_LAST_READER}: pip install aclnn-cts=={_LAST_READER}"
-    )
-
-
 def manifest_from_json(content: bytes, *, where: str) -> Manifest:
     """Read `manifest.json`; raises HarnessError where it is none or of a format that is not known here."""
     expected = f"a manifest of the format {shown(MANIFEST_FORMAT)}"
     document = strict_json(content, where=where, expected=expected, error=HarnessError, containers=FEW_CONTAINERS)
-    if isinstance(document, dict) and document.get("format") in _OLDER_FORMATS:
-        raise HarnessError(older_format(where, document["format"], MANIFEST_FORMAT))
-    try:
-        manifest = msgspec.convert(document, Manifest)
-    except msgspec.MsgspecError as error:
-        raise HarnessError(f"{where}: {printable(str(error), ECHO_LIMIT)}; expected {expected}") from None
-    if manifest.format != MANIFEST_FORMAT:
-        raise HarnessError(f"{where}: $.format: {shown(manifest.format)}; this version reads {MANIFEST_FORMAT!r}")
+    manifest = converted(document, Manifest, where=where, expected=expected, form=MANIFEST_FORMAT, error=HarnessError)
     _check_settings(manifest.settings, where=where)
     return manifest
 

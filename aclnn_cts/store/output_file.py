@@ -32,6 +32,9 @@ _KEY = re.compile(
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
+_NAME_BYTES, _PATH_BYTES = 255, 4096
+"""The most that Linux takes for a name and for a path (NAME_MAX, PATH_MAX)."""
+
 _READ_IN_FOLDERS = (".yaml", ".py")
 """What a command reads of a folder that it is given: specs and oracles."""
 
@@ -137,12 +140,13 @@ class OutputFile:
                 stream.writelines(counted())
                 stream.flush()
             return size
-        if self._make_folder:
-            try:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise storage_failure(self._file.parent, error) from error
-        write_atomically(self._file, counted())
+        with no_new_folders_on_failure(self._file.parent):
+            if self._make_folder:
+                try:
+                    self._file.parent.mkdir(parents=True, exist_ok=True)
+                except OSError as error:
+                    raise storage_failure(self._file.parent, error) from error
+            write_atomically(self._file, counted())
         return size
 
     def append(self, content: bytes) -> None:
@@ -276,6 +280,33 @@ def _same_input(known: os.stat_result, inputs: Iterable[Path], *, ours: bool) ->
     return None
 
 
+def unusable_name(path: Path) -> str:
+    """Why no file or folder can have this path; empty where one can."""
+    try:
+        words = str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        return "is not UTF-8"
+    longest = max(map(len, words.split(b"/")))
+    if longest > _NAME_BYTES:
+        return f"has a part of {longest} bytes; at most {_NAME_BYTES} fit"
+    # A run keeps files in folders below its own.
+    most = _PATH_BYTES - _NAME_BYTES
+    return f"is {len(words)} bytes long; at most {most} fit" if len(words) > most else ""
+
+
+@contextlib.contextmanager
+def no_new_folders_on_failure(path: Path) -> Iterator[None]:
+    """Remove the folders of `path`, itself included, that a block which fails has made and left empty."""
+    missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
+    try:
+        yield
+    except BaseException:
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -285,7 +316,8 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
     A file that is replaced hands its permissions on.
     Raises HarnessError where the disk is full or the folder cannot be written; the old file then stands as it was.
     """
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    # A shorter name where the file's own is nearly as long as names can be.
+    partial = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.partial")
     try:
         try:
             with partial.open("xb") as file:

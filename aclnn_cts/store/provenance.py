@@ -22,7 +22,7 @@ _PRIVATE = ("machine.name", "python.executable")
 """What a run's own manifest tells of its machine, and a published document need not."""
 _PATH = re.compile(r"(-\w(?=[/~.])|[^/~]*[=,:]|)((?:[/~]|\.\.?/).*)", re.DOTALL)
 """A word that names a file from the root, a home or the current folder, alone or behind an option."""
-_NO_PART = (":!benchmarks", ":!docs", ":!tests", ":!*.md", ":!reports/*.json")
+_NO_PART = (":!benchmarks", ":!docs", ":!tests", ":!tools", ":!*.md")
 """Files of a checkout that have no part in what is measured; some are written from what was."""
 
 

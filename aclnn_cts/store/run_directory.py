@@ -7,18 +7,17 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import FEW_CONTAINERS, open_outside, read_outside, strict_json
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
-from aclnn_cts.store.record_codec import key_text
 from aclnn_cts.store.store_reader import ResultReader
 from aclnn_cts.store.summary import Summary, summary_from_json
 
@@ -29,10 +28,12 @@ EXPORT = "campaign.jsonl"
 STATE = "summary"
 """Key under which the store keeps the counts of the records that it holds."""
 FINDINGS = "findings"
-"""Key under which the store of a run that has ended keeps its findings (`core.fingerprint.GroupedFinding`)."""
+"""Key under which the store of a run that has ended keeps its findings (`core.finding.Finding`)."""
 
 _OWN = frozenset({MANIFEST, SUMMARY, SPECS, WAIVERS, BLOBS, FAILURES, EXPORT})
 """What a run's directory holds of its own, beside its results and what is named after them."""
+_FILES = frozenset({MANIFEST, SUMMARY, RESULTS, EXPORT})
+"""Those that lie in no folder of it."""
 _EXPECTED = "the directory of a run as it was written"
 RUN_DOCUMENT_BYTES = 2 * 1024 * 1024
 """Bytes of a manifest or summary: thirty times what all operators take."""
@@ -49,6 +50,8 @@ class RunDirectory:
     def __post_init__(self) -> None:
         if not (self.path / MANIFEST).is_file():
             raise UsageError(f"{self.path}: holds no {MANIFEST}; expected the directory that a run wrote")
+        if (found := next(_irregular_files(self.path), None)) is not None:
+            raise HarnessError(f"{found}: is no regular file; expected {_EXPECTED}")
 
     @property
     def finished(self) -> bool:
@@ -112,25 +115,30 @@ def _is_run(folder: Path) -> bool:
         return False
 
 
+def _irregular_files(run: Path) -> Iterator[Path]:
+    """Devices, pipes, folders and links to them or to nothing, where a run keeps a file.
+
+    They are looked for before anything is read, so that all commands refuse the same directories.
+    """
+    for folder in (run, *(run / name for name in (SPECS, WAIVERS, BLOBS, FAILURES))):
+        if not folder.is_dir():
+            continue
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                # What another process has removed meanwhile is neither.
+                if (folder != run or entry.name in _FILES) and not entry.is_file() and os.path.lexists(entry.path):
+                    yield Path(entry.path)
+
+
 def default_run_path(command: str, adapter: str, *, now: datetime | None = None, base: Path = Path("runs")) -> Path:
     """Where a run goes that was not told: `runs/<UTC time>-<command>-<adapter>`, numbered where that stands already."""
     moment = (now or datetime.now(timezone.utc)).astimezone(timezone.utc)
-    first = base / f"{moment:%Y%m%d-%H%M%S}-{command}-{_slug(adapter)}"
+    first = base / f"{moment:%Y%m%d-%H%M%S}-{command}-{re.sub(r'[^A-Za-z0-9_.]+', '-', adapter).strip('-.')[:80]}"
     path, number = first, 1
     while path.exists():
         number += 1
         path = first.with_name(f"{first.name}-{number}")
     return path
-
-
-def failure_name(key: Fingerprint) -> str:
-    """The name of a finding's trial file: what a person looks for, and a hash that tells keys apart."""
-    digest = hashlib.sha256(key_text(key).encode()).hexdigest()[:10]
-    return f"{_slug(f'{key.operator}-{key.check}-{key.fault}')}-{digest}.json"
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")[:80]
 
 
 def read_own(path: Path, *, limit: int = RUN_DOCUMENT_BYTES) -> bytes:

@@ -17,7 +17,7 @@ from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.verdict import Aim, OutOfScope, Result, RunVerdict, Skip
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.counts import Counts, OperatorSummary, Unjudged
+from aclnn_cts.store.counts import Counts, OperatorSummary, Unjudged, total_of
 
 MIN_JUDGED = 90
 """Percent of the planned valid calls that must be judged on values, unless `--min-judged` says otherwise."""
@@ -82,7 +82,7 @@ class OperatorVerdict:
 
     verdict: RunVerdict
     counts: Counts
-    """Of the trials that the verdict is measured by."""
+    """Of the trials that are to be judged: of a profile, on values or by a status."""
     counted: int
     """Of these, how many must be judged."""
     scope: Mapping[str, int]
@@ -152,9 +152,7 @@ def concluded(
         if name not in parts:
             parts[name] = _operator_verdict(name, OperatorSummary(), terms)
     causes = [*problems]
-    if terms is None:
-        causes.append(Note("it was made by an earlier version, which did not record what was judged", NoteCode.TERMS))
-    elif not finished and terms.plan != Plan.CAMPAIGN:
+    if terms is None or (not finished and terms.plan != Plan.CAMPAIGN):
         causes.append(Note("it did not come to its end", NoteCode.UNFINISHED))
     if not parts:
         causes.append(Note("nothing was judged", NoteCode.NOTHING_JUDGED, {"operator": ""}))
@@ -190,19 +188,19 @@ _ASIDE = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN)
 
 def _takes_part(operator: OperatorSummary) -> bool:
     """Whether anything of an operator was asked of the implementation."""
-    total, pinned = operator.total, operator.pinned
+    total = operator.total
     aside = sum(total.skipped_by_reason.get(reason, 0) for reason in _ASIDE)
-    return pinned.cases > 0 or total.cases > total.out_of_scope + aside
+    return total.cases > total.out_of_scope + aside
 
 
 def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None) -> OperatorVerdict:
     total = operator.total
     scope = dict(sorted(total.out_of_scope_by_reason.items(), key=lambda item: _scope_order(item[0])))
     plan = terms.plan if terms is not None else None
-    counts = operator.aim(Aim.VALUES) if plan == Plan.PROFILE else total
+    counts = total_of(map(operator.aim, (Aim.VALUES, Aim.STATUS))) if plan == Plan.PROFILE else operator.asked
     # Whoever chooses cases can have them made on a software device (--unsafe).
     counted = counts.counted + (counts.unsafe if plan == Plan.CASES else 0)
-    failures = total.unwaived + operator.pinned.unwaived
+    failures = total.unwaived
     if failures:
         note = Note(
             f"{name}: {failures} {'failure is' if failures == 1 else 'failures are'} not waived",
@@ -210,7 +208,7 @@ def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None)
             {"operator": name, "n": failures},
         )
         return OperatorVerdict(verdict=RunVerdict.FAILS, counts=counts, counted=counted, scope=scope, causes=(note,))
-    causes = list(_missing(name, operator, counts, counted, terms)) if terms is not None else []
+    causes = list(_missing(name, operator, terms)) if terms is not None else []
     if causes:
         return OperatorVerdict(
             verdict=RunVerdict.INCONCLUSIVE,
@@ -223,19 +221,20 @@ def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None)
     if plan == Plan.CAMPAIGN:
         verdict = RunVerdict.NOTHING_FOUND
     else:
-        waived = total.waived or operator.pinned.waived
-        verdict = RunVerdict.CONFORMS_WITH_WAIVERS if waived else RunVerdict.CONFORMS
+        verdict = RunVerdict.CONFORMS_WITH_WAIVERS if total.waived else RunVerdict.CONFORMS
     return OperatorVerdict(verdict=verdict, counts=counts, counted=counted, scope=scope)
 
 
-def _missing(name: str, operator: OperatorSummary, counts: Counts, counted: int, terms: Terms) -> Iterator[Note]:
+def _missing(name: str, operator: OperatorSummary, terms: Terms) -> Iterator[Note]:
     """What keeps an operator without a fault from conforming."""
-    total = operator.total
-    if errors := total.errors + operator.pinned.errors:
+    asked = operator.asked
+    counts = operator.aim(Aim.VALUES) if terms.plan == Plan.PROFILE else asked
+    counted = counts.counted + (counts.unsafe if terms.plan == Plan.CASES else 0)
+    if errors := operator.total.errors:
         text = f"{name}: {errors} {'trial' if errors == 1 else 'trials'} ended in an error"
         yield Note(text, NoteCode.ERRORS, {"operator": name, "n": errors})
     if not counts.judged:
-        yield _nothing(name, total)
+        yield _nothing(name, asked)
         return
     if terms.plan == Plan.CAMPAIGN:
         return

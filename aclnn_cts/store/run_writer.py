@@ -13,12 +13,14 @@ from typing import TypeAlias, final
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.fingerprint import Fingerprint, GroupedFinding
-from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.finding import Finding, failure_name
+from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.store.case_files import trial_text
 from aclnn_cts.store.events import BatchJudged, Event, Planned, RunFinished, Skipped
 from aclnn_cts.store.manifest import Manifest
-from aclnn_cts.store.output_file import storage_failure, write_atomically
+from aclnn_cts.store.output_file import no_new_folders_on_failure, storage_failure, write_atomically
 from aclnn_cts.store.run_directory import (
     BLOBS,
     FAILURES,
@@ -30,19 +32,21 @@ from aclnn_cts.store.run_directory import (
     SUMMARY,
     WAIVERS,
     RunDirectory,
-    failure_name,
     run_around,
 )
 from aclnn_cts.store.run_verdict import Terms
 from aclnn_cts.store.store import STORE_ENDS, ResultStore, remove_unused
-from aclnn_cts.store.store_reader import Query, ResultReader
+from aclnn_cts.store.store_reader import ResultReader
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 
 BLOB_LIMIT = 256 * 1024 * 1024
 """Bytes of recorded outputs that a run keeps unless it is told otherwise."""
 
-Grouping: TypeAlias = Callable[[ResultReader], Sequence[GroupedFinding]]
+Grouping: TypeAlias = Callable[[ResultReader], Sequence[Finding]]
 """What makes findings of all failures that a store holds."""
+
+MakePrograms: TypeAlias = Callable[[RunDirectory], Mapping[str, object]]
+"""What writes the programs of a run's findings, and gives what its store keeps of them."""
 
 _RESULTS = frozenset({f".{RESULTS}.lock", *(RESULTS + end for end in STORE_ENDS)})
 
@@ -52,10 +56,19 @@ class RunWriter(AbstractContextManager["RunWriter"]):
     """Stores what a run emits; a consumer of its events. To be used as a context manager."""
 
     def __init__(
-        self, path: Path, *, store: ResultStore, summary: Summary, blob_limit: int, grouping: Grouping | None = None
+        self,
+        path: Path,
+        *,
+        store: ResultStore,
+        summary: Summary,
+        blob_limit: int,
+        grouping: Grouping | None = None,
+        programs: MakePrograms | None = None,
     ) -> None:
         self.path = path
         self._grouping = grouping
+        self._programs = programs
+        self._findings: Sequence[Finding] | None = None
         self.summary = summary
         """The counts of what is stored, and of what is planned."""
         self.blobs_refused = 0
@@ -119,7 +132,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
     def replace_failure(self, key: Fingerprint, trial: Trial) -> Path:
         """Let a smaller trial stand for a finding; the path of its file."""
         path = self.path / FAILURES / failure_name(key)
-        write_atomically(path, _pretty(trial_to_json(trial)))
+        write_atomically(path, trial_text(trial))
         self._failures.add(path.name)
         return path
 
@@ -136,6 +149,10 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         self._blob_room -= len(content)
         return digest
 
+    def conclude(self, findings: Sequence[Finding]) -> None:
+        """Let these be the findings that are stored when the run ends; nothing is appended after them."""
+        self._findings = findings
+
     def finish(self, *, seconds: float = 0.0, interrupted: bool = False) -> None:
         """Make the results one file and write `summary.json`."""
         if interrupted:
@@ -145,14 +162,14 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         counted: dict[str, object] = {}
         if self._grouping is not None:
             with ResultReader(self._store.path) as results:
-                state[FINDINGS] = found = tuple(self._grouping(results))
+                found = self._grouping(results) if self._findings is None else self._findings
+                state[FINDINGS] = tuple(found)
             counted["findings"] = sum(not item.waiver for item in found)
+            self._write_findings(found)
         self._store.append((), state=state)
+        if self._programs is not None and self._failures and not interrupted:
+            self._store.append((), state=self._programs(RunDirectory(self.path)))
         self._store.finish()
-        with ResultReader(self._store.path) as results:
-            for finding in results.findings():
-                if failure_name(finding.key) not in self._failures:
-                    self._write_failure(next(results.records(Query(fingerprint=finding.key), limit=1)))
         document = (
             summary_to_json(self.summary)
             | counted
@@ -164,6 +181,17 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         )
         write_atomically(self.path / SUMMARY, _pretty(document))
 
+    def _write_findings(self, findings: Sequence[Finding]) -> None:
+        """One trial file for each finding; those that were written as failures came go, with their programs."""
+        for item in findings:
+            if item.trial is not None:
+                write_atomically(self.path / FAILURES / item.file, trial_text(item.trial))
+        stems = tuple(item.file.removesuffix(".json") for item in findings)
+        for path in (self.path / FAILURES).iterdir():
+            if not path.name.startswith(stems):
+                path.unlink(missing_ok=True)
+        self._failures = {item.file for item in findings}
+
     def take_committed(self) -> None:
         """Ctrl-C may have come after a batch's commit and before its counts were taken: they are in the same commit."""
         committed = summary_from_json(self._store.state(STATE) or {}, where=str(self._store.path))
@@ -171,10 +199,10 @@ class RunWriter(AbstractContextManager["RunWriter"]):
             self.summary = committed
 
     def _write_failure(self, record: Record) -> None:
-        name = failure_name(record.key)
+        name = failure_name(record.key, waiver=record.waiver)
         # One that needs other calls before it is shown with them, and stands before one that conforms alone.
         if name not in self._failures or record.after:
-            write_atomically(self.path / FAILURES / name, _pretty(trial_to_json(record.shown)))
+            write_atomically(self.path / FAILURES / name, trial_text(record.shown))
             self._failures.add(name)
 
     def close(self) -> None:
@@ -194,16 +222,42 @@ def create_run(
     waivers: Mapping[str, bytes] | None = None,
     blob_limit: int = BLOB_LIMIT,
     grouping: Grouping | None = None,
+    programs: MakePrograms | None = None,
 ) -> RunWriter:
     """Make the directory of a new run; `specs` and `waivers` are the contents of these files by name.
 
-    `terms`: what its counts will be measured by. `grouping`: makes its findings, which are stored when it ends.
+    - `terms`: what its counts will be measured by.
+    - `grouping`: makes its findings, which are stored when it ends.
+    - `programs`: writes the programs that show them, unless it is interrupted.
 
     The manifest is stored with their hashes, last of all: in the directory of a run that was killed before that, a new
     one begins. Raises UsageError where the directory holds anything else or cannot be made, HarnessError where the disk
     is full; what was made is then removed.
     """
-    made = not path.exists()
+    with no_new_folders_on_failure(path):
+        return _created(
+            path,
+            manifest=manifest,
+            specs=specs,
+            summary=Summary(terms=terms, scope=manifest.scope),
+            waivers=waivers or {},
+            blob_limit=blob_limit,
+            grouping=grouping,
+            programs=programs,
+        )
+
+
+def _created(
+    path: Path,
+    *,
+    manifest: Manifest,
+    specs: Mapping[str, bytes],
+    summary: Summary,
+    waivers: Mapping[str, bytes],
+    blob_limit: int,
+    grouping: Grouping | None,
+    programs: MakePrograms | None,
+) -> RunWriter:
     begun = _make_room(path)
     store = None
     try:
@@ -214,18 +268,17 @@ def create_run(
         for folder in (SPECS, BLOBS, FAILURES):
             _make(path / folder)
         _keep(path / SPECS, specs)
-        _keep(path / WAIVERS, waivers or {})
+        _keep(path / WAIVERS, waivers)
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(specs.items())}
         write_atomically(path / MANIFEST, _pretty(msgspec.structs.replace(manifest, specs=hashes)))
-        summary = Summary(terms=terms, scope=manifest.scope)
         store.append((), state={STATE: summary})
-        return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit, grouping=grouping)
+        return RunWriter(
+            path, store=store, summary=summary, blob_limit=blob_limit, grouping=grouping, programs=programs
+        )
     except BaseException:
         if store is not None:
             store.close()
             _remove(path)
-            if made:
-                path.rmdir()
         raise
 
 
@@ -266,6 +319,7 @@ def resume_run(
     waivers: Mapping[str, bytes] | None = None,
     blob_limit: int = BLOB_LIMIT,
     grouping: Grouping | None = None,
+    programs: MakePrograms | None = None,
 ) -> RunWriter:
     """Go on with a run that was killed, interrupted or is to be made longer; its last summary and findings go.
 
@@ -280,7 +334,9 @@ def resume_run(
         _keep(path / WAIVERS, waivers or {})
         (path / SUMMARY).unlink(missing_ok=True)
         store.append((), forget=(FINDINGS,))
-        return RunWriter(path, store=store, summary=summary, blob_limit=blob_limit, grouping=grouping)
+        return RunWriter(
+            path, store=store, summary=summary, blob_limit=blob_limit, grouping=grouping, programs=programs
+        )
     except BaseException:
         store.close()
         raise

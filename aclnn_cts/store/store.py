@@ -19,11 +19,9 @@ from typing import final
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import printable, shown
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.store.manifest import older_format
 from aclnn_cts.store.record_codec import decode_value, encode_record, encode_value, key_text
 
 SCHEMA_VERSION = 2
-_OLDER_VERSIONS = (1,)
 
 STORE_ENDS = ("", "-wal", "-shm", "-journal")
 """What SQLite's files of one store are called, after its name."""
@@ -140,6 +138,10 @@ class ResultStore(contextlib.AbstractContextManager["ResultStore"]):
                 self._connection = sqlite3.connect(path, isolation_level=None)
                 self._prepare(self._connection, resume=resume)
         except BaseException:
+            if not resume:
+                # Made by this process: it holds the lock.
+                for end in STORE_ENDS:
+                    path.with_name(path.name + end).unlink(missing_ok=True)
             self.close()
             raise
 
@@ -242,8 +244,6 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
         if "no such table" in str(error) or "not a database" in str(error):
             raise HarnessError(f"{path}: not the results of a run ({error})") from None
         raise
-    if rows in [[(version,)] for version in _OLDER_VERSIONS]:
-        raise HarnessError(older_format(str(path), f"schema {rows[0][0]}", f"schema {SCHEMA_VERSION}"))
     if rows != [(SCHEMA_VERSION,)]:
         found = ", ".join(shown(version) for (version,) in rows) or "none"
         raise HarnessError(f"{path}: schema version {found}; expected {SCHEMA_VERSION}; use the program that wrote it")

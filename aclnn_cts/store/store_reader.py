@@ -19,7 +19,8 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import DOCUMENT_BYTES, HOLLOW, is_hollow
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.store.record_codec import decode_record, decode_value, key_from_text, key_text
+from aclnn_cts.store.record_codec import decode_record, decode_value, key_text
+from aclnn_cts.store.scratch import scratch_folder
 from aclnn_cts.store.store import COLUMN_TYPES, COLUMNS, check_schema
 
 _FETCH = 256
@@ -43,8 +44,10 @@ class Query:
     trial_id: str | None = None
     operator: str | None = None
     check_id: str | None = None
+    kind: str | None = None
     constraint_id: str | None = None
     result: str | None = None
+    waiver: str | None = None
     fingerprint: Fingerprint | None = None
 
     def clause(self) -> tuple[str, list[str]]:
@@ -58,15 +61,6 @@ class Query:
 
 
 _ALL = Query()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The records that share a key."""
-
-    key: Fingerprint
-    number: int
-    waived: int
 
 
 @final
@@ -104,7 +98,7 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
             # Reading a log needs a file of shared memory beside it, which a folder that may not be written refuses.
             if not has_log:
                 return self._explained_connect(_uri(self.path, "mode=ro&immutable=1"), error)
-            folder = Path(self._exit.enter_context(tempfile.TemporaryDirectory(prefix="aclnn-cts-")))
+            folder = self._exit.enter_context(scratch_folder(Path(tempfile.gettempdir())))
             copy = folder / self.path.name
             try:
                 shutil.copyfile(self.path, copy)
@@ -187,15 +181,6 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
         condition, values = query.clause()
         [[number]] = self._rows(f"SELECT count(*) FROM records {condition}", values, (_INTEGER,))  # noqa: S608 - as above
         return int(number)
-
-    def findings(self) -> Iterator[Finding]:
-        """The distinct keys of failures, in the order in which they first came."""
-        sql = (
-            "SELECT fingerprint, count(*), sum(waiver != '') FROM records"
-            " WHERE fingerprint IS NOT NULL GROUP BY fingerprint ORDER BY min(sequence)"
-        )
-        for text, number, waived in self._rows(sql, (), ((str,), _INTEGER, _INTEGER)):
-            yield Finding(key=key_from_text(text), number=number, waived=waived)
 
     def state(self, key: str) -> object:
         """What was last stored under the key; None where nothing was."""

@@ -13,11 +13,11 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.printable import ECHO_LIMIT, printable
+from aclnn_cts.core.outside import converted
 from aclnn_cts.core.verdict import Record, Result, RunVerdict
 from aclnn_cts.speclang.evaluate import Evaluation
-from aclnn_cts.speclang.kinds import Constraint
-from aclnn_cts.store.counts import Counts, OperatorSummary, Tried, total_of
+from aclnn_cts.speclang.model import Constraint
+from aclnn_cts.store.counts import Counts, OpenRow, OperatorSummary, Tried, total_of
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict, Terms, concluded, exit_code, percent
 from aclnn_cts.store.scope import Scope
 
@@ -33,7 +33,7 @@ class Summary(msgspec.Struct):
 
     operators: dict[str, OperatorSummary] = {}
     terms: Terms | None = None
-    """What the counts are measured by; None: a part of a run, or one of an earlier version."""
+    """What the counts are measured by; None: a part of a run."""
     scope: Scope | None = None
     """What the adapter declared to offer; None as of `terms`."""
     finished: bool = False
@@ -86,7 +86,7 @@ class Summary(msgspec.Struct):
 
     def skip(self, operator: str, kind: str, *, reason: str, number: int = 1, result: str = Result.SKIPPED) -> None:
         """Count planned trials that never became a record (an operator that the product does not support)."""
-        self.operator(operator).kind(kind).count(result, reason=reason, waived=False, number=number)
+        self.operator(operator).kind(kind).count(result, reason=reason, number=number)
 
     def add(self, record: Record) -> None:
         """Count one record."""
@@ -136,6 +136,17 @@ class Summary(msgspec.Struct):
         """Over all operators."""
         return total_of(operator.total for operator in self.operators.values())
 
+    @property
+    def openness(self) -> list[OpenRow]:
+        """How much of the values could not be judged, the most open first."""
+        rows = [
+            OpenRow(name, dtype, check, item)
+            for name, operator in self.operators.items()
+            for (dtype, _, check), item in ((key.partition(" "), item) for key, item in operator.openness.items())
+            if item.calls
+        ]
+        return sorted(rows, key=lambda row: (-row.open.share, row[:3]))
+
     def discrepancies(self) -> tuple[str, ...]:
         """Where planned is not the sum of all ends, kind by kind: no sum can hide another's hole."""
         return tuple(note.text for note in self.holes())
@@ -162,15 +173,6 @@ class Summary(msgspec.Struct):
             for identifier in identifiers
             for side in (HELD, BROKEN)
             if not getattr(self.operator(name).constraint(identifier), side)
-        )
-
-    def untried(self, laws: Mapping[str, Iterable[str]]) -> tuple[Note, ...]:
-        """Which of the operators' laws no trial put to the test, as `operator: law/id never tried`."""
-        return tuple(
-            Note(f"{name}: {identifier} never tried", NoteCode.NEVER_TRIED, {"operator": name, "id": identifier})
-            for name, identifiers in laws.items()
-            for identifier in identifiers
-            if not self.operator(name).law(identifier).tried
         )
 
     @property
@@ -244,7 +246,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
                 "rules": msgspec.to_builtins(operator.rules),
                 "unjudged": msgspec.to_builtins(operator.unjudged),
                 "observed": msgspec.to_builtins(operator.observed),
-                "laws": msgspec.to_builtins(operator.laws),
+                "openness": msgspec.to_builtins(dict(sorted(operator.openness.items()))),
                 "coverage": msgspec.to_builtins(operator.coverage),
             }
             for name, operator in sorted(summary.operators.items())
@@ -271,8 +273,4 @@ def _counts_to_json(counts: Counts) -> dict[str, Any]:
 
 def summary_from_json(document: object, *, where: str) -> Summary:
     """Read `summary.json` again. Totals and verdict are derived, so only the counts are read."""
-    try:
-        return msgspec.convert(document, Summary)
-    except msgspec.ValidationError as error:
-        reason = printable(str(error), ECHO_LIMIT)
-        raise HarnessError(f"{where}: {reason}; the file was not written by this program or has been changed") from None
+    return converted(document, Summary, where=where, expected="what a run wrote, unchanged", error=HarnessError)

@@ -1,7 +1,6 @@
-"""Two runs compared, trial by trial: what fails now, what does no longer, and why, in lines that stay few.
+"""Two runs compared, trial by trial: what fails now, and what does no longer, in lines that stay few.
 
 Both stores are read in the order of their trials' ids, side by side, so that memory does not grow with their records.
-Whole records are read of changed trials alone, and of no more than `LOOKED` for each line of the result.
 """
 
 from __future__ import annotations
@@ -9,27 +8,27 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import groupby, repeat
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.findings.fingerprint import findings_of, findings_together, indexed
-from aclnn_cts.store.manifest import is_software, ran_on
+from aclnn_cts.findings.findings import findings_of, regrouped
+from aclnn_cts.store.manifest import Manifest, is_software, ran_on
 from aclnn_cts.store.record_codec import key_from_text, key_text
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.triage.comparison import (
-    Because,
     CaseCount,
-    CauseCount,
     Comparison,
+    Difference,
     EndChange,
     FindingChange,
     FindingState,
@@ -37,7 +36,6 @@ from aclnn_cts.triage.comparison import (
     ShareChange,
     WorstShare,
 )
-from aclnn_cts.triage.differences import cause_of, manifest_differences
 
 _STATES = (FindingState.NEW, FindingState.STILL, FindingState.FIXED, FindingState.GONE)
 
@@ -48,12 +46,8 @@ def compare_runs(before: Path, after: Path) -> Comparison:
     Raises UsageError where a folder is no run directory, HarnessError where one is damaged.
     """
     first, second = RunDirectory(before), RunDirectory(after)
-    differences = manifest_differences(first.manifest, second.manifest)
     with first.results() as results_before, second.results() as results_after:
         gathered = Gathered(
-            results_before,
-            results_after,
-            differences={item.name: item.cause for item in differences},
             findings_by_key=_findings_by_key(results_before, results_after),
         )
         for one, other in pairs(ends(results_before), ends(results_after)):
@@ -68,7 +62,7 @@ def compare_runs(before: Path, after: Path) -> Comparison:
             before=_side(first, results_before),
             after=_side(second, results_after),
             common=gathered.common,
-            differences=differences,
+            differences=manifest_differences(first.manifest, second.manifest),
             findings=tuple(
                 sorted(findings, key=lambda item: (_STATES.index(item.state), -item.after, item.fingerprint.text()))
             ),
@@ -79,7 +73,6 @@ def compare_runs(before: Path, after: Path) -> Comparison:
                     before=was,
                     after=now,
                     number=line.number,
-                    causes=line.told_causes(),
                     trials=line.told_trials(),
                 )
                 for (operator, check, was, now), line in sorted(gathered.ends.items(), key=lambda item: item[0])
@@ -90,22 +83,55 @@ def compare_runs(before: Path, after: Path) -> Comparison:
         )
 
 
+def manifest_differences(before: Manifest, after: Manifest) -> tuple[Difference, ...]:
+    """Every fact that differs, in the manifest's order. Times, paths of outputs and words typed are left out."""
+    first, second = dict(_facts(before)), dict(_facts(after))
+    return tuple(
+        Difference(
+            name=name,
+            before=first.get(name),
+            after=second.get(name),
+            before_zh=_chinese(before, name),
+            after_zh=_chinese(after, name),
+        )
+        for name in dict.fromkeys([*first, *second])
+        if first.get(name) != second.get(name)
+    )
+
+
+def _facts(manifest: Manifest) -> Iterator[tuple[str, Any]]:
+    yield "command", manifest.command
+    yield "adapter", manifest.adapter
+    yield "harness", manifest.harness
+    yield "operators", sorted(manifest.operators)
+    yield "profile", manifest.profile
+    yield "seed", manifest.seed
+    for name in manifest.target.__struct_fields__:
+        yield f"target.{name}", getattr(manifest.target, name)
+    for prefix, table in (("specs", manifest.specs), ("inputs", manifest.inputs), ("settings", manifest.settings)):
+        for name, value in table.items():
+            yield f"{prefix}.{name}", value
+    for name, fact in manifest.environment.items():
+        yield f"environment.{name}", fact.value
+
+
+def _chinese(manifest: Manifest, name: str) -> str:
+    fact = manifest.environment.get(name.removeprefix("environment."))
+    return (fact.zh or "") if fact is not None else ""
+
+
 def _findings_by_key(*runs: ResultReader) -> dict[str, str]:
-    """The findings of all failures of the runs, waived or not: the key of the most frequent key, by that of each.
+    """The finding of all failures of the runs, waived or not, by the key of each: the key of the most frequent.
 
     Failures of one key that are of two findings count with most of them.
     """
-    stored = [tuple(msgspec.structs.replace(item, waiver="") for item in findings_of(results)) for results in runs]
-    place = indexed(findings_together(stored))
-    numbers: dict[str, Counter[int]] = {}
-    for results in runs:
-        for record in results.records(Query(result=Result.FAILED)):
-            numbers.setdefault(key_text(record.key), Counter())[place("", record.fingerprint)] += 1
-    found = {key: max(counts, key=lambda number: (counts[number], -number)) for key, counts in numbers.items()}
-    names: dict[int, str] = {}
-    for key in sorted(found, key=lambda key: (-numbers[key].total(), key)):
-        names.setdefault(found[key], key)
-    return {key: names[number] for key, number in found.items()}
+    found = [msgspec.structs.replace(item, waiver="") for results in runs for item in findings_of(results)]
+    names: dict[str, tuple[int, str]] = {}
+    for finding in regrouped(found):
+        for item, number in finding.counts:
+            key = key_text(item.key)
+            names[key] = max(names.get(key, (0, "")), (number, key_text(finding.key)))
+    return {key: name for key, (_, name) in names.items()}
 
 
 def _shares(gathered: Gathered, before: ResultReader, after: ResultReader) -> Iterator[ShareChange]:
@@ -121,7 +147,6 @@ def _shares(gathered: Gathered, before: ResultReader, after: ResultReader) -> It
             fell=found.fell,
             before=_worst(before, found.worst_before),
             after=_worst(after, found.worst_after),
-            causes=found.told_causes(),
         )
 
 
@@ -163,7 +188,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, object]:
     """One JSON object: whether anything changed, the totals, and all lines."""
     lines: dict[str, object] = msgspec.to_builtins(comparison)
     return {
-        "format": "aclnn-cts/comparison/2",
+        "format": "aclnn-cts/comparison/3",
         "changed": comparison.changed,
         "totals": dict(comparison.totals()),
         **lines,
@@ -203,18 +228,14 @@ class End:
     dtype: str
     mode: str
     share: float
-    unsteady: bool = False
-    """It passed and failed in the same run."""
 
     @property
     def text(self) -> str:
         return f"{self.result}: {self.skip_reason}" if self.skip_reason else self.result
 
     def take(self, other: End) -> End:
-        unsteady = self.unsteady or {self.result, other.result} == {Result.PASSED, Result.FAILED}
         worst = other if _RANK[other.result] > _RANK[self.result] else self
         worst.share = max(self.share, other.share)
-        worst.unsteady = unsteady
         return worst
 
 
@@ -235,27 +256,11 @@ def pairs(first: Iterator[End], second: Iterator[End]) -> Iterator[tuple[End | N
 
 EXAMPLES = 20
 """Trials that a line of the result names."""
-LOOKED = 256
-"""Trials of a line whose whole records are read for the cause."""
-
-
-_UNSTEADY = {
-    (False, False): "",
-    (True, False): Because.UNSTEADY_FIRST,
-    (False, True): Because.UNSTEADY_SECOND,
-    (True, True): Because.UNSTEADY_BOTH,
-}
 
 
 def record_of(results: ResultReader, end: End) -> Record:
     """The trial's record that ended so."""
     return results.worst(Query(trial_id=end.trial_id, result=end.result))
-
-
-def _stem(operator: str) -> str:
-    """The name of an operator's spec file: its C name without `aclnn`, in snake case (docs/spec-format.md)."""
-    name = operator.removeprefix("aclnn")
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
 @dataclass(slots=True)
@@ -264,24 +269,13 @@ class _Line:
 
     number: int = 0
     """Its trials, where they are not counted otherwise."""
-    causes: Counter[CauseCount] = field(default_factory=Counter)
-    looked: int = 0
     trials: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-
-    def change(self, before: End, after: End, look: Callable[[End, End], CauseCount]) -> None:
-        self.name(before.trial_id)
-        if self.looked < LOOKED:
-            self.looked += 1
-            self.causes[look(before, after)] += 1
 
     def name(self, trial_id: str, *, changed: bool = True) -> None:
         chosen = self.trials if changed else self.unchanged
         if len(chosen) < EXAMPLES:
             chosen.append(trial_id)
-
-    def told_causes(self) -> tuple[CauseCount, ...]:
-        return tuple(msgspec.structs.replace(cause, number=number) for cause, number in self.causes.most_common())
 
     def told_trials(self) -> tuple[str, ...]:
         return tuple([*self.trials, *self.unchanged][:EXAMPLES])
@@ -312,7 +306,6 @@ class _Finding(_Line):
             state=self.state,
             waivers_before=tuple(sorted(self.waivers["before"])),
             waivers_after=tuple(sorted(self.waivers["after"])),
-            causes=self.told_causes(),
             trials=self.told_trials(),
             **self.counts,
         )
@@ -332,10 +325,6 @@ class Share(_Line):
 class Gathered:
     """Everything that the two streams say, in sizes that grow with what changed and not with the records."""
 
-    results_before: ResultReader
-    results_after: ResultReader
-    differences: Mapping[str, str]
-    """What each fact of the manifests that differs may be the cause of."""
     findings_by_key: Mapping[str, str]
     """The key of a finding's most frequent key, by that of each (`record_codec.key_text`)."""
     common: int = 0
@@ -373,15 +362,15 @@ class Gathered:
         if was and now:
             self._take_both(before, after)
         elif now:
-            self._change(self.finding(after), "new", before, after)
+            self._change(self.finding(after), "new", after)
         elif was:
             word = "fixed" if after.result == Result.PASSED else "unjudged"
-            self._change(self.finding(before), word, before, after)
+            self._change(self.finding(before), word, after)
         if not now and before.text != after.text and not (was and after.result == Result.PASSED):
             key = (before.operator, before.check, before.text, after.text)
             line = self.ends.setdefault(key, _Line())
             line.number += 1
-            line.change(before, after, self._look)
+            line.name(after.trial_id)
         if before.result == after.result == Result.PASSED:
             self._take_shares(before, after)
 
@@ -392,11 +381,11 @@ class Gathered:
             now.name(after.trial_id, changed=False)
             return
         for finding in (was, now):
-            self._change(finding, "otherwise", before, after)
+            self._change(finding, "otherwise", after)
 
-    def _change(self, finding: _Finding, word: str, before: End, after: End) -> None:
+    def _change(self, finding: _Finding, word: str, after: End) -> None:
         finding.counts[word] += 1
-        finding.change(before, after, self._look)
+        finding.name(after.trial_id)
 
     def _take_shares(self, before: End, after: End) -> None:
         key = (after.operator, after.mode, after.dtype)
@@ -409,13 +398,6 @@ class Gathered:
         if before.share != after.share:
             found.rose += after.share > before.share
             found.fell += after.share < before.share
-            found.change(before, after, self._look)
-
-    def _look(self, before: End, after: End) -> CauseCount:
-        """What the records of a changed trial tell of the cause."""
-        first, second = record_of(self.results_before, before), record_of(self.results_after, after)
-        unsteady = _UNSTEADY[before.unsteady, after.unsteady]
-        return cause_of(first, second, self.differences, spec_file=f"{_stem(before.operator)}.yaml", unsteady=unsteady)
 
     def counted(self, *, added: bool) -> tuple[CaseCount, ...]:
         return tuple(

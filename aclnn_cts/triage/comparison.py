@@ -10,41 +10,6 @@ import msgspec
 from aclnn_cts.core.fingerprint import Fingerprint
 
 
-class Cause:
-    """What may have made a trial end otherwise, as far as the records tell."""
-
-    LIBRARY = "library"
-    """The implementation: its version, its files, or another adapter."""
-    SPEC = "spec"
-    """The operator's spec file."""
-    HARNESS = "harness"
-    """This program, what it computes with, or how it was told to judge."""
-    ENVIRONMENT = "environment"
-    """Machine, device, driver, settings of the device."""
-    CHANCE = "chance"
-    """The implementation answers now this, now that; or it answers otherwise and nothing that is recorded differs."""
-    UNKNOWN = "unknown"
-    """The records do not tell."""
-
-
-class Because:
-    """What the records of two runs show of a changed trial (values of `CauseCount.seen`)."""
-
-    ALONE = "conformed alone"
-    """Run again alone in a fresh process it conformed."""
-    UNSTEADY_FIRST = "unsteady in the first"
-    """In the first run alone the trial both passed and failed."""
-    UNSTEADY_SECOND = "unsteady in the second"
-    UNSTEADY_BOTH = "unsteady in both"
-    NOT_MADE = "not made"
-    """One of the runs did not make the call."""
-    SAME = "same"
-    """The calls came back the same, byte for byte."""
-    OTHERWISE = "otherwise"
-    """The calls came back otherwise."""
-    UNSTEADY = (ALONE, UNSTEADY_FIRST, UNSTEADY_SECOND, UNSTEADY_BOTH)
-
-
 class FindingState:
     """What became of a finding (values of `FindingChange.state`)."""
 
@@ -66,8 +31,6 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     before: Any
     """Plain JSON values; None where the run does not state it."""
     after: Any
-    cause: str = ""
-    """What kind of change it may be the cause of (`Cause`); empty where it cannot change a trial's end."""
     before_zh: str = ""
     """In Chinese, where it is a sentence of an adapter's; empty elsewhere, as is `after_zh`."""
     after_zh: str = ""
@@ -102,23 +65,6 @@ class RunSide(msgspec.Struct, frozen=True, kw_only=True):
     out_of_scope: int
 
 
-class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Of how many of the trials that were looked into one cause, or one choice of causes, was told."""
-
-    cause: str
-    possible: tuple[str, ...] = ()
-    """Further causes that the records do not exclude."""
-    because: str = ""
-    """What the records show, in a sentence; the fields below are the same in codes and values."""
-    seen: str = ""
-    """One of `Because`."""
-    differs: tuple[str, ...] = ()
-    """Names of the first of the facts that differ and may be the cause."""
-    further: int = 0
-    """Such facts that `differs` leaves out."""
-    number: int = 1
-
-
 class FindingChange(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a finding of both runs' failures. A trial counts once in a run, whatever often it was run."""
 
@@ -148,8 +94,6 @@ class FindingChange(msgspec.Struct, frozen=True, kw_only=True):
     waivers_after: tuple[str, ...] = ()
     unwaived_before: int = 0
     unwaived_after: int = 0
-    causes: tuple[CauseCount, ...] = ()
-    """Of those that changed, the most frequent first; empty where none did."""
     trials: tuple[str, ...] = ()
     """Ids of a few, those that changed first."""
 
@@ -163,7 +107,6 @@ class EndChange(msgspec.Struct, frozen=True, kw_only=True):
     """`passed`, `failed`, `error`, or `skipped: REASON`."""
     after: str
     number: int
-    causes: tuple[CauseCount, ...] = ()
     trials: tuple[str, ...] = ()
 
 
@@ -199,7 +142,6 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     fell: int
     before: WorstShare
     after: WorstShare
-    causes: tuple[CauseCount, ...] = ()
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

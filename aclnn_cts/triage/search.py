@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aclnn_cts.checks.registry import derived_trial
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
@@ -17,6 +16,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.generate.strategies import invalid_cases, valid_cases
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.checks.registry import derived_trial
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -12,15 +12,12 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.checks.laws import PREFIX, law_of, usable
-from aclnn_cts.checks.registry import check_trial, derived_trial
-from aclnn_cts.core.case import Argument, Case, Data, Tensor, owner
+from aclnn_cts.core.case import Argument, Case, Data, Tensor, owner, with_arguments
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.delta_debugging import without_others
 from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.law import with_arguments
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.outside import spelled
 from aclnn_cts.core.trial import Trial, of_first_phase
@@ -34,6 +31,7 @@ from aclnn_cts.generate.strategies import WAYS
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.model import Draw, Spec
+from aclnn_cts.trials.checks.registry import check_trial, derived_trial
 
 EXECUTIONS = 200
 """Executions that shrinking takes at most."""
@@ -251,8 +249,6 @@ def _changed(trial: Trial, spec: Spec, changes: Mapping[str, Argument]) -> Trial
     made = msgspec.structs.replace(trial, case=case, parameters=parameters)
     try:
         check_trial(made, spec, where="shrinking")
-        if trial.check.startswith(PREFIX) and not usable(law_of(spec, trial.check), spec, made):
-            return None
     except (UsageError, HarnessError):
         return None
     return made
@@ -398,10 +394,7 @@ class Structure:
             return None if derived is None else self._after(derived_trial(origin.check, derived))
         if evaluate(spec, case).broken:
             return None
-        trial = self._after(Trial(origin.check, case, origin.parameters))
-        if origin.check.startswith(PREFIX) and not usable(law_of(spec, origin.check), spec, trial):
-            return None
-        return trial
+        return self._after(Trial(origin.check, case, origin.parameters))
 
     def _after(self, trial: Trial) -> Trial:
         """The trial made as the original is: after the same calls, and with as many phases."""

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.dedup_key import is_milder, same_finding, with_root_cause
-from aclnn_cts.findings.finding import FINDING_STATE, Finding
+from aclnn_cts.findings.findings import findings_of, meets
+from aclnn_cts.findings.fingerprint import is_milder
+from aclnn_cts.repro.keep import keep_programs
+from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.sandbox.interrupts import interrupted
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs
+from aclnn_cts.store.case_files import trial_text
 from aclnn_cts.store.output_file import write_atomically
-from aclnn_cts.store.record_codec import key_text
-from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.store.programs import PROGRAMS_STATE
+from aclnn_cts.store.run_directory import FAILURES, FINDINGS, RunDirectory
 from aclnn_cts.store.store import ResultStore
-from aclnn_cts.store.store_reader import Query
 from aclnn_cts.triage.shrink import EXECUTIONS, Shrunk
 from aclnn_cts.triage.shrink import shrink as shrink_trial
-from aclnn_cts.trials.confirm import preference
 from aclnn_cts.trials.trial_runner import Bench
 
 
@@ -101,56 +103,29 @@ def shrink_run(
     """
     if not run.finished:
         raise UsageError(f"{run.path}: the run has not finished; shrink a trial file of it, or a run that has")
-    findings = [(finding, finding.trial) for finding in _findings(run) if finding.trial is not None]
-    for _, trial in findings:
-        _check_edition(run, specs, trial.case.operator)
+    with run.results() as results:
+        findings = list(findings_of(results))
+    for finding in findings:
+        _check_edition(run, specs, finding.key.operator)
     with settings.open_host(specs) as host, ResultStore(run.path / "results.sqlite", resume=True) as store:
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+        programs = Programs(specs=specs, spec_folders=settings.spec_folders)
         try:
-            for finding, trial in findings:
-                if finding.shrunk and not again:
-                    yield Made(finding=finding, tried=trial, shrunk=None, record=None)
+            for number, finding in enumerate(findings):
+                if finding.trial is None:
                     continue
-                made = _made(bench, finding, trial, executions, campaign=run.manifest.is_campaign)
+                if finding.shrunk and not again:
+                    yield Made(finding=finding, tried=finding.trial, shrunk=None, record=None)
+                    continue
+                made = _made(bench, finding, finding.trial, executions)
                 if made.shrunk is not None:
-                    _keep(store, run, made.finding, made.shrunk.trial)
+                    findings[number] = made.finding
+                    _keep(store, run, findings, made.finding, programs)
                 yield made
         except KeyboardInterrupt as error:
             raise interrupted(error, f"what was shrunk is kept in {run.path}") from None
         finally:
             store.finish()
-
-
-def _findings(run: RunDirectory) -> Iterator[Finding]:
-    """Those of the records, each with its smallest recorded trial, or what is stored of it already."""
-    best: dict[str, Record] = {}
-    with run.results() as results:
-        stored = {
-            key_text(finding.key): finding
-            for _, value in results.states(FINDING_STATE)
-            for finding in (msgspec.convert(value, Finding),)
-        }
-        counted = list(results.findings())
-        for record in results.records(Query(result=Result.FAILED)):
-            key = key_text(record.key)
-            # As a report chooses.
-            if key not in best or preference(record) < preference(best[key]):
-                best[key] = record
-    for item in counted:
-        key = key_text(item.key)
-        known = stored.get(key)
-        if known is not None and known.trial is not None:
-            yield known
-            continue
-        record = best[key]
-        yield Finding(
-            key=item.key,
-            failures=item.number,
-            examples=item.number,
-            waiver=record.waiver,
-            trial=record.shown,
-            message=record.verdict.message,
-        )
 
 
 def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
@@ -165,15 +140,15 @@ def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
         )
 
 
-def _made(bench: Bench, finding: Finding, trial: Trial, executions: int, *, campaign: bool) -> Made:
+def _made(bench: Bench, finding: Finding, trial: Trial, executions: int) -> Made:
+    keys = {finding.key, *(item.key for item in finding.fingerprints)}
+
     def execute(tried: Trial) -> Record:
         return bench.one(tried, fresh=bool(tried.after))
 
     def same(record: Record) -> bool:
-        """Whether a record fails like this: as runs tell findings apart, or as campaigns do."""
-        if not campaign:
-            return record.verdict.result == Result.FAILED and record.key == finding.key
-        return same_finding(finding.key, record, cause=lambda item: with_root_cause(item, bench.specs, execute))
+        """Whether a record fails like this."""
+        return record.verdict.result == Result.FAILED and record.key in keys and meets(finding, record.trial.case)
 
     first = execute(trial)
     if not same(first):
@@ -198,9 +173,19 @@ def _made(bench: Bench, finding: Finding, trial: Trial, executions: int, *, camp
     return Made(finding=changed, tried=trial, shrunk=found, record=first)
 
 
-def _keep(store: ResultStore, run: RunDirectory, finding: Finding, trial: Trial) -> None:
-    """In the store, and its trial as the finding's file."""
-    name = failure_name(finding.key)
-    store.append((), state={FINDING_STATE + name: finding})
-    document = msgspec.json.encode(trial_to_json(trial))
-    write_atomically(run.path / "failures" / name, msgspec.json.format(document, indent=2) + b"\n")
+def _keep(
+    store: ResultStore, run: RunDirectory, findings: Sequence[Finding], changed: Finding, programs: Programs
+) -> None:
+    """Store a finding, and write its trial file with the programs that show it."""
+    assert changed.trial is not None  # noqa: S101 - it was made smaller
+    file = run.path / FAILURES / changed.file
+    write_atomically(file, trial_text(changed.trial))
+    kept = keep_programs(
+        file,
+        changed.trial,
+        key=changed.key,
+        record=changed.record,
+        programs=programs,
+        languages=languages_of(run.manifest),
+    )
+    store.append((), state={FINDINGS: tuple(findings), PROGRAMS_STATE + changed.file: kept})

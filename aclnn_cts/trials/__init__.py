@@ -1,4 +1,4 @@
-"""Runs and judges trials in batches; confirms failures, finds the calls that a failure depends on.
+"""Trials: the plan of a run, the checks, and the runner that judges trials and confirms failures.
 
-May import `findings`, `checks` and what is below them. Start reading at `trial_runner`, then `confirm`.
+May import `findings` and what is below it. Start reading at `trial_runner`, then `plan` and `checks`.
 """

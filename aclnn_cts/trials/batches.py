@@ -9,17 +9,19 @@ from dataclasses import dataclass
 import msgspec
 
 from aclnn_cts.adapters.protocol import Capabilities
-from aclnn_cts.checks.life_cycle import asked_calls
-from aclnn_cts.checks.plan import STATUS_CHECKS
-from aclnn_cts.checks.registry import check
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, Prepared
 from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.generate.buffers import InputGuards
 from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.checks.life_cycle import asked_calls
+from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.plan import STATUS_CHECKS
 
 BATCH_TRIALS = 128
 """Enough for what is done with all of a batch at once to cost each trial little, and few enough for what they leave to
@@ -89,6 +91,16 @@ def calls_of(trial: Trial, specs: Mapping[str, Spec], *, capabilities: Capabilit
         cases = (*map(_whole, cases[:-1]), cases[-1])
     calls = asked_calls(trial, spec, cases, known=capabilities.call_modes)
     return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
+
+
+def guarded(calls: Sequence[Asked], trial: Trial, *, broken: bool) -> list[Asked]:
+    """The calls of a trial with the end of their inputs chosen that a guard page touches: the same for all of them.
+
+    It alternates with the bits of the case's id. Shapes that do not fit together are where kernels read too far, by an
+    element or two: the inputs of a call that breaks a rule end at the page.
+    """
+    guards = InputGuards.END if broken or int(case_id(trial.case)[-1], 16) & 1 else InputGuards.START
+    return [msgspec.structs.replace(call, guards=guards) for call in calls]
 
 
 def _whole(case: Case) -> Case:

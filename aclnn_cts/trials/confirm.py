@@ -20,11 +20,10 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import ALONE_FACT, CONFORMS, FLAKY_FACT, Record, Result
 from aclnn_cts.execution.executor import Asked, Performed, Performer
-from aclnn_cts.findings.dedup_key import gravity
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.batches import BATCH_BYTES, calls_before, calls_of
+from aclnn_cts.trials.batches import BATCH_BYTES, calls_before, calls_of, guarded
 from aclnn_cts.trials.verdicts import Verdicts
 
 REPETITIONS = 20
@@ -164,13 +163,14 @@ class Again:
     def _in_a_row(self, trial: Trial, times: int) -> Iterator[Record]:
         """A trial of one ordinary call so many times, without a pause in between."""
         calls = self._calls(trial)
-        if calls == [Asked(trial.case)]:
+        if calls == [Asked(trial.case, guards=calls[0].guards)]:
             self.host.refresh()
             for item in self.performer.perform(calls * times):
                 yield self._record(trial, [item])
 
     def _calls(self, trial: Trial) -> list[Asked]:
-        return calls_of(trial, self.specs, capabilities=self.host.capabilities)
+        broken = bool(evaluate(self.specs[trial.case.operator], trial.case).broken)
+        return guarded(calls_of(trial, self.specs, capabilities=self.host.capabilities), trial, broken=broken)
 
     def _record(self, trial: Trial, attempt: Sequence[Performed]) -> Record:
         evaluation = evaluate(self.specs[trial.case.operator], trial.case)
@@ -211,12 +211,6 @@ def _with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
     return msgspec.structs.replace(
         record, after=after, verdict=msgspec.structs.replace(record.verdict, message=message)
     )
-
-
-def preference(record: Record) -> tuple[bool, int, int, int]:
-    """Which failure of a finding shows it best, the least first: not waived, grave, shown again by itself, small."""
-    shown = 0 if record.after else 2 if record.conforms_alone else 1
-    return bool(record.waiver), gravity(record.verdict.kind), shown, record.trial.case.nbytes
 
 
 MOST_CALLS = 1024

@@ -5,12 +5,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from aclnn_cts.checks.laws import LAW_KIND, PREFIX
-from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.registry import check
-from aclnn_cts.checks.sentinel import device_check, sentinel
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Earlier, Trial, of_first_phase
@@ -27,9 +24,14 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.trials.batches import Batch, batches, calls_before, calls_of, needs_no_second_phase, withheld
-from aclnn_cts.trials.confirm import MOST_CALLS, Again
+from aclnn_cts.trials.batches import Batch, batches, calls_before, calls_of, guarded, needs_no_second_phase, withheld
+from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.sentinel import device_check, sentinel
+from aclnn_cts.trials.plan import Part
 from aclnn_cts.trials.verdicts import SAMPLE, Verdicts, is_sampled
+
+if TYPE_CHECKING:
+    from aclnn_cts.trials.confirm import Again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ class Judged:
 
     records: tuple[Record, ...]
     coverage: Summary
-    """Which constraints their cases held and broke, and which laws and cells were tried: these counts alone."""
+    """Which constraints their cases held and broke, and which cells they reached: these counts alone."""
     blobs: tuple[bytes, ...] = ()
     """Outputs of failures and of a sample, row by row; a record names each by its SHA-256."""
 
@@ -63,10 +65,8 @@ class Bench:
     """What the implementation offers: all else is out of scope, and is not asked for."""
     _judges: Judges = field(init=False)
     _verdicts: Verdicts = field(init=False)
-    _again: Again = field(init=False)
+    _confirmer: Again | None = None
     _samplers: dict[str, Sampler] = field(default_factory=dict)
-    _withheld: Summary = field(default_factory=Summary)
-    """Trials of laws that were planned and could not be generated, until a batch tells of them."""
     _looks: dict[str, Case | None] = field(default_factory=dict)
     """By operator, the call that shows whether a device is well."""
 
@@ -80,6 +80,9 @@ class Bench:
             )
         if reason := unsupported_phases(self.host, self.settings.phases):
             raise HarnessError(f"--adapter {self.settings.adapter}: {reason}")
+        if not capabilities.executes:
+            # First phases of a library without a runtime reach no device, so that nothing can be harmed.
+            self.settings = replace(self.settings, unsafe=True)
         self.scope = self.settings.scope or declared_scope(capabilities, adapter=self.settings.adapter)
         self._judges = Judges(
             has_statuses=self.scope.statuses,
@@ -93,13 +96,18 @@ class Bench:
             explained=self.explained,
             sparing=self.sparing,
         )
-        self._again = Again(host=self.host, specs=self.specs, performer=self._performer, verdicts=self._verdicts)
-        check = device_check(self.host, self._all_samplers, self.specs, phases=self.settings.phases)
-        self.host.on_device_fault(check)
+        self.host.on_device_fault(device_check(self.host, self.specs, phases=self.settings.phases))
 
-    def _all_samplers(self) -> list[Sampler]:
-        product = self.settings.target.product
-        return [self.sampler(spec) for spec in self.specs.values() if product in spec.products]
+    @property
+    def _again(self) -> Again:
+        """Runs failures again."""
+        if self._confirmer is None:
+            from aclnn_cts.trials.confirm import Again  # noqa: PLC0415 - only where something failed
+
+            self._confirmer = Again(
+                host=self.host, specs=self.specs, performer=self._performer, verdicts=self._verdicts
+            )
+        return self._confirmer
 
     def sampler(self, spec: Spec) -> Sampler:
         """The generator of an operator's cases for the bench's target."""
@@ -118,12 +126,7 @@ class Bench:
     def expand(self, part: Part, *, seed: int) -> Iterator[Trial]:
         """The trials of a part of a plan."""
         sampler = self.sampler(self.specs[part.operator])
-        number = 0
-        for trial in check(part.check, where="plan").trials(part, sampler, seed=seed):
-            number += 1
-            yield trial
-        if part.kind == LAW_KIND and number < part.count:
-            self._withheld.operator(part.operator).law(part.check).withheld += part.count - number
+        return check(part.check, where="plan").trials(part, sampler, seed=seed)
 
     def one(self, trial: Trial, *, fresh: bool = False) -> Record:
         """The record of one trial; `fresh`: in a process without a past, where the host can give one."""
@@ -133,8 +136,7 @@ class Bench:
 
     def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
         """Run and judge trials, batch by batch; they are taken from an iterator as batches need them."""
-        yield from self.judged(self._batches(trials))
-        yield from self._told_withheld()
+        return self.judged(self._batches(trials))
 
     def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, Judged]]:
         """Expand, run and judge parts of a plan: part, trials that it planned (with its first batch), what came."""
@@ -155,8 +157,6 @@ class Bench:
         for judged in self.judged(expanded()):
             part, number = waiting.popleft()
             yield part, number, judged
-            for told in self._told_withheld():
-                yield part, 0, told
 
     def _batches(self, trials: Iterable[Trial]) -> Iterator[Sequence[Trial]]:
         return batches(trials, max_bytes=self.settings.max_bytes, overlapped=self._overlaps)
@@ -164,11 +164,6 @@ class Bench:
     @property
     def _overlaps(self) -> bool:
         return self.overlapped and self.host.isolated
-
-    def _told_withheld(self) -> Iterator[Judged]:
-        if self._withheld.operators:
-            told, self._withheld = self._withheld, Summary()
-            yield Judged(records=(), coverage=told)
 
     def judged(self, batches: Iterable[Sequence[Trial]]) -> Iterator[Judged]:
         """Run and judge batches. An isolated implementation is at work on the next while one is judged.
@@ -218,6 +213,8 @@ class Bench:
                 calls = calls_of(trial, self.specs, capabilities=capabilities, group=len(spans))
                 verdict = self.scope.verdict(trial, calls, self.specs[trial.case.operator])
             if verdict is None:
+                if self.host.has_guard_pages:
+                    calls = guarded(calls, trial, broken=bool(evaluation.broken))
                 asked.extend(calls_before(trial))
             else:
                 calls = []
@@ -254,8 +251,6 @@ class Bench:
                 meanwhile.prepared.advance()
             started = time.perf_counter()
             attempt = batch.performed[first:last]
-            if trial.check.startswith(PREFIX):
-                coverage.operator(trial.case.operator).law(trial.check).tried += 1
             sampled = is_sampled(trial_id, every=self.sample)
             verdict = unsafe or self._verdicts.verdict(
                 trial, attempt, evaluation, judges[trial.case.operator], sampled=sampled
@@ -317,6 +312,8 @@ class Bench:
         self, trial: Trial, history: Iterable[Trial], *, same: Callable[[Record], bool]
     ) -> tuple[Earlier, ...]:
         """The calls of earlier trials after which one fails in the `same` way, in a fresh process; empty: none."""
+        from aclnn_cts.trials.confirm import MOST_CALLS  # noqa: PLC0415 - only where something failed
+
         capabilities = self.host.capabilities
         calls = [call.case for item in history for call in calls_of(item, self.specs, capabilities=capabilities)]
         return self._again.calls_before(trial, calls[-MOST_CALLS:], same=same)

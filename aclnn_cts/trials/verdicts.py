@@ -5,22 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.checks.registry import check, judges_values
+import msgspec
+
 from aclnn_cts.core.case import Case, tensors_in
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import VALUE_CHECK, Record, Result, Verdict, failed_on_values, strict, with_executor
+from aclnn_cts.core.verdict import (
+    VALUE_CHECK,
+    Observation,
+    Record,
+    Result,
+    Verdict,
+    failed_on_values,
+    strict,
+    with_executor,
+    with_observation,
+)
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.dedup_key import rejected_twin
-from aclnn_cts.findings.fingerprint import fingerprinted
-from aclnn_cts.judgement.verdict import fingerprint
+from aclnn_cts.findings.fingerprint import fingerprinted, rejected_twin
+from aclnn_cts.judgement.verdict import OUTPUT_FACT, fingerprint
 from aclnn_cts.speclang.evaluate import Evaluation
+from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.batches import Batch
+from aclnn_cts.trials.checks.registry import check, judges_values
 
 SAMPLE = 64
 """Of so many trials of a run, one is put to all tolerances although it passes."""
@@ -124,7 +136,26 @@ class Verdicts:
         if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
             return Verdict(result=Result.ERROR, message="; ".join(item.outcome.message for item in attempt))
         verdict = with_executor(verdict, (item.outcome for item in attempt))
-        return strict(verdict) if self.settings.strict_limits else verdict
+        verdict = with_observation(verdict, Observation.OPEN_CALL, said=_is_open_success(attempt, evaluation))
+        excluded = dict.fromkeys(name for item in attempt for name in self._excluded(item))
+        verdict = with_observation(verdict, Observation.EXCLUDED, said=", ".join(excluded))
+        if not self.settings.strict_limits or (failed := strict(verdict)) is verdict:
+            return verdict
+        output = next(iter(excluded), "")
+        return msgspec.structs.replace(failed, facts={OUTPUT_FACT: output, **failed.facts}) if output else failed
+
+    def _excluded(self, performed: Performed) -> list[str]:
+        """The outputs that a successful call wrote although its arguments exclude them."""
+        outcome = performed.outcome
+        if outcome.ended != Ended.RETURNED or outcome.status:
+            return []
+        spec = self.specs[performed.case.operator]
+        asked = {*spec.computed(performed.case), *spec.updated(performed.case)}
+        return [
+            name
+            for name, array in performed.got.items()
+            if name not in asked and outcome.buffers[name].unwritten < array.size
+        ]
 
     def record(
         self,
@@ -160,6 +191,14 @@ class Verdicts:
                 where={"adapter": self.settings.adapter},
             )
         )
+
+
+def _is_open_success(attempt: Sequence[Performed], evaluation: Evaluation) -> bool:
+    """Whether a call succeeded that the document leaves open."""
+    if evaluation.strength != Strength.OPEN or not attempt:
+        return False
+    outcome = attempt[-1].outcome
+    return outcome.ended == Ended.RETURNED and not outcome.status
 
 
 def _dtype_class(spec: Spec, case: Case) -> str:

@@ -16,7 +16,7 @@ from aclnn_cts.adapters.cann.library import RUNTIME as RUNTIME_NAMES
 from aclnn_cts.adapters.cann.library import Library, given, load_library, search
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
-from aclnn_cts.adapters.registry import read_bool, read_number, read_positive
+from aclnn_cts.adapters.registry import read_bool, read_number
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
@@ -101,7 +101,7 @@ class CannAdapter:
         runtime may be, where the product is stated: then first phases alone can be called.
         """
         number = read_number(self.name, "device", self.device, most=_LARGEST_INT)
-        limit = read_positive(self.name, "timeout", self.timeout, most=_LARGEST_INT // 1000)
+        limit = read_number(self.name, "timeout", self.timeout, least=1, most=_LARGEST_INT // 1000)
         if self.serial and not _SERIAL.fullmatch(self.serial):
             raise UsageError(
                 f"--adapter {self.name}: serial={shown(self.serial)}: expected a serial number of at most 64 letters, "

@@ -3,7 +3,7 @@
 Every argument type is explicit: ctypes would guess a C int for each number, and cut a pointer or a size in half.
 
 What a runtime's error code says of the call stands here too: nothing, that it took too long, or that the device broke
-under it. The numbers are those of the runtime's `acl_base_rt.h` and `rt_error_codes.h`.
+under it. The numbers are those of the runtime's acl_base_rt.h and rt_error_codes.h.
 """
 
 from __future__ import annotations

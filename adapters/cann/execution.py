@@ -288,8 +288,6 @@ class Execution:
         size = self._needed or 0
         if wanted == "larger":
             size = 2 * size + _FRESH_SLACK
-        elif wanted == "smaller":
-            size //= 2
         if size:
             self._workspace = Workspace(self.api.runtime, size, guarded=wanted != "exact")
 
@@ -300,7 +298,7 @@ class Execution:
         address = workspace.address if workspace is not None and not missing else None
         size = workspace.size if workspace is not None else 0
         executor = self._executor
-        if not repeatable and self.call.call_mode.get("executor") != "twice":
+        if not repeatable:
             self._executor = 0
         self._synchronised = None
         self._status_two = self.functions.phase_two(address, size, executor, stream)
@@ -392,9 +390,9 @@ FIRST_PHASE = ("cache", "times")
 """`cache`: `cold`, the call meets a library that has not accepted it before in this process. `times`: how often phase
 one is made in a row, the resident memory of the process beside it."""
 
-BOTH_PHASES = ("executor", "order", "stream", "workspace")
+BOTH_PHASES = ("order", "stream", "workspace")
 """`stream`: number of the stream that a call of a group runs on. `order`: `interleaved`, the phases of a group's calls
-alternate. `workspace`: `exact` (an allocation of just that size), `larger` or `smaller`. `executor`: `twice`."""
+alternate. `workspace`: `exact` (an allocation of just that size) or `larger`."""
 
 _REPEAT = "repeat"
 """How often an executor that was made repeatable is run."""

@@ -203,7 +203,7 @@ def search(environment: Mapping[str, str], *, prefixes: Sequence[str] = _PREFIXE
 
 
 def given(files: Sequence[str]) -> tuple[str, ...]:
-    """The libraries that were named, in the order of their names.
+    """The libraries that were named, in the order of their names; a bare name may be of one in the current folder.
 
     Raises UsageError where the classic library stands beside the split ones: both register the same operators, and a
     process that holds the two answers with either.
@@ -218,7 +218,8 @@ def given(files: Sequence[str]) -> tuple[str, ...]:
     for file in files:
         if "/" in file and not Path(file).is_file():
             raise UsageError(f"library={file}: there is no such file; expected a shared library")
-    return tuple(files)
+    # The loader does not look for a bare name in the current folder.
+    return tuple(f"./{file}" if "/" not in file and Path(file).is_file() else file for file in files)
 
 
 def _operators(environment: Mapping[str, str], places: Sequence[Path]) -> tuple[str, ...]:

@@ -130,7 +130,7 @@ class CannSession:
             raise Inexpressible("there is no CANN runtime here, so that first phases alone can be called")
         if self.capabilities.hardware:
             # Trials have asked too. Here nothing gets past, whoever calls.
-            reason = hazard(spec, call.case, both_phases=both, call_mode=call.call_mode)
+            reason = hazard(spec, call.case, both_phases=both)
             if reason:
                 raise Inexpressible(f"never sent to a real device: {reason}")
 
@@ -180,7 +180,7 @@ class CannSession:
             repeat = whole_number(run.call, "repeat", default=1)
             if repeat > 1:
                 run.make_repeatable()
-            for turn in range(2 if run.call.call_mode.get("executor") == "twice" else repeat):
+            for turn in range(repeat):
                 if turn:
                     self._wait((run,))
                     run.refill()

@@ -18,7 +18,7 @@ from benchmarks.same_verdicts.rows import Comparison, Line, compare
 from benchmarks.same_verdicts.trees import READER, Names, Tree
 
 ADAPTERS = ("reference", "torch", "loopback")
-FAULT = "softmax.sum-forgotten"
+FAULT = "softmax.tail-unwritten"
 """Switched on for a campaign, so that it has a finding to confirm, minimize and deduplicate."""
 
 

@@ -54,6 +54,7 @@ def _ratio(parts: Iterable[Any], names: Names) -> str:
 def run(path: Path, names: Names) -> Iterator[Line]:
     """The trials of a run directory in their order, and its findings."""
     case_id = _code(names, "case_id")
+    failing: dict[tuple[str, str, str], None] = {}
     with _code(names, "ResultReader")(path / "results.sqlite") as results:
         for record in results.records():
             case, verdict = record.trial.case, record.verdict
@@ -67,14 +68,11 @@ def run(path: Path, names: Names) -> Iterator[Line]:
                 "waived": bool(record.waiver),
                 "ratio": _ratio(verdict.deviations, names),
             }
-        for finding in results.findings():
-            key = _get(finding, names, "key")
-            yield {
-                "type": "finding",
-                "operator": key.operator,
-                "check": _text(_get(key, names, "check")),
-                "reason": _text(_get(key, names, "reason")),
-            }
+            if _text(verdict.result) == "failed":
+                check, reason = _text(_get(record.trial, names, "check")), _text(_get(verdict, names, "reason", ""))
+                failing[case.operator, check, reason] = None
+    for operator, check, reason in failing:
+        yield {"type": "finding", "operator": operator, "check": check, "reason": reason}
 
 
 def campaign(path: Path, names: Names) -> Iterator[Line]:

@@ -1,5 +1,5 @@
-"""What an acceptance report shows, counted in one pass over the run directories.
+"""What an acceptance report shows, counted in one pass over the run directories, with a verdict for each clause.
 
-May import `clauses`, `triage`, `mutants`, `repro` and what is below them; it counts verdicts and decides none.
+May import `triage`, `selftest`, `findings`, `store` and `core`: nothing that calls or judges.
 Start reading at `build`, then `acceptance`.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.note import Note
@@ -24,7 +25,7 @@ from aclnn_cts.reports.model.acceptance_rows import (
 )
 from aclnn_cts.reports.model.kill_matrix import Power
 from aclnn_cts.reports.model.precision import PrecisionRow
-from aclnn_cts.store.counts import Counts, Observed
+from aclnn_cts.store.counts import Counts, Observed, OpenRow
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict
 from aclnn_cts.triage.comparison import Comparison
@@ -47,6 +48,8 @@ class RunFacts:
 
     name: str
     """Of its directory."""
+    path: Path
+    """Of its directory, absolute."""
     manifest: Manifest
     ran_on: str
     """What the implementation says of itself in a line; empty where it says nothing."""
@@ -164,12 +167,12 @@ class Acceptance:
     constraints: tuple[ConstraintRow, ...]
     observations: tuple[tuple[str, Observed], ...]
     """By operator: what calls did beside what the document suggests, breaking no rule; the most frequent first."""
+    openness: tuple[OpenRow, ...]
+    """What the documents leave open, the most first; rows of which nothing is open are left out."""
     precision: tuple[PrecisionRow, ...]
     share_edges: tuple[int, ...]
     coverage: tuple[CoverageMap, ...]
     determinism: tuple[DeterminismPart, ...]
-    laws: tuple[tuple[str, str, str, str], ...]
-    """Operator, check, and what the law says in English and Chinese."""
     findings: tuple[FindingCard, ...]
     waivers: tuple[WaiverRow, ...]
     credibility: Credibility
@@ -185,5 +188,5 @@ class Acceptance:
         return tuple(card for card in self.findings if card.waived < card.number)
 
     def counted(self, verdict: str) -> int:
-        """Clauses in scope with a verdict."""
-        return sum(row.verdict == verdict for row in self.clauses if row.in_scope)
+        """Clauses with a verdict."""
+        return sum(row.verdict == verdict for row in self.clauses)

@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.clauses.clause_verdicts import JudgedClause
+from aclnn_cts.core.finding import Finding, SharedCondition
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.verdict import Record, ToleranceResult, ToleranceVerdict
-from aclnn_cts.findings.finding import Finding
-from aclnn_cts.findings.shared_condition import SharedCondition
+from aclnn_cts.reports.model.clause_verdicts import JudgedClause
 from aclnn_cts.speclang.model import Clause
 from aclnn_cts.store.counts import Counts
-from aclnn_cts.triage.dedup import Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +23,8 @@ class CheckRow:
     check: str
     ends: Counts
     findings: tuple[str, ...]
-    withheld: int = 0
-    """Of a law: trials that were planned and could not be generated."""
     worst: float | str = 0.0
-    """Largest share of a bound; of a law, of what its relation allows."""
+    """Largest error as a share of its bound."""
     facts: Mapping[str, int] = field(default_factory=dict)
     """What was recorded and not judged, with the number of trials."""
 
@@ -90,7 +86,6 @@ class ClauseRow(JudgedClause):
     clause: Clause
     encoding: str
     """`constraints`, `check`, `interface`, `example` or `untestable`."""
-    in_scope: bool
     evidence: tuple[str, ...]
     """Ids of trials: those that failed first, else some that passed."""
     findings: Mapping[str, int]
@@ -148,7 +143,7 @@ class CampaignCoverage:
     """The name of its directory."""
     operator: str
     sorts: Mapping[str, tuple[int, int, int]]
-    """By sort (`constraints`, `limits`, `laws`, `pairs`): met, of how many, and how many were never judged besides."""
+    """By sort (`constraints`, `limits`, `pairs`): met, of how many, and how many were never judged besides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,21 +167,6 @@ class FaultFacts:
     """The shape or dtype that came back instead."""
 
 
-class NoProgram:
-    """Why a card has no program (values of `MadePrograms.missing`)."""
-
-    ELEMENTS = "elements"
-    """The case has more elements than a program holds."""
-    CALLS = "calls"
-    """The calls of the trial together have."""
-    TEXT = "text"
-    """Every program is longer than a page shows."""
-    ROOM = "room"
-    """The page's room for programs is used up."""
-    TRIAL = "trial"
-    """None can be made of the trial."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """A program that shows a case and needs nothing of ours."""
@@ -201,22 +181,25 @@ class MadePrograms:
     """The programs of a finding."""
 
     programs: tuple[Program, ...] = ()
-    call: tuple[int, int]
-    """Which of how many calls of the trial they make; (1, 1) where it has one, 0 for all of a law's in turn."""
+    call: tuple[int, int] = (1, 1)
+    """Which of how many calls of the trial they make; (1, 1) where it has one, 0 for all of them in turn."""
     missing: str = ""
-    """Why there is none (`NoProgram`); empty where there is one."""
+    """Why there is none (`store.programs.NoProgram`); empty where there is one."""
     elements: tuple[int, int] = (0, 0)
     """Elements of the case's calls, and those that a program holds, where these are too few; else zeros."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingMember:
-    """Failures of a finding that a run keeps under one key."""
+    """Recorded failures of a finding that one run met in one check in the same way."""
 
     run: str
-    member: Member
-    file: str
-    """The trial file of that key, in the run's folder `failures`."""
+    check: str
+    constraint: str
+    kind: str
+    answer: str
+    """The status, signal or end that came instead of the promised one."""
+    number: int
     joined: bool
     """Whether they only look like the finding: their calls were not made again one by one."""
 
@@ -248,6 +231,8 @@ class FindingCard:
     of: int
     """Judged trials of the operator with the members' checks, modes and dtypes: what `number` is a part of."""
     runs: tuple[str, ...]
+    files: frozenset[tuple[str, str]]
+    """The trial files that the runs keep of it, by run and name."""
     message: str
     """Of the smallest case, as recorded."""
     clauses: tuple[tuple[str, str], ...]
@@ -293,14 +278,14 @@ class FindingCard:
     second_oracle: Mapping[str, int]
     """`agrees`, `not asked`: what the second oracle said of the expected value."""
     shared: SharedCondition | None = None
-    """What the failing calls of the run that met it most share and its passing calls do not, where anything."""
+    """What its failing calls share and passing calls do not, where calls that were made for the purpose confirm it."""
 
     def by_check(self, *, joined: bool) -> dict[str, int]:
         """Failures by check, the most first: those that are the finding by themselves, or only look like it."""
         found: Counter[str] = Counter()
         for item in self.members:
             if item.joined == joined:
-                found[item.member.check] += item.member.number
+                found[item.check] += item.number
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
 
-from aclnn_cts.checks.laws import PREFIX, laws_of
-from aclnn_cts.clauses.clause_evidence import Speakers
-from aclnn_cts.clauses.clause_verdicts import ClauseVerdicts
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.note import Note
-from aclnn_cts.core.verdict import RunVerdict
-from aclnn_cts.findings.fingerprint import findings_of, findings_together
+from aclnn_cts.core.verdict import SHARE_EDGES, RunVerdict
+from aclnn_cts.findings.findings import findings_of
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
-from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, FindingCard, WaiverRow
+from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts
 from aclnn_cts.reports.model.collect import Collected, OperatorTally
-from aclnn_cts.reports.model.findings import finding_cards, take_findings
+from aclnn_cts.reports.model.finding_tally import FindingTallies
+from aclnn_cts.reports.model.findings import finding_cards
 from aclnn_cts.reports.model.kill_matrix import shipped_power
 from aclnn_cts.reports.model.precision import PrecisionTally
 from aclnn_cts.reports.model.rows import (
@@ -42,15 +41,14 @@ from aclnn_cts.reports.model.runs import (
     run_facts,
     specs_of_runs,
 )
-from aclnn_cts.repro.write import Programs
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.speclang.model import Spec
+from aclnn_cts.store.possible_cells import PossibleCells, possible_maps
+from aclnn_cts.store.programs import stored_programs
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_verdict import worst
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.compare import compare_runs
 from aclnn_cts.triage.comparison import Comparison
-from aclnn_cts.triage.dedup import Members, by_finding, finding_ids
 
 _ERRORS, _DISPUTES = 20, 12
 """Notes that a report shows."""
@@ -61,15 +59,12 @@ def acceptance(
     *,
     waiver_files: Sequence[Path] = (),
     baseline: Path | None = None,
-    spec_folders: Sequence[Path] = (),
 ) -> Acceptance:
     """Read the runs and count.
 
     - `paths`: run directories, at least one; one that stands twice is a UsageError.
     - `waiver_files`: where waivers that a run names are looked up, beside those that ship.
     - `baseline`: an earlier run, which those of the same product are compared with.
-    - `spec_folders`: where the oracles of operators of the user's own lie; their Python runs, to make programs. Those
-      that a run's manifest names are not looked at, since anybody may have written it.
 
     Raises UsageError where a path is no run directory or two runs used different editions of a spec.
     """
@@ -77,8 +72,6 @@ def acceptance(
     comparisons = _comparisons(runs, baseline)
     shipped = load_specs()
     used = specs_of_runs(runs, shipped)
-    specs = {**{name: spec for name, spec in shipped.items() if name not in used}, **used}
-    order = [name for name in (*shipped, *used) if name in specs]
     interface = {clause.at: clause for clause in shipped.interface_clauses}
     collected = Collected(
         operators={
@@ -87,21 +80,21 @@ def acceptance(
                 speakers=Speakers(used[name], shipped.interface_clauses),
                 precision=PrecisionTally(name),
             )
-            for name in dict.fromkeys(order)
+            for name in dict.fromkeys((*shipped, *used))
             if name in used
         },
-        members=Members(frozenset(number for number, run in enumerate(runs) if run.manifest.is_campaign)),
+        findings=FindingTallies([_findings(run) for run in runs]),
     )
-    grouped = []
+    programs = []
     for number, run in enumerate(runs):
         with run.results() as results:
-            grouped.append(findings_of(results))
+            programs.append(stored_programs(results))
+            for name, tally in collected.operators.items():
+                for kind, cells in possible_maps(results, name).items():
+                    tally.possible.setdefault(kind, PossibleCells()).include(cells)
             for record in results.records():
                 collected.add(record, number)
-    members = tuple(collected.members.known.values())
-    take_findings(members, runs)
-    failures = finding_ids(by_finding(members, findings_together(grouped)))
-    ids = {member: name for name, entry in failures.items() for member in entry}
+    ids = collected.findings.ids()
     summary = Summary()
     for run in runs:
         summary.include(run.summary())
@@ -112,26 +105,25 @@ def acceptance(
     rows_of = {
         name: ClauseRows(
             verdicts=ClauseVerdicts(
-                spec=specs[name],
+                spec=tally.spec,
                 interface=interface,
-                speakers=collected.operators[name].speakers if name in collected.operators else None,
+                speakers=tally.speakers,
                 sides={product: entry.operator(name).constraints for product, entry in summaries.items()},
                 products=products,
             ),
             findings=ids,
         )
-        for name in dict.fromkeys(order)
+        for name, tally in collected.operators.items()
     }
     clauses = with_specific(
         (
             *(row for entry in rows_of.values() for row in entry.rows()),
-            *interface_rows(shipped.interface_clauses, [rows_of[name] for name in collected.operators]),
+            *interface_rows(shipped.interface_clauses, list(rows_of.values())),
         )
     )
     targets = [run.manifest.target for run in runs]
-    programs = Programs(specs=specs, spec_folders=tuple(spec_folders))
-    checks = tuple(row for tally in collected.operators.values() for row in check_rows(tally, summary, ids))
-    findings = finding_cards(collected, failures, _contradicted(clauses), runs, programs)
+    checks = tuple(row for tally in collected.operators.values() for row in check_rows(tally, ids))
+    findings = finding_cards(collected, ids, _contradicted(clauses), runs, programs)
     return Acceptance(
         runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
         verdict=worst(run.summary().verdict for run in runs),
@@ -144,26 +136,22 @@ def acceptance(
             row for tally in collected.operators.values() for row in constraint_rows(tally, summary, products, ids)
         ),
         observations=tuple(observation_rows(summary)),
+        openness=tuple(row for row in summary.openness if row.open.open),
         precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
         share_edges=SHARE_EDGES,
         coverage=tuple(
             entry
             for name, tally in collected.operators.items()
-            for entry in (*coverage_maps(tally, targets), *regime_maps(name, summary.operator(name).cells))
+            for entry in (*coverage_maps(tally), *regime_maps(name, summary.operator(name).cells))
         ),
         determinism=tuple(
             determinism_part(tally, [row for row in checks if row.operator == name], targets)
             for name, tally in collected.operators.items()
         ),
-        laws=tuple(
-            (name, PREFIX + law.id, law.en, law.zh)
-            for name, tally in collected.operators.items()
-            for law in _laws(tally.spec)
-        ),
         findings=findings,
         waivers=tuple(_waivers(summary, findings, runs, waiver_files)),
         credibility=Credibility(
-            power=shipped_power(shipped),
+            power=shipped_power(),
             disputes=len(collected.disputes),
             dispute_notes=tuple(collected.disputes[:_DISPUTES]),
             second_oracle=dict(sorted(collected.second_oracle.items())),
@@ -173,6 +161,11 @@ def acceptance(
         comparisons=comparisons,
         campaigns=tuple(row for run in runs for row in campaign_rows(run)),
     )
+
+
+def _findings(run: RunDirectory) -> tuple[Finding, ...]:
+    with run.results() as results:
+        return findings_of(results)
 
 
 def _comparisons(runs: Sequence[RunDirectory], baseline: Path | None) -> tuple[Comparison, ...]:
@@ -208,13 +201,6 @@ def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str
         for identifier in sorted(row.findings, key=lambda name: name not in row.specific):
             found.setdefault(identifier, []).append((row.operator, row.clause.at))
     return found
-
-
-def _laws(spec: Spec) -> Iterable[Any]:
-    try:
-        return laws_of(spec).values()
-    except UsageError:  # an operator of the user's own, whose oracle is not here
-        return ()
 
 
 def _waivers(

@@ -7,24 +7,32 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.checks.life_cycle import GROWN_BYTES
-from aclnn_cts.clauses.clause_evidence import Speakers
 from aclnn_cts.core.case import Tensor, owner
-from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
-from aclnn_cts.core.outcome import Ended, status_name
-from aclnn_cts.core.verdict import Observation, Record, Result, Skip, Verdict, is_valid_call
-from aclnn_cts.execution.second_opinion import DISPUTE_FACT
-from aclnn_cts.judgement.compare import FINER_FACT
-from aclnn_cts.reports.model.possible import LAYOUTS, RANKS
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.core.outcome import GROWN_BYTES, Ended, status_name
+from aclnn_cts.core.verdict import (
+    DISPUTE_FACT,
+    FINER_FACT,
+    SECOND_ORACLE,
+    Observation,
+    Record,
+    Result,
+    Skip,
+    Verdict,
+    is_valid_call,
+)
+from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.finding_tally import FindingTallies
 from aclnn_cts.reports.model.precision import PrecisionTally
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Counts
-from aclnn_cts.triage.dedup import SECOND_ORACLE, Member, Members
+from aclnn_cts.store.possible_cells import LAYOUTS, RANKS, PossibleCells
 
 ACCEPTED, REFUSED = "accepted", "refused"
 """What an implementation without statuses did."""
 
-SAME_CALLS = frozenset({"law/repeat", "life-cycle/cold-warm"})
+SAME_CALLS = frozenset({"determinism", "life-cycle/cold-warm"})
 """Checks whose trials make one call several times."""
 
 _OBSERVATIONS = tuple(kind.value for kind in Observation)
@@ -33,7 +41,7 @@ _OBSERVATIONS = tuple(kind.value for kind in Observation)
 def _count(counts: Counts, record: Record) -> None:
     """Count the end of one trial, which was planned."""
     counts.cases += 1
-    counts.count(record.verdict.result, reason=record.verdict.kind, waived=bool(record.waiver))
+    counts.add(record.verdict, waived=bool(record.waiver))
 
 
 @dataclass(slots=True)
@@ -52,6 +60,8 @@ class OperatorTally:
     returned: dict[str, Counter[str]] = field(default_factory=dict)
     not_enforced: Counter[str] = field(default_factory=Counter)
     maps: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
+    possible: dict[str, PossibleCells] = field(default_factory=dict)
+    """By kind of map, what calls on the targets of the runs can meet."""
     judged: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By check, mode and dtype."""
     dtypes: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
@@ -61,11 +71,14 @@ class OperatorTally:
     alike: Counter[str] = field(default_factory=Counter)
     """Of these, those with the same bits each time."""
 
-    def add(self, record: Record, member: Member | None = None) -> None:
-        """Count one record, with the member of a finding that a failure is."""
+    findings: dict[str, set[int]] = field(default_factory=dict)
+    """By check: the numbers of the findings that it met."""
+
+    def add(self, record: Record, finding: int | None = None) -> None:
+        """Count one record, with the number of a failure's finding."""
         check, verdict, case = record.trial.check, record.verdict, record.trial.case
         _count(self.checks.setdefault(check, Counts()), record)
-        self.speakers.add(record, member)
+        self.speakers.add(record, finding)
         self.precision.add(record)
         for deviation in verdict.deviations:
             share = math.inf if math.isnan(deviation.share) else deviation.share
@@ -124,7 +137,7 @@ class Collected:
     """What the records of all runs come to."""
 
     operators: dict[str, OperatorTally]
-    members: Members = field(default_factory=Members)
+    findings: FindingTallies
     disputes: list[Note] = field(default_factory=list)
     second_oracle: Counter[str] = field(default_factory=Counter)
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -135,8 +148,13 @@ class Collected:
     def add(self, record: Record, run: int) -> None:
         """Count one record of the run of that number."""
         verdict = record.verdict
-        member = self.members.add(record, run) if verdict.result == Result.FAILED else None
-        self.operators[record.trial.case.operator].add(record, member)
+        finding = self.findings.add(record, run) if verdict.result == Result.FAILED else None
+        operator = record.trial.case.operator
+        if operator not in self.operators:
+            raise HarnessError(f"{operator}: the run has records of it and no spec; expected a run as it was written")
+        self.operators[operator].add(record, finding)
+        if finding is not None:
+            self.operators[operator].findings.setdefault(record.trial.check, set()).add(finding)
         if not self.statuses.get(run):
             self._see_status(record, run)
         if (second := verdict.facts.get(SECOND_ORACLE)) is not None:
@@ -163,8 +181,6 @@ def _dispute(verdict: Verdict) -> Note:
 
 
 def _error_code(record: Record) -> str:
-    if record.verdict.facts.get(JUDGE_ENDED_FACT):
-        return NoteCode.JUDGE_ENDED
     outcomes = record.attempts[0] if record.attempts else ()
     return NoteCode.NOT_RUN if any(item.ended == Ended.NOT_RUN for item in outcomes) else NoteCode.HARNESS
 

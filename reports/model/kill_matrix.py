@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from aclnn_cts.mutants.fault_catalogue import Decoy, SeededFault, read_catalogue
-from aclnn_cts.mutants.kill_matrix import DecoyRow, FaultRow, Figures, KillMatrix, figures, read_matrix, shipped_matrix
-from aclnn_cts.speclang.load import Specs
+from aclnn_cts.selftest.kill_matrix import Figures, KillMatrix, figures, read_matrix, shipped_matrix
 from aclnn_cts.store.harness_parts import differing, judging_hash
 
 _JUDGING = "harness.judging_sha256"
@@ -20,8 +18,6 @@ class Power:
 
     matrix: KillMatrix
     figures: Figures
-    entries: Mapping[str, SeededFault | Decoy]
-    """Of the catalogue, by id."""
     another: tuple[str, ...] | None
     """Parts in which the harness that writes the report is another one; None where that is not known."""
     judging_sha256: str
@@ -39,25 +35,18 @@ class Power:
         """Those that faults were made of; of others nothing is known."""
         return tuple(dict.fromkeys(fault.operator for fault in self.matrix.faults))
 
-    def chinese(self, row: FaultRow | DecoyRow, field: str = "sentence") -> str:
-        """A field in Chinese, where the catalogue still has the sentence as it was measured."""
-        entry = self.entries.get(row.id)
-        text = getattr(entry, f"{field}_zh") if entry is not None and entry.sentence == row.sentence else ""
-        return str(text or getattr(row, field))
 
-
-def power_of(matrix: KillMatrix, specs: Specs) -> Power:
+def power_of(matrix: KillMatrix) -> Power:
     """A matrix as a report shows it."""
-    catalogue, made_by = read_catalogue(specs), matrix.made_by
+    made_by = matrix.made_by
     return Power(
         matrix=matrix,
         figures=figures(matrix),
-        entries={**catalogue.faults, **catalogue.decoys},
         another=None if made_by is None else differing(made_by.parts),
         judging_sha256="" if made_by is None else judging_hash(made_by.parts),
     )
 
 
-def shipped_power(specs: Specs) -> Power | None:
+def shipped_power() -> Power | None:
     """The matrix of this release; None where it has none."""
-    return power_of(read_matrix(), specs) if shipped_matrix().is_file() else None
+    return power_of(read_matrix()) if shipped_matrix().is_file() else None

@@ -7,13 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.checks.laws import PREFIX
-from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT, formats_of
 from aclnn_cts.core.outside import spelled
-from aclnn_cts.core.verdict import Deviation, MagnitudeCounts, Record, Result
-from aclnn_cts.judgement.compare import FINER_FACT
-from aclnn_cts.judgement.figures import SHARE_EDGES
-from aclnn_cts.judgement.tolerances.registry import TOLERANCES
+from aclnn_cts.core.verdict import (
+    FINER_FACT,
+    PRECISION_FACT,
+    PROBED_FORMATS,
+    SHARE_EDGES,
+    TOLERANCES,
+    Deviation,
+    MagnitudeCounts,
+    Record,
+    Result,
+    formats_of,
+)
 from aclnn_cts.reports.model.acceptance_rows import ToleranceRow
 
 _BINS = len(SHARE_EDGES) + 1
@@ -63,7 +69,7 @@ class PrecisionRow:
         """Formats that every probe leaves possible; None where probes do not tell of this output."""
         if self.formats is None or not self.told_apart:
             return None
-        return tuple(name for name in CANDIDATES if name in self.formats)
+        return tuple(name for name in PROBED_FORMATS if name in self.formats)
 
     @property
     def spread(self) -> tuple[MagnitudeCounts, ...]:
@@ -90,7 +96,7 @@ class PrecisionRow:
             if len(entry.counts) == _BINS:
                 before = self.magnitudes.get(entry.exponent, (0,) * _BINS)
                 self.magnitudes[entry.exponent] = _added(before, entry.counts)
-        if len(verdict.tolerances) == len(TOLERANCES):
+        if all(name in verdict.tolerances for name in TOLERANCES):
             self.measured += 1
             self.within_bound += not deviation.beyond
             for name, outputs in verdict.tolerances.items():
@@ -110,7 +116,7 @@ class PrecisionRow:
         at_fault = bool(deviation.beyond) or record.fingerprint.output == deviation.output
         if joint and not at_fault and len(verdict.deviations) > 1 and (not names or verdict.result == Result.FAILED):
             self.told_apart = False
-        formats = set(CANDIDATES) if self.formats is None else self.formats
+        formats = set(PROBED_FORMATS) if self.formats is None else self.formats
         self.formats = formats & set(names)
 
 
@@ -126,10 +132,8 @@ class PrecisionTally:
     _rows: dict[tuple[str, str, str], PrecisionRow] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
-        """Count the deviations of one record; what a law compares is no output's error."""
+        """Count the deviations of one record."""
         verdict, trial = record.verdict, record.trial
-        if trial.check.startswith(PREFIX):
-            return
         for deviation in verdict.deviations:
             tensor = trial.case.tensor(deviation.output)
             dtype = record.fingerprint.dtype if tensor is None else tensor.dtype

@@ -10,14 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from aclnn_cts.checks.registry import CHECKS
-from aclnn_cts.clauses.clause_verdicts import BY_WEIGHT, ClauseVerdicts
-from aclnn_cts.clauses.thresholds import Said
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
 from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.sizes import Regime
 from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.reports.model.acceptance import OperatorPart
 from aclnn_cts.reports.model.acceptance_rows import (
@@ -29,15 +26,15 @@ from aclnn_cts.reports.model.acceptance_rows import (
     DeterminismPart,
     RepeatRow,
 )
+from aclnn_cts.reports.model.attribution import Said
+from aclnn_cts.reports.model.clause_verdicts import BY_WEIGHT, ClauseVerdicts
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
-from aclnn_cts.reports.model.possible import possible_cells
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.counts import Counts, Observed
+from aclnn_cts.store.possible_cells import MAPS, PossibleCells
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.triage.dedup import Member
-
-_MAPS = ("rank", "size", "contents", "layout")
+from aclnn_cts.trials.plan import CHECK_NAMES
 
 
 def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
@@ -50,27 +47,24 @@ def operator_part(spec: Spec, summary: Summary) -> OperatorPart:
     )
 
 
-def check_rows(tally: OperatorTally, summary: Summary, ids: Mapping[Member, str]) -> Iterator[CheckRow]:
-    """The checks of an operator in the order of a run; `ids` are those of findings."""
-    order = {name: number for number, name in enumerate(CHECKS)}
-    laws = summary.operator(tally.spec.operator).laws
-    names = sorted({*tally.checks, *laws}, key=lambda name: (order.get(name, len(order)), name))
-    mine = {member: entry for member, entry in ids.items() if member.stored.operator == tally.spec.operator}
+def check_rows(tally: OperatorTally, ids: Mapping[int, str]) -> Iterator[CheckRow]:
+    """The checks of an operator in the order of a run; `ids` are those of findings, by number."""
+    order = {name: number for number, name in enumerate(CHECK_NAMES)}
+    names = sorted(tally.checks, key=lambda name: (order.get(name, len(order)), name))
     for name in names:
         ends = tally.checks.get(name, Counts())
         yield CheckRow(
             operator=tally.spec.operator,
             check=name,
             ends=ends,
-            findings=tuple(dict.fromkeys(entry for member, entry in mine.items() if member.check == name)),
-            withheld=laws[name].withheld if name in laws else 0,
+            findings=tuple(entry for number, entry in ids.items() if number in tally.findings.get(name, ())),
             worst=spelled(tally.worst.get(name, 0.0)),
             facts=dict(sorted(tally.facts.get(name, {}).items())),
         )
 
 
 def constraint_rows(
-    tally: OperatorTally, summary: Summary, products: frozenset[str], ids: Mapping[Member, str]
+    tally: OperatorTally, summary: Summary, products: frozenset[str], ids: Mapping[int, str]
 ) -> Iterator[ConstraintRow]:
     """The constraints of an operator in the order of its spec."""
     spec = tally.spec
@@ -94,7 +88,7 @@ def constraint_rows(
             returned=dict(tally.returned[item.id].most_common()) if item.id in tally.returned else {},
             not_enforced=tally.not_enforced[item.id],
             applies=any(map(item.applies_to, products)),
-            findings=tuple(dict.fromkeys(ids[member] for member in said.findings)),
+            findings=tuple(ids[number] for number in said.findings),
         )
 
 
@@ -136,16 +130,15 @@ def regime_maps(operator: str, cells: Mapping[str, int]) -> Iterator[CoverageMap
             )
 
 
-def coverage_maps(tally: OperatorTally, targets: Iterable[Target]) -> Iterator[CoverageMap]:
-    """What judged valid calls of an operator covered, of what calls on these targets can."""
+def coverage_maps(tally: OperatorTally) -> Iterator[CoverageMap]:
+    """What judged valid calls of an operator covered, of what calls on the targets of the runs can."""
     if not tally.maps:
         return
-    possible = possible_cells(tally.spec, targets)
-    for kind in _MAPS:
+    for kind in MAPS:
         counts = tally.maps.get(kind)
         if not counts:
             continue
-        can = possible[kind]
+        can = tally.possible.get(kind, PossibleCells())
         rows = sorted({*can.rows, *(row for row, _ in counts)})
         columns = coverage_order(kind, {*can.columns, *(column for _, column in counts)})
         yield CoverageMap(
@@ -164,7 +157,7 @@ def coverage_maps(tally: OperatorTally, targets: Iterable[Target]) -> Iterator[C
         )
 
 
-REPEATS = ("law/repeat", "life-cycle/cold-warm", "life-cycle/two-streams", "life-cycle/repeatable")
+REPEATS = ("determinism", "life-cycle/cold-warm", "life-cycle/two-streams", "life-cycle/repeatable")
 """Checks that ask for one result again: the same call again, cold and warm, beside another, from one executor."""
 
 _SECTION = "repeatable"
@@ -225,8 +218,8 @@ class ClauseRows:
     """The rows of one operator's clauses."""
 
     verdicts: ClauseVerdicts
-    findings: Mapping[Member, str]
-    """Ids of findings."""
+    findings: Mapping[int, str]
+    """Ids of findings by number."""
 
     def rows(self) -> tuple[ClauseRow, ...]:
         """Every clause of the document, in its order."""
@@ -244,12 +237,11 @@ class ClauseRows:
             ),
             verdict=found.verdict,
             reason=found.reason,
-            in_scope=self.verdicts.speakers is not None,
             held=found.held,
             broken=found.broken,
             said=said,
             evidence=tuple([*said.bad, *said.good][:_EVIDENCE]),
-            findings=_sum({self.findings[member]: number} for member, number in said.findings.items()),
+            findings=_sum({self.findings[finding]: number} for finding, number in said.findings.items()),
         )
 
 

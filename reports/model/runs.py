@@ -14,13 +14,14 @@ from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outside import YAML_BYTES, sha256_of, spelled
 from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.findings import FindingIndex, findings_of
 from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, TrialRow, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import FindingCard
 from aclnn_cts.reports.model.collect import returned_word
 from aclnn_cts.speclang.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Known, is_software, ran_on, version_of
-from aclnn_cts.store.run_directory import RunDirectory, failure_name, read_document, read_own
+from aclnn_cts.store.run_directory import RunDirectory, read_document, read_own
 from aclnn_cts.store.run_verdict import insufficient, percent
 
 
@@ -62,6 +63,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
     conclusion = summary.conclusion
     return RunFacts(
         name=run.path.resolve().name,
+        path=run.path.resolve(),
         manifest=manifest,
         ran_on=ran_on(manifest),
         ran_on_zh=ran_on(manifest, "zh"),
@@ -138,33 +140,19 @@ def trial_rows(
     paths: Sequence[Path], *, result: str | None = None, findings: Iterable[FindingCard] = ()
 ) -> Iterator[TrialRow]:
     """All trials of the runs, or those with one result, in a stream; `findings` are the cards of the runs' report."""
-    cards: dict[tuple[str, ...], str] = {
-        (
-            item.run,
-            item.file,
-            item.member.check,
-            item.member.kind,
-            item.member.fingerprint.answer,
-            item.member.waiver,
-        ): card.id
-        for card in findings
-        for item in card.members
-    }
+    cards = {file: card.id for card in findings for file in card.files}
     for run in directories(paths):
         name = run.path.resolve().name
         stand_in = f" ({SOFTWARE_DEVICE})" if is_software(run.manifest) else ""
         verdict = run.summary().verdict.words
         with run.results() as results:
+            found = findings_of(results) if cards else ()
+            index = FindingIndex(found)
             for record in results.records():
                 if result is None or record.verdict.result == result:
-                    yield _trial_row(name, record, stand_in, _card_of(name, record, cards), verdict)
-
-
-def _card_of(run: str, record: Record, cards: Mapping[tuple[str, ...], str]) -> str:
-    if record.verdict.result != Result.FAILED or not cards:
-        return ""
-    file, kind = failure_name(record.key), record.verdict.kind
-    return cards.get((run, file, record.trial.check, kind, record.fingerprint.answer, record.waiver), "")
+                    is_found = bool(found) and record.verdict.result == Result.FAILED
+                    card = cards.get((name, found[index.of(record)].file), "") if is_found else ""
+                    yield _trial_row(name, record, stand_in, card, verdict)
 
 
 def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: str) -> TrialRow:

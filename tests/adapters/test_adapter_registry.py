@@ -109,8 +109,8 @@ def test_a_module_that_does_not_import_is_a_harness_error(
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("torch:threads=0", "threads=0: expected a whole number above 0"),
-        ("torch:threads=x", "threads=x: expected a whole number above 0"),
+        ("torch:threads=0", "threads=0: expected a whole number from 1 on"),
+        ("torch:threads=x", "threads=x: expected a whole number from 1 on"),
         ("torch:tf32=maybe", "tf32=maybe: expected true or false"),
         ("torch:outputs=both", "outputs=both: expected one of direct, copy"),
         ("torch:devise=cpu", r"unknown option 'devise'; .*; did you mean 'device'\?"),

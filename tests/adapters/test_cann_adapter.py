@@ -19,7 +19,7 @@ from aclnn_cts.core.outcome import status_name
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.explain import explain
-from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory
@@ -244,8 +244,8 @@ MISTAKES = [
     ("loopback:soc=Ascend950PR", None, 2, "soc=Ascend950PR: expected a full SoC name"),
     ("loopback:soc=Ascend910_9362", None, 2, "soc=Ascend910_9362: expected a full SoC name"),
     ("loopback", "atlas-a3", 2, "--product atlas-a3: the software device stands in for atlas-a2, atlas-training,"),
-    ("loopback:timeout=0", None, 2, "timeout=0: expected a whole number above 0"),
-    ("loopback:timeout=9999999999", None, 2, "timeout=9999999999: expected a whole number above 0 and at most 2147483"),
+    ("loopback:timeout=0", None, 2, "timeout=0: expected a whole number from 1"),
+    ("loopback:timeout=9999999999", None, 2, "timeout=9999999999: expected a whole number from 1 to 2147483"),
     ("cann:device=-1", None, 2, "device=-1: expected a whole number from 0 to 2147483647"),
     ("cann:device=4294967296", None, 2, "device=4294967296: expected a whole number from 0 to 2147483647"),
     ("loopback:deterministic=maybe", None, 2, "deterministic=maybe: expected true or false"),

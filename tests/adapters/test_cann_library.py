@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aclnn_cts.adapters.cann.bindings import C_TYPES, RUNTIME, Functions, bind_operator, phase_one_prototype
-from aclnn_cts.adapters.cann.library import Library, Missing, Prototype, load_library
+from aclnn_cts.adapters.cann.library import Library, Missing, Prototype, given, load_library
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.speclang.load import load_specs
@@ -171,3 +171,11 @@ def test_a_library_that_does_not_load_says_why_unless_it_may_be_missing(tmp_path
     library = load_library([str(broken)], optional=frozenset({str(broken)}))
     assert list(library.failures) == [str(broken)]
     assert dict(library.handles) == {}
+
+
+def test_a_bare_name_is_first_that_of_a_file_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "libmine.so").touch()
+    assert given(["libmine.so", "libnnopbase.so"]) == ("./libmine.so", "libnnopbase.so")

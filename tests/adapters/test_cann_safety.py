@@ -11,7 +11,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.generate.hazard import UNSAFE_CALL_MODES, hazard
+from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK
 from aclnn_cts.trials.trial_runner import Bench
@@ -109,14 +109,6 @@ def test_what_harms_a_kernel_alone_is_refused_where_one_runs(name: str) -> None:
 )
 def test_what_is_not_on_the_list_passes(case: Case) -> None:
     assert hazard(SPECS[case.operator], case, both_phases=True) == ""
-
-
-@pytest.mark.parametrize("call_mode", [{key: value} for key, value in UNSAFE_CALL_MODES])
-def test_call_modes_that_harm_are_refused(call_mode: dict[str, str | int | bool]) -> None:
-    ((key, value),) = call_mode.items()
-    reason = hazard(SPECS["aclnnSoftmaxBackward"], softmax(), both_phases=True, call_mode=call_mode)
-    assert reason == f"{key} {value}: {UNSAFE_CALL_MODES[key, value]}"
-    assert hazard(SPECS["aclnnSoftmaxBackward"], softmax(), both_phases=True, call_mode={"executor": "once"}) == ""
 
 
 @pytest.mark.parametrize("name", ALWAYS)

@@ -12,7 +12,7 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import layout, prepare
-from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.sandbox.open_host import open_host
 
 OUTPUTS = frozenset({"out"})
 

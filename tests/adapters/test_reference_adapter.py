@@ -20,12 +20,13 @@ LOOSE = """
 operator: aclnnSoftmaxBackward
 document: {title: x, language: en, sha256: "0000000000000000000000000000000000000000000000000000000000000000"}
 products: [atlas-a2]
+defaults: {null: none, strided: none, empty: none, formats: none}
 tables: {floats: {atlas-a2: [FLOAT]}}
 parameters:
-  - {name: gradOutput, type: "const aclTensor *", role: input, shape: "[*A]", dtypes: floats, formats: [ND]}
-  - {name: output, type: "const aclTensor *", role: input, shape: "[*A]", dtypes: floats, formats: [ND]}
+  - {name: gradOutput, type: "const aclTensor *", role: input, shape: "[*A]", dtypes: floats}
+  - {name: output, type: "const aclTensor *", role: input, shape: "[*A]", dtypes: floats}
   - {name: dim, type: int64_t, role: attribute}
-  - {name: out, type: "aclTensor *", role: output, shape: "[*A]", dtypes: floats, formats: [ND]}
+  - {name: out, type: "aclTensor *", role: output, shape: "[*A]", dtypes: floats}
 draws:
   - {run: A, length: [1, 3], sizes: [1, 10]}
   - {name: dim, in: [0, 0]}
@@ -35,7 +36,8 @@ constraints:
   - {id: gradOutput.rank, kind: rank, of: gradOutput, in: [1, 3], strength: listed,
      status: ACLNN_ERR_INNER_TILING_ERROR}
 clauses:
-  - {at: params.1, en: "Three rules.", zh: "三条规则。", constraints: [dim.open, gradOutput.limit, gradOutput.rank]}
+  limits:
+    - {en: "Three rules.", zh: "三条规则。", constraints: [dim.open, gradOutput.limit, gradOutput.rank]}
 """
 
 

@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.adapters import bindings
-from aclnn_cts.adapters.bindings import check_names, check_spec
-from aclnn_cts.adapters.protocol import Call, Session
+from aclnn_cts.adapters.binding_evaluation import Scope
+from aclnn_cts.adapters.bindings import check_names, check_spec, read_bindings
+from aclnn_cts.adapters.protocol import Call, Inexpressible, Session
 from aclnn_cts.adapters.registry import choose, load, with_bindings
+from aclnn_cts.authoring.read import read_document
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
-from aclnn_cts.document.read import read_document
 from aclnn_cts.speclang.load import load_specs
 from tests.adapters.torch_calls import (
     EXAMPLES,
@@ -37,6 +38,7 @@ from tests.adapters.torch_calls import (
 )
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+torch_bindings = pytest.importorskip("aclnn_cts.adapters.torch_bindings")
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "specs"
 DOCUMENTS = Path(__file__).parents[3] / "shared" / "docs" / "public"
@@ -205,6 +207,18 @@ def test_what_torch_does_not_offer_is_said_with_its_line(tmp_path: Path, text: s
     message = call_of(tmp_path, text)
     assert words in message
     assert f"{tmp_path / 'mine.yaml'}:3: bindings.aclnnMineBackward" in message
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [("size: [g, 7]", "dimension of 2"), ("item: [{shape: g}, 7]", "item of 2")]
+)
+def test_an_index_out_of_range_is_said_with_its_line(tmp_path: Path, value: str, word: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"bindings:\n  aclnnMineBackward:\n    let:\n      n: {{{value}}}\n    outputs: {{out: n}}\n")
+    binding = torch_bindings.TorchBinding(read_bindings(path)["aclnnMineBackward"], device=torch.device("cpu"))
+    scope = Scope(case=Case("aclnnMineBackward", {}), inputs={"g": torch.zeros(2, 3)}, outputs={})
+    with pytest.raises(Inexpressible, match=rf"mine\.yaml:4: .*: 7 is out of range; expected an? {word}"):
+        binding.let["n"](scope)
 
 
 @pytest.mark.slow

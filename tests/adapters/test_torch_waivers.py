@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from aclnn_cts.checks.plan import Profile
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.faults import Fault
@@ -21,9 +21,10 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.events import BatchJudged, Event, Notice
 from aclnn_cts.store.summary import Summary
+from aclnn_cts.trials.plan import Profile
 
 PRODUCTS = ("atlas-a2", "atlas-training", "atlas-inference")
-SMALL = Profile("small", random=24, breaks=1, memory=2, laws=1, life_cycle=1)
+SMALL = Profile("small", random=24, breaks=1, memory=2, equal_calls=1, life_cycle=1)
 
 
 def waivers_for(adapter: str | None = None) -> tuple[Waiver, ...]:
@@ -33,7 +34,9 @@ def waivers_for(adapter: str | None = None) -> tuple[Waiver, ...]:
     if adapter is None:
         return torchs
     return tuple(
-        dataclasses.replace(item, scope=item.scope.model_copy(update={"adapter": [adapter]}), versions=None)
+        dataclasses.replace(
+            item, scope=msgspec.structs.replace(item.scope, adapter=[adapter], binding=None), versions=None
+        )
         for item in torchs
     )
 
@@ -64,7 +67,7 @@ def judged(
     return run(options, [listen]), records, notices
 
 
-CRASHES = {Fault.CRASH, Fault.GUARD}
+CRASHES = {Fault.CRASH, Fault.GUARD, Fault.READ}
 """Kinds of faults of calls that may be ones that the document rejects."""
 
 

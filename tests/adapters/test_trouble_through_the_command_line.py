@@ -81,7 +81,7 @@ def test_verdicts_files_and_the_last_line_tell_of_a_crash_and_a_hang(run: Run) -
     assert "507046 (stream synchronisation timed out)" in hang.attempts[0][0].message
     # Each was run again by itself, failed again, and can be replayed from a file of its own.
     assert [record.verdict.facts["alone"] for record in (crash, hang)] == ["fails too"] * 2
-    files = sorted((ran.path / "failures").iterdir())
+    files = sorted((ran.path / "failures").glob("*.json"))
     assert len(files) == 2
     assert main(["replay", str(files[0]), "--adapter", "loopback", "-o", str(ran.path.parent / "again")]) == 1
     manifest = json.loads((ran.path / "manifest.json").read_text())
@@ -136,18 +136,6 @@ def test_a_device_that_fails_by_itself_gives_no_verdict_on_the_call(run: Run) ->
     (lost,) = (record for record in ran.records if record.verdict.result == Result.ERROR)
     assert "507010 (lost heartbeat)" in lost.verdict.message
     assert sum(record.verdict.result == Result.PASSED for record in ran.records) == CALLS - 1
-
-
-@pytest.mark.slow
-def test_a_device_that_fails_its_sentinels_afterwards_is_taken_out(run: Run) -> None:
-    # From the first kernel of each process on: the sentinels, in a fresh process, meet the fault too.
-    ran = run(",".join(f"fault@{number}" for number in range(1, 40)))
-    assert ran.code == 1
-    first, *rest = ran.records
-    assert (first.verdict.result, first.verdict.kind) == (Result.FAILED, "crash")
-    assert {record.verdict.result for record in rest} == {Result.ERROR}
-    assert "the device is taken out: after device fault (" in rest[0].verdict.message
-    assert "it also fails every sentinel" in rest[0].verdict.message
 
 
 def test_an_injection_that_nobody_can_read_is_refused(run: Run) -> None:

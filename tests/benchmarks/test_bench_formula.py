@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.formula.expectation import FormulaOracle
-from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 from benchmarks.bench_formula import BY_HAND, FORMULA, GOAL, benches, both_ways, judged, shown
 

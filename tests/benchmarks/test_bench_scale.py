@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.campaign.corpus.schedule import RANDOM, Chunk, Learned
-from aclnn_cts.campaign.fleet.jobs import ChunkJob, ChunkResult, encode
 from aclnn_cts.core.target import Target
+from aclnn_cts.runs.campaign.corpus.schedule import RANDOM, Chunk, Learned
+from aclnn_cts.runs.campaign.jobs import ChunkJob, ChunkResult
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.summary import Summary
+from aclnn_cts.workers.service import encode
 from benchmarks import bench_scale
 from benchmarks.bench_scale import Recorded, SimulatedDispatcher, columns, shown
 

@@ -25,9 +25,9 @@ from benchmarks.bench_gate import COMMANDS, measured
 from benchmarks.measure import Figure
 from benchmarks.shown import row, tally
 from benchmarks.stored import Machine, Measured, figures_of, provenance, read_figures, start, store, store_figures
-from docs import power
-from docs.markdown import between
-from docs.measured import SECTIONS, Section, with_figures
+from tools import power
+from tools.markdown import between
+from tools.measured import SECTIONS, Section, with_figures
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(stored.FOLDER.glob("*.json"))
@@ -216,7 +216,7 @@ def test_the_search_for_rare_faults_is_summed_up_over_those_that_are_rare() -> N
     }
     [found] = campaign_faults.shown(rounds)
     assert (found.figure, found.missed) == ("0.10 (0.10 to 0.10)", False)
-    assert "the 1 of 2 faults" in found.what
+    assert "1 of 2 faults need more than 500 cases" in found.what
 
 
 @pytest.mark.parametrize(("last", "missed"), [(101.0, False), (120.0, True)])

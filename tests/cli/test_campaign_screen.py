@@ -10,24 +10,35 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
-from aclnn_cts.campaign.corpus.check_coverage import Share
-from aclnn_cts.campaign.fleet.slots import Health, Slot
-from aclnn_cts.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
 from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen, show_campaign_end
 from aclnn_cts.cli.screen import OPERATORS_SHOWN
 from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.finding import Confirmed, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.findings.finding import Confirmed, Finding
+from aclnn_cts.runs.campaign.corpus.check_coverage import Share
+from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
+from aclnn_cts.workers.slots import Health, Slot
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.support.lines import places_of
 
 RUN = Path("runs/20260101-000000-fuzz-cann")
+
+
+_FAILURE = Fingerprint(
+    operator="aclnnUpsampleNearestExact1dBackward",
+    check="values",
+    fault="beyond-model",
+    output="gradInput",
+    mode="ALLOW_FP32_DOWN_PRECISION",
+    dtype="FLOAT16",
+)
 
 
 def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> Status:
@@ -36,24 +47,12 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
     coverage = {
         "constraints": Share(40, 40),
         "limits": Share(38, 39, apart),
-        "laws": Share(9, 9),
         "pairs": Share(1999, 2000, 40 * apart),
     }
     found = [
-        Finding(
-            key=Fingerprint(
-                operator="aclnnUpsampleNearestExact1dBackward",
-                check="values",
-                fault="beyond-model",
-                output="gradInput",
-                mode="ALLOW_FP32_DOWN_PRECISION",
-                dtype="FLOAT16",
-                answer=str(number),
-            ),
-            failures=number,
-            confirmed=Confirmed.DEVICE,
-        )
+        Finding(key=failure.key, counts=((failure, number),), confirmed=Confirmed.DEVICE)
         for number in range(findings)
+        for failure in (msgspec.structs.replace(_FAILURE, fault="crash", output="", answer=f"signal {number}"),)
     ]
     return Status(
         seconds=3725.0,
@@ -114,7 +113,7 @@ def test_what_it_says() -> None:
     # 1999 of 2000 are not all.
     assert "99.9%" in text
     # What tells findings apart comes first.
-    assert "one device 1x UpsampleNearestExact1d: FLOAT16, value beyond model, 1" in text
+    assert "one device 1x UpsampleNearestExact1dBackward: crash, signal 1" in text
 
 
 def test_eight_devices_stand_on_two_lines_with_their_health() -> None:
@@ -155,7 +154,7 @@ def test_the_line_and_the_json() -> None:
     assert document["workers"][1]["device"] == "cann:device=1"
     assert document["workers"][1]["chunk"] == 1
     assert [document["workers"][1][name] for name in ("judged", "of", "seconds_without_news")] == [17, 77, 0.5]
-    assert document["last_findings"][0]["file"] == f"failures/{failure_name(status.findings[-1].key)}"
+    assert document["last_findings"][0]["file"] == f"failures/{status.findings[-1].file}"
     assert document["host"] == platform.node()
     assert document["seconds_left"] == 6 * 3600 + 57 * 60 + 55
 

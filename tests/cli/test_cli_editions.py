@@ -6,6 +6,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from aclnn_cts.speclang.package import package_folder
 from tests.cli.conftest import Called
 
 Call = Callable[..., Called]
@@ -60,3 +63,18 @@ def test_a_wrong_edition_is_refused(call: Call) -> None:
         found = call(*words, "--edition", "publci")
         assert found.code == 2
         assert "--edition: 'publci' is not known; expected one of public" in found.err
+
+
+@pytest.mark.parametrize("place", ["editions/public", "editions/mine/deep", "plain"])
+def test_spec_without_the_edition_is_itself_in_any_folder(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    text = (package_folder() / "sigmoid_backward.yaml").read_text(encoding="utf-8")
+    (folder / "own_backward.yaml").write_text(
+        text.replace("aclnnSigmoidBackward", "aclnnOwnBackward"), encoding="utf-8"
+    )
+    monkeypatch.chdir(folder)
+    for words in ((), ("--edition", "public")):
+        assert call("spec", "lint", "own_backward.yaml", *words).code == 0

@@ -11,7 +11,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.cli.main import COMMANDS, LazyGroup
-from aclnn_cts.cli.options import RENAMED, Command
+from aclnn_cts.cli.options import Command
 from tests.cli.conftest import Called
 
 
@@ -28,26 +28,6 @@ def pages(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple
 
 GROUPS = {(), ("oracle",), ("spec",), ("waive",)}
 PAGES = list(pages(LazyGroup("aclnn-cts", entries=COMMANDS)))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("fuzz", "--quiet", "1h"),
-        ("fuzz", "--findings", "3"),
-        ("faults", "--to-end"),
-        ("faults", "--at-least", "0.9"),
-        ("report", "run", "--form", "csv"),
-        ("shrink", "run", "--again"),
-        ("run", "--ruler", "mixed"),
-        ("fuzz", "--ruler=mixed"),
-    ],
-)
-def test_an_option_of_before_is_refused_with_its_new_name(call: Callable[..., Called], words: tuple[str, ...]) -> None:
-    old = next(word for word in words if word.startswith("--")).partition("=")[0]
-    called = call(*words)
-    assert called.code == 2
-    assert f"{old} is now called {RENAMED[old]}" in called.err
 
 
 @pytest.mark.parametrize("words", [page for page in PAGES if page not in GROUPS], ids="_".join)

@@ -44,8 +44,10 @@ constraints:
   - {id: out.rows, kind: size, of: out, axis: 0, is: "dim(x, 0)", strength: limit, requires: [x.rank]}
   - {id: out.columns, kind: size, of: out, axis: 1, is: width, strength: limit}
 clauses:
-  - {at: limits.1, en: "All of it.", zh: "全部。",
-     constraints: [x.dtype, out.dtype, x.rank, out.rank, x.columns, width.range, out.rows, out.columns]}
+  limits: [{en: "All of it.", zh: "全部。",
+     constraints: [x.dtype, out.dtype, x.rank, out.rank, x.columns, width.range, out.rows, out.columns]}]
+  params.out: []
+defaults: {null: none, strided: none, empty: none, formats: none}
 """
 COLUMNS = "is: width, strength: limit"
 LISTED_CODE = "strength: listed, status: ACLNN_ERR_PARAM_INVALID"
@@ -83,6 +85,12 @@ def test_the_files_of_the_package(call: Call) -> None:
         ("unknown_dtype", [("in: [FLOAT, FLOAT16]", "in: [FLOAT32, FLOAT16]")], 13),
         ("unknown_name", [('in: [1, "dim(x, 1)"]', 'in: [1, "dim(y, 1)"]')], 18),
         ("constraint_without_clause", [(", out.columns]", "]")], 20),
+        ("ambiguous_sentence", [('zh: "全部。",', 'zh: "全部。", certainty: ambiguous,')], 22),
+        (
+            "unknown_recipe",
+            [("dtypes: [FLOAT, FLOAT16]}", "dtypes: [FLOAT, FLOAT16], data: {realistic: [{recipe: unifrom}]}}")],
+            5,
+        ),
         ("not_yaml", [("products: [atlas-training, atlas-a2]", "products: [atlas-training")], 4),
         ("alias", [("products: [", "products: &all [")], 3),
         ("draw_raises", [("{name: width, in: [1, M]}", '{name: width, in: [1, "M // (M - 3)"]}')], 11),

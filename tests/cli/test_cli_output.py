@@ -16,6 +16,7 @@ from tests.cli.conftest import named
 Call = Callable[..., Any]
 
 OPERATOR = "aclnnSoftmaxBackward"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @named(
@@ -91,6 +92,20 @@ def test_validate_json(call: Call, snapshot: SnapshotAssertion, tmp_path: Path) 
         assert {"file", "operator", "product", "status", "strength", "violates"} <= set(entry)
 
 
+def test_validate_says_what_is_undecided_and_which_values_break_a_rule(call: Call, tmp_path: Path) -> None:
+    opened = json.loads((FIXTURES / "cases" / "chamfer_index_through_batches.json").read_bytes())
+    sized = call("cases", "dropout_backward", "-n", "1").lines[0]
+    for name in ("gradOutput", "mask", "out"):
+        sized["arguments"][name]["tensor"]["shape"] = [512]
+    (tmp_path / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in (opened, sized)))
+    answers = call("validate", "cases.jsonl", "--json").lines
+    assert (answers[0]["strength"], answers[0]["elements"], answers[0]["open"]) == ("valid", 8, 8)
+    assert answers[1]["mismatches"]["mask.bits"] == "512; must be 64"
+    lines = call("validate", "cases.jsonl").out
+    assert "8 elements, all of them open" in " ".join(lines.split())
+    assert "512; must be 64" in lines
+
+
 def test_validate_answers_what_it_can_read(call: Call, tmp_path: Path) -> None:
     write_cases(call, tmp_path)
     (tmp_path / "bad.json").write_text("{}")
@@ -163,3 +178,15 @@ def write_cases(call: Call, folder: Path) -> None:
     conv = json.loads(call("cases", "conv_tbc_backward", "--kind", "valid", "-n", "1").out)
     conv["product"] = "atlas-inference"
     (folder / "other_product.json").write_text(json.dumps(conv))
+
+
+def test_validate_runs_no_oracle_of_a_users_own_and_says_so(call: Call, tmp_path: Path) -> None:
+    spec = (FIXTURES / "specs" / "logistic_backward.yaml").read_text(encoding="utf-8")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "logistic_backward.yaml").write_text(spec, encoding="utf-8")
+    (tmp_path / "cases.jsonl").write_text(call("cases", "logistic_backward", "--specs", "mine", "-n", "2").out)
+    called = call("validate", "cases.jsonl", "--specs", "mine", "--json")
+    assert called.code == 0
+    assert called.lines[0]["status"] == ["ACLNN_SUCCESS"]
+    assert called.lines[0]["values"].startswith("not looked at: no oracle")
+    assert "its values were not looked at" in " ".join(call("validate", "cases.jsonl", "--specs", "mine").out.split())

@@ -13,7 +13,7 @@ import pytest
 from aclnn_cts.cli import main
 from aclnn_cts.cli.main import COMMANDS, CommandEntry, LazyGroup
 
-HEAVY = ("numpy", "pydantic", "rich", "yaml", "msgspec", "hypothesis", "pytest", "torch", "ml_dtypes")
+HEAVY = ("numpy", "rich", "yaml", "msgspec", "hypothesis", "pytest", "torch", "ml_dtypes")
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 

@@ -140,7 +140,7 @@ def test_replay_of_a_run_that_is_fixed(call: Call, run: Path, snapshot: Snapshot
 
 
 def test_replay_of_a_trial_in_full(call: Call, run: Path, snapshot: SnapshotAssertion) -> None:
-    [trial] = (run / "failures").iterdir()
+    [trial] = (run / "failures").glob("*.json")
     called = call("replay", f"run/failures/{trial.name}", "--adapter", WRONG, "-v", "-o", "again")
     assert called.code == 1
     assert called == snapshot
@@ -159,7 +159,7 @@ def test_shrink_of_a_run(call: Call, run: Path, snapshot: SnapshotAssertion) -> 
 
 
 def test_shrink_of_a_trial(call: Call, run: Path, snapshot: SnapshotAssertion) -> None:
-    [trial] = (run / "failures").iterdir()
+    [trial] = (run / "failures").glob("*.json")
     called = call("shrink", f"run/failures/{trial.name}", "--adapter", WRONG, "-o", "small.json")
     assert called.code == 1
     assert called == snapshot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -224,3 +225,14 @@ def test_a_limit_is_one_byte_exact(tmp_path: Path) -> None:
     assert read_outside(tmp_path / "f", limit=3, expected="three bytes") == b"abc"
     with pytest.raises(Exception, match="longer than 2 bytes"):
         read_outside(tmp_path / "f", limit=2, expected="two bytes")
+
+
+@pytest.mark.parametrize("place", ["origin.kind", "target.soc", "parameters.note"])
+def test_a_text_that_no_call_has_use_for_is_bounded(call: Call, tmp_path: Path, place: str) -> None:
+    trial = trial_to_json(Trial("values", softmax_case()))
+    where, name = place.split(".")
+    owner = trial if where == "parameters" else trial["case"]
+    owner[where] = {**owner.get(where, {}), name: "x" * 20_000_000}
+    said = refused(call("validate", written(tmp_path / "trial.json", trial)))
+    assert re.search(rf"\$\.{re.escape(place)}: .*(at most|length <=) (10000|200)", said)
+    assert len(said) < 1000

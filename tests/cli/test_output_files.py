@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -24,10 +26,10 @@ from aclnn_cts.cli.main import COMMANDS, CommandEntry, LazyGroup
 from aclnn_cts.cli.options import OutputPath
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.verdict import Result
-from tests.cli.conftest import Called
-from tests.interop.test_import_atk import FIXTURE
-from tests.mutants.test_power import came_to
+from tests.authoring.test_import_atk import FIXTURE
+from tests.cli.conftest import Called, named
 from tests.reports.synthetic import record, softmax_case, synthetic_run
+from tests.selftest.test_power import came_to
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
@@ -63,7 +65,7 @@ def place(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def finding() -> str:
-    [file] = Path("run/failures").iterdir()
+    [file] = Path("run/failures").glob("*.json")
     return str(file)
 
 
@@ -150,6 +152,50 @@ def test_a_file_of_somebody_else_is_replaced_with_force_alone_and_one_s_own_with
     assert target.read_bytes()
 
 
+@named(
+    "bad",
+    [
+        ("not UTF-8", os.fsdecode(b"x\xff.json")),
+        ("a long name", f"{'n' * 300}.json"),
+        ("a long path", "/".join(["n" * 100] * 60)),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_refused_and_leaves_no_folder(call: Call, place: Path, bad: str) -> None:
+    calls = {name: words for name, (words, _) in WRITERS.items()}
+    calls |= {f"{name} -o": (*WRITERS[name][0][:-1], "-o") for name in ("run", "fuzz")}
+    calls["replay"] = ("replay", "case.json", "--adapter", "reference", "-o")
+    before = set(place.rglob("*"))
+    for name, words in calls.items():
+        called = call(*[finding() if word == "FINDING" else word for word in words], f"new/folder/{bad}")
+        assert (called.code, called.out) == (2, ""), name
+        [message] = called.err.splitlines()
+        assert message.startswith(f"error: {words[-1]} 'new/folder/"), name
+        assert len(message) < 400
+        assert set(place.rglob("*")) == before, name
+
+
+def test_a_disk_that_is_full_leaves_no_folder(call: Call, place: Path) -> None:
+    before = set(place.rglob("*"))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, limit[1]))
+    try:
+        for words in (
+            ("report", "run", "--format", "csv", "-o", "new/folder/x.csv"),
+            ("run", "--adapter", "reference", "--cases", "case.json", "-o", "new/folder/run"),
+        ):
+            assert call(*words).code == 3
+            assert set(place.rglob("*")) == before
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+
+def test_a_name_as_long_as_names_can_be_is_written(call: Call, place: Path) -> None:
+    for number, name in enumerate((f"{'n' * 249}.jsonl", f"{'名' * 83}.jsonl")):
+        assert call(*CASES, name).code == 0
+        assert (place / name).stat().st_size, number
+
+
 @pytest.mark.parametrize("name", each(sorted(set(WRITERS) - {"fuzz", "run", "shrink", "report html"})))
 def test_a_pipe_gets_what_a_file_would_hold(name: str, call: Call, place: Path) -> None:
     file, pipe = place / WRITERS[name][1], place / "pipe"
@@ -212,7 +258,7 @@ def test_a_reader_that_goes_away_is_an_error(call: Call, place: Path) -> None:
     ("words", "file"),
     [
         (("bundle", "run", "-o"), "run/results.sqlite"),
-        (("report", "run", "-o"), "run/summary.json"),
+        (("report", "run", "--format", "csv", "-o"), "run/summary.json"),
         (CASES, "run/manifest.json"),
         (("shrink", "case.json", "--adapter", "reference", "-o"), "FINDING"),
         (("repro", "case.json", "-o"), "run/specs/softmax_backward.yaml"),
@@ -299,7 +345,7 @@ def test_a_case_that_a_waiver_pins_is_an_input(call: Call, place: Path) -> None:
         encoding="utf-8",
     )
     before = (place / "case.json").read_bytes()
-    called = call("report", "run", "--waivers", "waivers.yaml", "--format", "ctrf", "-o", "case.json", "--force")
+    called = call("report", "run", "--waivers", "waivers.yaml", "--format", "sarif", "-o", "case.json", "--force")
     assert called.code == 2
     assert "the command reads this file" in called.err
     assert (place / "case.json").read_bytes() == before
@@ -388,7 +434,7 @@ def test_a_descriptor_of_the_caller_is_written_to(place: Path, call: Call) -> No
         ("shrink", "FINDING"),
         ("report html", '<!DOCTYPE html>\n<html lang="en">\n<meta name="generator" content="mine">\n'),
         ("report junit", "<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\"pytest\">\n"),
-        ("report ctrf", '{\n "reportFormat": "CTRF",\n "generatedBy": "jest"\n}\n'),
+        ("report sarif", '{\n "$schema": "https://example.org/sarif-2.1.0.json",\n "version": "2.1.0"\n}\n'),
         ("report csv", "run,trial_id,operator\n"),
         ("report xlsx", "WORKBOOK"),
         ("report markdown", "## Mine\n"),
@@ -449,7 +495,7 @@ def test_a_folder_of_reports_is_checked_before_any_is_written(call: Call, place:
         ("loop", "-o loop: cannot be written: Too many levels of symbolic links; name another file"),
         ("case.json/x", "-o case.json/x: cannot be written: Not a directory; name another file"),
         ("nowhere/x", "-o nowhere/x: nowhere is no folder; make it first, or name another file"),
-        ("x" * 300, "cannot be written: File name too long; name another file"),
+        ("x" * 300, "has a part of 300 bytes; at most 255 fit; choose another name"),
         ("run", "-o run: is a folder; expected the name of a file"),
     ],
 )

@@ -187,3 +187,14 @@ def test_a_clock_that_goes_back_changes_nothing(
     summary = json.loads(Path("made/summary.json").read_text())
     assert 0 <= summary["seconds"] < 300
     assert call("compare", "made", "made").code == 0
+
+
+def test_a_current_folder_that_is_gone_is_named_as_such(tmp_path: Path) -> None:
+    place = tmp_path / "gone"
+    place.mkdir()
+    for words in (("ops",), ("run", "softmax_backward", "--adapter", "reference"), ("cases", "softmax_backward")):
+        process = start(*words, folder=place, before=place.rmdir)
+        out, errors = process.communicate(timeout=60)
+        assert (process.returncode, out) == (2, "")
+        assert re.fullmatch(r"error: the current folder [^\n]+\n", errors)
+        place.mkdir()

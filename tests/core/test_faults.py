@@ -28,7 +28,7 @@ def test_the_order_of_faults_follows_their_severity() -> None:
 def test_each_fault_has_one_family() -> None:
     assert sorted(chain.from_iterable(Fault.of(family) for family in Family)) == sorted(Fault)
     assert Fault.of(Family.VALUES) == {Fault.VALUE, Fault.SPECIAL, Fault.MODEL}
-    assert Fault.of(Family.ENDED, Family.LEAK) == {Fault.CRASH, Fault.HANG, Fault.LEAK}
+    assert Fault.of(Family.ENDED, Family.LEAK) == {Fault.CRASH, Fault.HANG, Fault.READ, Fault.LEAK}
     assert Fault.of() == frozenset()
 
 

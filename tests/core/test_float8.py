@@ -87,7 +87,9 @@ def test_what_a_format_lacks_is_nan_or_its_smallest_number() -> None:
 @pytest.mark.parametrize("recipe", [name for name, recipe in RECIPES.items() if not needed(name)])
 def test_recipes_make_finite_data_but_where_they_say_so(dtype: str, recipe: str) -> None:
     values = wide(make((40, 7), dtype, recipe))
-    assert np.isfinite(values).all() is np.bool_(recipe != "special")
+    # FLOAT8_E8M0 is converted, and has nan for the infinity that FLOAT has.
+    is_special = recipe == "special" or (recipe == "infinite" and dtype != "FLOAT8_E4M3FN")
+    assert np.isfinite(values).all() is np.bool_(not is_special)
     if recipe not in ("zeros", "constant", "equal_indices"):
         assert len(np.unique(values)) > 1
 

@@ -37,12 +37,11 @@ SCHEMAS = {"github": "vendor.github-workflows", "gitlab": "vendor.gitlab-ci"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """What one CI system would run, in its shell and with its variables."""
+    """What one CI system would run, in its shell."""
 
     scripts: tuple[str, ...]
     """Each in a shell of its own."""
     interpreter: tuple[str, ...]
-    variables: Mapping[str, str]
 
 
 def documents() -> dict[str, str]:
@@ -64,15 +63,14 @@ def snippet(name: str) -> Snippet:
     if name == "github":
         job = github_job()
         scripts = tuple(step["run"] for step in job["steps"] if "run" in step)
-        return Snippet(scripts=scripts, interpreter=("bash", "-e"), variables=job["env"])
+        return Snippet(scripts=scripts, interpreter=("bash", "-e"))
     if name == "gitlab":
         [job] = yaml.safe_load(text).values()
-        return Snippet(scripts=("\n".join(job["script"]),), interpreter=("sh", "-e"), variables=job["variables"])
+        return Snippet(scripts=("\n".join(job["script"]),), interpreter=("sh", "-e"))
     if name == "jenkins":
         [script] = re.findall(r"sh '''(.*?)'''", text, re.DOTALL)
-        variables = dict(re.findall(r"(\w+) = '([^']*)'", text))
-        return Snippet(scripts=(script,), interpreter=("sh", "-xe"), variables=variables)
-    return Snippet(scripts=(text,), interpreter=("sh",), variables={})
+        return Snippet(scripts=(script,), interpreter=("sh", "-xe"))
+    return Snippet(scripts=(text,), interpreter=("sh",))
 
 
 def done(command: list[str], folder: Path, environment: Mapping[str, str] | None = None, *, code: int = 0) -> str:
@@ -139,6 +137,12 @@ def test_two_systems_run_the_same_lines(one: str, other: str, number: int) -> No
     assert len(ours) == number
 
 
+@pytest.mark.parametrize("name", ["docs/ci.md", "README.md", "CONTRIBUTING.md", "Makefile", ".ci/run"])
+def test_no_setting_of_pip_replaces_one_of_the_user_s(name: str) -> None:
+    """A variable replaces a list that the user has set; the option of the same name adds to it."""
+    assert re.findall(r"\bPIP_\w+ ?[=:]", (ROOT / name).read_text(encoding="utf-8")) == []
+
+
 @pytest.mark.slow
 # Of two systems with the same lines one is run.
 @pytest.mark.parametrize("name", ["github", "shell"])
@@ -147,8 +151,7 @@ def test_a_snippet_is_green_as_pasted(name: str, tmp_path: Path, wheels: Path, i
     checkout = tmp_path / "theirs"
     shutil.copytree(wheels, checkout / "wheels")
     wanted = snippet(name)
-    environment = {**image, **wanted.variables}
-    shown = "".join(done([*wanted.interpreter, "-c", script], checkout, environment) for script in wanted.scripts)
+    shown = "".join(done([*wanted.interpreter, "-c", script], checkout, image) for script in wanted.scripts)
     [wheel] = (checkout / "wheels").iterdir()
     assert f"Processing ./wheels/{wheel.name}" in shown, "it is installed from the wheel, not from a checkout"
     assert " ignored: " not in shown

@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from docs.packages import ROOT
+from tools.packages import ROOT
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -19,6 +19,18 @@ def test_the_table_names_what_is_there() -> None:
         for word in re.findall(r"`([^` ]+)`", f"{edit} {then}"):
             if "/" in word and "NAME" not in word and "*" not in word:
                 assert (ROOT / word).exists(), word
+
+
+def test_every_patch_has_a_row_with_the_files_that_it_touches() -> None:
+    patches = sorted((ROOT / "tests" / "fixtures" / "patches").glob("*.patch"))
+    rows = {
+        name: files for files, name in re.findall(r"^\| [^|]+ \| ([^|]+) \| `([^`|]+\.patch)` \|$", PAGE, re.MULTILINE)
+    }
+    assert sorted(rows) == [path.name for path in patches]
+    for path in patches:
+        text = path.read_text(encoding="utf-8")
+        known = {name for name in re.findall(r"^\+\+\+ b/(\S+)$", text, re.MULTILINE) if (ROOT / name).exists()}
+        assert known <= set(re.findall(r"`([^`]+)`", rows[path.name])), path.name
 
 
 def test_every_make_target_of_the_page_exists() -> None:

@@ -1,4 +1,4 @@
-"""README, docs and help are short and plain: no sentence over 30 words, none of the idioms that nobody searches for."""
+"""README, docs and help are short and plain: no sentence over 25 words, none of the idioms that nobody searches for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
 MARKDOWN = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 HELP = sorted((ROOT / "tests/cli/__snapshots__/test_cli_help").iterdir())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from aclnn_cts.mutants.generated_power import read_generated
-from aclnn_cts.mutants.kill_matrix import read_matrix, shipped_matrix
+from aclnn_cts.selftest.generated_power import read_generated
+from aclnn_cts.selftest.kill_matrix import read_matrix
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.provenance import Beginning, Checkout
-from docs import power
-from docs.power import made_by_text
+from tools import power
+from tools.power import POWER, made_by_text
 
 
 def test_the_command_the_commit_and_the_machine_are_named() -> None:
@@ -50,7 +50,7 @@ def test_a_matrix_of_an_earlier_version_does_not_say() -> None:
 
 
 def test_measurements_of_one_profile_stand_under_one_heading() -> None:
-    matrices = [read_generated(path) for path in shipped_matrix().parent.glob("generated_*.json")]
+    matrices = [read_generated(path) for path in POWER.glob("generated_*.json")]
     lines = list(power.power_page(load_specs()))
     for profile in {matrix.profile for matrix in matrices}:
         assert lines.count(f"### On the {profile} profile") == 1

@@ -21,7 +21,7 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import STANDARD
 from aclnn_cts.speclang.model import Spec
-from tests.support.laws import bench, specs
+from tests.support.trial_runs import bench, specs
 
 EMBEDDING = "aclnnEmbeddingDenseBackward"
 

@@ -18,7 +18,7 @@ from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.mutants import mutants_of
 from aclnn_cts.judgement.model import ComputeModel, load_precision
-from aclnn_cts.oracle_check.subject import Subject
+from aclnn_cts.selftest.subject import Subject
 from tests.formula import formulas
 
 DTYPES = ("FLOAT", "BF16", "FLOAT16")

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.contraction import contract
@@ -319,7 +320,7 @@ def test_other_subscripts_are_refused(subscripts: str) -> None:
 
 
 def test_a_result_of_another_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(UsageError, match=r"out has the shape \[2\], expected \[3, 2\]"):
         say(lambda f, x: {"out": x.sum(0)}, x=reals(3, 2))
 
 

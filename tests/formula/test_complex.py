@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.dtypes import COMPONENTS, component, components, numpy_dtype
+from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences
-from aclnn_cts.formula.emulator import Variant
+from aclnn_cts.formula.emulator import ORDERS, Variant
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.graph import exact_element
 from aclnn_cts.judgement.compare import Comparison
 from aclnn_cts.judgement.model import load_precision
-from aclnn_cts.oracle_check.subject import Subject
 from aclnn_cts.oracles import registry
+from aclnn_cts.selftest.subject import Subject
 from tests.formula.calls import assert_repeats
 from tests.support.compared import compare
 
@@ -192,7 +193,7 @@ def test_a_real_formula_has_the_imaginary_part_0_and_a_complex_one_needs_a_compl
 
     g = np.array([1 + 1j, 2j])
     assert said(question("COMPLEX128", x=g), Operator.of(constant)).value.tolist() == [[2.0, 0.0]] * 2
-    with pytest.raises(TypeError, match="gradInput is complex, and its output is not"):
+    with pytest.raises(UsageError, match="gradInput is complex, and its output is not"):
         said(question("COMPLEX128", gradOutput=g, output=g, out="DOUBLE"))
 
 
@@ -215,3 +216,49 @@ def test_mutants_of_complex_arithmetic_are_repeated() -> None:
     model = load_precision().model(operator="", output="", dtype="FLOAT")
     held = Subject.of(SIGMOID, FormulaOracle(SIGMOID), call, {"gradInput": model})
     assert_repeats(held, Variant(order="random", fused=True, key=1))
+
+
+def moved(f: F, x: Array, y: Array) -> Outputs:
+    """Conjugated terms in other places, their sums and a mean, with every move that arrays have."""
+    cells = np.array([[5, 0, -1], [1, 1, 3]])
+    taken = f.take(x.transpose(1, 0).reshape(-1), cells) * y.conj()
+    halves = f.stack([taken[:, :2], taken[:, 1:]], 0)
+    rows = f.concat([halves.sum(0), taken.mean(1, keepdims=True)], 1)
+    added = f.scatter_add(rows, np.array([[0, 2, -1], [2, 1, 4]]), (6,)).reshape(2, 3)
+    chosen = f.where(np.array([True, False, True]), added, f.lift(np.ones((2, 3))))
+    return {"gradInput": chosen + f.reduce_to(taken, (1, 3)).broadcast_to((2, 3)) / 4.0}
+
+
+def moved_by_numpy(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    flat = np.append(x.transpose().reshape(-1), 0.0)
+    taken = flat[[[5, 0, -1], [1, 1, 3]]] * np.conj(y)
+    rows = np.concatenate([taken[:, :2] + taken[:, 1:], taken.mean(1, keepdims=True)], 1)
+    added = np.zeros(7, x.dtype)
+    np.add.at(added, [[0, 2, -1], [2, 1, 4]], rows)
+    chosen = np.where([True, False, True], added[:6].reshape(2, 3), 1.0)
+    found: NDArray[Any] = chosen + taken.sum(0) / 4.0
+    return found
+
+
+@pytest.mark.parametrize("dtype", COMPONENTS)
+def test_complex_arrays_are_moved_and_summed(dtype: str) -> None:
+    x, y = complexes(dtype, 2, 3, key=11), complexes(dtype, 2, 3, key=12)
+    call = question(dtype, x=x, y=y)
+    expected = said(call, Operator.of(moved))
+    right = moved_by_numpy(x.astype(np.complex128), y.astype(np.complex128))
+    assert np.allclose(expected.value, components(right), rtol=1e-13, atol=1e-13)
+    assert not held(dtype, moved_by_numpy(x, y), expected).kind
+    assert held(dtype, moved_by_numpy(np.conj(x), y), expected).deviation.beyond >= 4
+    model = load_precision().model(operator="", output="", dtype=component(dtype))
+    subject = Subject.of(Operator.of(moved), FormulaOracle(Operator.of(moved)), call, {"gradInput": model})
+    for order in ORDERS:
+        assert not subject.faulty([subject.emulated(Variant(order=order, fused=True)).outputs])[0]
+    assert_repeats(subject, Variant(order="random", key=1))
+
+
+def test_a_complex_divisor_is_refused() -> None:
+    def divided(f: F, x: Array) -> Outputs:
+        return {"gradInput": x / x}
+
+    with pytest.raises(OracleError, match="complex divisor"):
+        said(question("COMPLEX64", x=np.ones(2)), Operator.of(divided))

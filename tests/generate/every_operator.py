@@ -11,8 +11,8 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import canonical_json, case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.speclang.kinds import Constraint
 from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.speclang.model import Constraint
 from tests.support.drawn import drawn
 from tests.support.targets import targets
 

@@ -18,7 +18,9 @@ from aclnn_cts.generate.buffers import (
     ALIGNMENT,
     FILLS,
     GUARD,
+    PAGE,
     CallBuffers,
+    InputGuards,
     UnsafeViewError,
     attach,
     check_view,
@@ -263,6 +265,49 @@ def test_layout_is_aligned_guarded_and_complete(shape: tuple[int, ...], view: in
         cursor = place.stop
     assert plan.size == cursor
     assert plan == layout(a_case(shape, "BF16", view), OUTPUTS)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    shape=st.lists(st.integers(0, 30), max_size=3).map(tuple),
+    view=st.integers(0, len(VIEWS) - 1),
+    guards=st.sampled_from([InputGuards.START, InputGuards.END]),
+)
+def test_a_guard_page_touches_the_start_or_the_end_of_an_input(
+    shape: tuple[int, ...], view: int, guards: InputGuards
+) -> None:
+    plan = layout(a_case(shape, "FLOAT", view), OUTPUTS, guards=guards)
+    covered = []
+    for name, place in plan.places.items():
+        covered.append((place.start, place.stop))
+        size = storage_dtype(place.tensor.dtype).itemsize
+        assert place.end - place.offset == place.tensor.storage_numel * size
+        if name in OUTPUTS:
+            assert place.offset % ALIGNMENT == 0
+            continue
+        before, after = plan.guard_pages(name)
+        covered += [(before.start, before.stop), (after.start, after.stop)]
+        assert before.start % PAGE == after.start % PAGE == 0
+        assert place.offset % size == 0
+        assert (place.offset == before.stop) if guards == InputGuards.START else (place.end == after.start)
+    covered.sort()
+    assert [start for start, _ in covered] == [0, *(stop for _, stop in covered[:-1])]
+    assert covered[-1][1] == plan.size
+
+
+@pytest.mark.parametrize("guards", InputGuards)
+def test_a_write_beside_an_input_is_noticed_where_no_page_touches_it(guards: InputGuards) -> None:
+    case = a_case()
+    buffers = prepared(case, plan=layout(case, OUTPUTS, guards=guards))
+    run(buffers, 3)
+    assert clean(buffers.inspect())
+    place = buffers.layout.places["x"]
+    buffers.memory[place.end if guards == InputGuards.START else place.offset - 1] ^= 1
+    state = buffers.inspect()["x"]
+    assert (state.guard_before, state.guard_after) == ((0, 1) if guards == InputGuards.START else (1, 0))
+    buffers = buffers.refill(1)
+    run(buffers, 3)
+    assert clean(buffers.inspect())
 
 
 def test_another_process_attaches_to_the_same_bytes() -> None:

@@ -12,7 +12,6 @@ from aclnn_cts.core.case import Case, Data, Tensor, real_view
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.dtypes import COMPONENTS, components, composed, numpy_dtype
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.law import exactly_stored, with_values
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.predicate import compile_predicate
@@ -104,17 +103,6 @@ def test_predicates_see_both_components(dtype: str) -> None:
         ("distinct(x) == 4", True),
     ):
         assert compile_predicate(text)(case) is holds, text
-
-
-@BOTH
-def test_laws_state_complex_contents(dtype: str) -> None:
-    tensor = filled(dtype, 2, recipe="normal")
-    values = np.array([[1.0, -2.0], [0.5, 4.0]])
-    stated = with_values(tensor, values)
-    assert stated == filled(dtype, 2, values=(1.0, -2.0, 0.5, 4.0))
-    assert with_values(tensor, values[:1]).shape == (1,)
-    assert exactly_stored(values, dtype)
-    assert exactly_stored(values + 2.0**-30, dtype) == (dtype == "COMPLEX128")
 
 
 def test_complex_calls_have_every_kind_of_data() -> None:

@@ -56,7 +56,7 @@ def doubts(text: str, folder: Path) -> list[str]:
     path.write_text(text, encoding="utf-8")
     [found], messages = lint_files([path])
     assert messages == []
-    return prove_spec(found.spec, found.file, drawings=60)
+    return prove_spec(found.spec, found.problems, drawings=60)
 
 
 @pytest.mark.parametrize("sizes", [FORWARD, BACKWARD])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.proof import prove_spec
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.regime_cells import planned_cells, reachable
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.sizes import QUICK, Regime
+from aclnn_cts.generate.sizes import QUICK
 from aclnn_cts.speclang.build import build_interface, build_spec
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Spec
@@ -74,7 +75,7 @@ def doubts(text: str, folder: Path) -> list[str]:
     path.write_text(text, encoding="utf-8")
     [found], messages = lint_files([path])
     assert messages == []
-    return prove_spec(found.spec, found.file, drawings=120)
+    return prove_spec(found.spec, found.problems, drawings=120)
 
 
 def test_a_multiple_counts_in_full() -> None:

@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.negative import boundary_cases, invalid_cases
 from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
-from aclnn_cts.generate.sizes import QUICK, Regime, regimes_of
+from aclnn_cts.generate.sizes import QUICK, regimes_of
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate, promised_statuses
-from aclnn_cts.speclang.kinds import Constraint, Strength
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.model import Constraint
+from aclnn_cts.trials.plan import PROFILES
 from tests.generate.every_operator import SPECS, each, rules, sampler, spelled, valid_cases
 from tests.speclang.small_spec import with_constraint
 from tests.support.spec_text import spec_from_text
@@ -294,7 +296,7 @@ def test_what_makes_no_case_is_passed_over(fields: str, kept: Mapping[str, Any])
     text = with_constraint(fields).replace(
         "  - {id: pad.range, kind: range, of: pad, in: [0, 7], strength: limit}\n", ""
     )
-    text = text.replace('  - {at: params.pad.1, en: "pad.", zh: "pad。", constraints: [pad.range]}\n', "")
+    text = text.replace('  params.pad: [{en: "pad.", zh: "pad。", constraints: [pad.range]}]\n', "")
     spec = spec_from_text(text, stem="small")
     chosen = Sampler(spec, Target(spec.usual_product))
     (derived,) = invalid_cases(chosen, spec.constraint("it"), seed=1, count=1)

@@ -6,7 +6,9 @@ import math
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -309,6 +311,22 @@ def test_argmax_is_the_first_largest_element_of_each_window(data: st.DataObject,
         # NumPy's maximum is a nan where there is one, and its first place counts among equal elements.
         taken = made["x"][place[0]].reshape(-1)[inside]
         assert made["y"][place] == (inside[int(np.argmax(taken))] if inside else 0)
+
+
+def test_argmax_takes_windows_in_front_of_channels() -> None:
+    values = np.random.default_rng(0).integers(-9, 9, (2, 5, 4, 3))
+    window = Data(recipe="argmax", of="x", kernel=(3, 2), stride=(2, 1), padding=(1,), dilation=(1,), high=20)
+
+    def positions(x: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int) -> np.ndarray[Any, Any]:
+        data = msgspec.structs.replace(window, axis=axis)
+        tensors = {
+            "x": Tensor(shape=x.shape, dtype="FLOAT", data=Data(values=tuple(map(int, x.reshape(-1))))),
+            "y": Tensor(shape=shape, dtype="INT32", data=data),
+        }
+        return case_arrays(Case(operator="a", arguments=tensors), ["x", "y"])["y"]
+
+    first = positions(values.transpose(0, 3, 1, 2), (2, 3, 3, 5), -2)
+    assert np.array_equal(positions(values, (2, 3, 5, 3), -3), first.transpose(0, 2, 3, 1))
 
 
 @pytest.mark.parametrize("x", [None, Tensor(shape=(5,), dtype="FLOAT", data=Data(recipe="normal"))])

@@ -8,15 +8,15 @@ import re
 from rich.console import Console
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
-from aclnn_cts.checks.plan import Part
 from aclnn_cts.cli import screen
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.generate.regime_cells import cells_of, planned_cells
 from aclnn_cts.generate.sizes import QUICK, STANDARD
 from aclnn_cts.reports.model.rows import regime_maps
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
+from aclnn_cts.trials.plan import Part
 from tests.generate.every_operator import each, sampler, valid_cases
-from tests.support.laws import bench
+from tests.support.trial_runs import bench
 
 SOFTMAX = "aclnnSoftmaxBackward"
 

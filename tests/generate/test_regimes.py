@@ -8,17 +8,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from aclnn_cts.checks.plan import PROFILES
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import INEXACT
+from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.configuration import DATA_KINDS, VIEWS
 from aclnn_cts.generate.regime_cells import case_regimes, reachable
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.sizes import QUICK, SHARES, STANDARD, Regime, regimes_of
+from aclnn_cts.generate.sizes import QUICK, SHARES, STANDARD, regimes_of
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.plan import PROFILES
 from tests.support.targets import LEAST_COLUMNS, targets
 
 SPECS = load_specs()

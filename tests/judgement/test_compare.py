@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -14,8 +15,8 @@ from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import SHARE_EDGES
 from aclnn_cts.judgement.compare import Comparison
-from aclnn_cts.judgement.figures import SHARE_EDGES
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from tests.support.compared import compare
 
@@ -227,9 +228,15 @@ def test_a_documented_model_is_not_excused_by_coarser_arithmetic() -> None:
     assert compare("out", got, expected, documented).kind == Fault.VALUE
 
 
-def test_an_oracle_whose_error_is_nan_is_told_so() -> None:
+def test_elements_whose_error_is_nan_are_open() -> None:
+    magnitude = np.array([NAN, 1.0, NAN])
     expected = ExpectedOutput(
-        value=np.array([1.0]), terms=(ErrorTerm(kind="compute", count=1, magnitude=np.array([NAN])),)
+        value=np.array([1.0, 1.0, NAN]), terms=(ErrorTerm(kind="compute", count=1, magnitude=magnitude),)
     )
-    with pytest.raises(ValueError, match="an error term is nan"):
-        compare("out", np.array([1.0], np.float32), expected, model())
+    for value, wrong in itertools.product((0.0, 9.0, NAN, math.inf), (0, 1, 2)):
+        got = np.array([1.0, 1.0, NAN], np.float32)
+        got[wrong] = value
+        found = compare("out", got, expected, model())
+        # A required nan is required whatever the error of a finite value would be.
+        assert bool(found.kind) == (wrong == 1 or (wrong == 2 and not math.isnan(value)))
+        assert found.deviation.open == 1

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import MagnitudeCounts
+from aclnn_cts.core.verdict import SHARE_EDGES, MagnitudeCounts
 from aclnn_cts.judgement.bound import sorted_elements
-from aclnn_cts.judgement.figures import BINADES, LOWEST, SHARE_EDGES, by_magnitude
+from aclnn_cts.judgement.figures import BINADES, LOWEST, by_magnitude
 from aclnn_cts.judgement.model import load_precision
 from tests.support.compared import compare
 

@@ -160,10 +160,10 @@ def test_mistakes_name_file_and_path(tmp_path: Path) -> None:
         "unknown key 'modles'; expected any of format, significands, models; did you mean 'models'?"
     )
     assert message({"models": [{"output": {"rounding": "up", "basis": "assumed", "source": "x"}}]}) == (
-        "models.0.output.rounding: 'up': Input should be 'nearest' or 'truncation'"
+        "models.0.output.rounding: 'up'; expected nearest or truncation"
     )
     assert message({"models": [{"output": {"rounding": "nearest", "basis": "guess", "source": "x"}}]}) == (
-        "models.0.output.basis: 'guess': Input should be 'assumed', 'published' or 'document'"
+        "models.0.output.basis: 'guess'; expected assumed, document or published"
     )
     assert message({"models": content["models"][1:]}) == (
         "models: no default `operand` for FLOAT; expected an entry that has it and no selector"

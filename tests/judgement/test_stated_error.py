@@ -86,6 +86,33 @@ def test_only_errors_of_its_size_are_put_down_to_coarser_arithmetic() -> None:
     assert compare("out", got, unknown, half).kind == Fault.MODEL
 
 
+@pytest.mark.parametrize(
+    ("got", "summands", "step", "kind"),
+    [
+        # Sums of whole numbers up to 30000 have too many digits for FLOAT16, and are exact in FLOAT.
+        (-15064.0, 1000, 1.0, Fault.MODEL),
+        (-14000.0, 1000, 1.0, Fault.MODEL),
+        (15000.0, 1000, 1.0, Fault.VALUE),
+        (-15064.0, 1, 1.0, Fault.VALUE),
+        (-15064.0, 1000, 16.0, Fault.VALUE),
+    ],
+    ids=["narrow accumulation", "its usual size", "another sign", "no sum", "few digits"],
+)
+def test_exact_sums_are_rounded_in_narrow_accumulation(got: float, summands: float, step: float, kind: str) -> None:
+    half = model("FLOAT16")
+    expected = ExpectedOutput(
+        value=np.array([-15000.0]),
+        error=0.0,
+        exact=True,
+        arithmetic=half.arithmetic,
+        summands=summands,
+        step=step,
+        largest=30000.0,
+    )
+    assert compare("out", np.array([-15000.0], np.float16), expected, half).kind == ""
+    assert compare("out", np.array([got], np.float16), expected, half).kind == kind
+
+
 def test_a_bound_on_functions_has_their_basis() -> None:
     document = dataclasses.replace(model(), basis="document")
     using = document.using(("exp",))

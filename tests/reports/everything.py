@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.adapters.protocol import Capabilities
-from aclnn_cts.checks.life_cycle import GROWN_BYTES
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.note import JUDGE_ENDED_FACT, Note, NoteCode
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.note import Note, NoteCode
+from aclnn_cts.core.outcome import GROWN_BYTES, BufferState, Ended, Outcome
 from aclnn_cts.core.trial import Earlier
 from aclnn_cts.core.verdict import (
     ALONE_FACT,
+    DISPUTE_FACT,
     OutOfScope,
     Record,
     Result,
@@ -25,7 +25,6 @@ from aclnn_cts.core.verdict import (
     ToleranceVerdict,
     ToleranceWhy,
 )
-from aclnn_cts.execution.second_opinion import DISPUTE_FACT
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import WaiverReport
 from aclnn_cts.reports.text import words
@@ -88,7 +87,7 @@ def _records() -> list[Record]:
     touched = BufferState(unwritten=4, guard_before=1, guard_after=3, gap=2, changed=9)
     found = [
         *(_failed(100 + n, kind) for n, kind in enumerate(FAULTS)),
-        *(_failed(200 + n, kind, check="law/zero", dtype="FLOAT16") for n, kind in enumerate(FAULTS)),
+        *(_failed(200 + n, kind, check="layout", dtype="FLOAT16") for n, kind in enumerate(FAULTS)),
         *(
             _failed(300 + n, kind, dtype="BF16", outcome=Outcome(phase_one=0, phase_two=0, buffers={"out": touched}))
             for n, kind in enumerate((Fault.UNWRITTEN, Fault.GUARD, Fault.INPUT))
@@ -115,14 +114,13 @@ def _records() -> list[Record]:
     broken = softmax_case(null="gradOutput", origin=Origin(kind="invalid", constraint="gradOutput.null", change="x"))
     found += [
         record(broken, check="status", status=161001),
-        record(softmax_case(400), check="law/repeat"),
+        record(softmax_case(400), check="determinism"),
         record(softmax_case(401), check="life-cycle/cold-warm"),
     ]
     dispute = {"output": "out", "index": [0, 1], "first": "1.5", "second": ""}
     unjudged: list[tuple[str, str, dict[str, Any]]] = [
         (Result.SKIPPED, Skip.DISPUTE, {DISPUTE_FACT: dispute}),
         (Result.SKIPPED, Skip.DISPUTE, {}),
-        (Result.ERROR, "", {JUDGE_ENDED_FACT: True}),
         (Result.ERROR, "", {}),
         *((Result.SKIPPED, value, {}) for name, value in vars(Skip).items() if name.isupper()),
         *((Result.OUT_OF_SCOPE, value, {}) for name, value in vars(OutOfScope).items() if name.isupper()),
@@ -140,13 +138,11 @@ def everything(path: Path) -> Path:
     waiver = read_waivers(shipped_waivers())[0]
     summary.violate(WaiverReport(expired=(waiver,), mended=(), unused=()).violations())
     summary.miss(summary.one_sided({"aclnnSoftmaxBackward": ["never.met"]}))
-    summary.miss(summary.untried({"aclnnSoftmaxBackward": ["law/never"]}))
     summary.miss([Note("a problem that an earlier version of the harness has recorded")])
     summary.plan("aclnnSoftmaxBackward", "valid")
     assert {note.code for note in (*summary.notes, *summary.holes())} >= {
         NoteCode.EXPIRED,
         NoteCode.NEVER_HELD,
-        NoteCode.NEVER_TRIED,
         NoteCode.TOTAL,
     }
     document = summary_to_json(summary) | {"interrupted": False, "seconds": 1.5, "blobs_refused": 0}
@@ -171,5 +167,5 @@ def the_run_before(path: Path) -> Path:
             )
         before.append(item)
     gone = _failed(900, Fault.VALUE, check="precision", dtype="FLOAT16", output="")
-    was_skipped = record(softmax_case(400), check="law/repeat", result=Result.SKIPPED, kind=Skip.UNSAFE)
+    was_skipped = record(softmax_case(400), check="determinism", result=Result.SKIPPED, kind=Skip.UNSAFE)
     return synthetic_run(path, [*before, before[3], _changed(703), gone, was_skipped], environment={"x": Fact("1")})

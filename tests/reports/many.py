@@ -71,7 +71,6 @@ def many(report: Acceptance, operators: int, records: int) -> Acceptance:
         precision=tuple(again(report.precision)),
         coverage=tuple(again(report.coverage)),
         determinism=(),
-        laws=tuple((name, *law[1:]) for name, source in names.items() for law in report.laws if law[0] == source),
         findings=tuple(cards),
     )
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.checks.plan import Profile
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution import settings
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.runs.run import RunOptions
 from aclnn_cts.runs.run import run as run_engine
-from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.trials.plan import Profile
 
 FAULTY = "wrong_adapters:Wrong,fault={}"
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -45,7 +45,7 @@ def small_run(
         settings=BenchSettings(adapter=adapter, target=Target(product=product), phases=phases),
         out=path,
         seed=seed,
-        profile=Profile(profile, random=6, breaks=1, memory=2, laws=1, life_cycle=1),
+        profile=Profile(profile, random=6, breaks=1, memory=2, equal_calls=1, life_cycle=1),
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "open_host", functools.partial(open_host, isolate=False))

@@ -15,7 +15,10 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Verdict
-from aclnn_cts.findings.fingerprint import fingerprinted, grouped_in
+from aclnn_cts.findings.findings import findings_in
+from aclnn_cts.findings.fingerprint import fingerprinted
+from aclnn_cts.runs.possible import possible_state
+from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
@@ -115,15 +118,24 @@ def synthetic_run(
     softmax = _softmax()
     terms = Terms(_plan(manifest))
     specs = {"softmax_backward.yaml": content}
-    with create_run(path, manifest=manifest, specs=specs, terms=terms, grouping=grouped_in) as writer:
+    programs = program_maker(load_specs(), ())
+    with create_run(
+        path, manifest=manifest, specs=specs, terms=terms, grouping=findings_in, programs=programs
+    ) as writer:
         coverage = Summary()
         for item in records:
             writer.summary.plan(SOFTMAX, item.trial.case.origin.kind)
             coverage.cover([SOFTMAX], [evaluate(softmax, item.trial.case)])
         writer.append(records, coverage=coverage)
+        writer.append_part(Summary(), state=_possible(manifest.target))
         if finish:
             writer.finish(seconds=1.5)
     return path
+
+
+@functools.cache
+def _possible(target: Target) -> dict[str, object]:
+    return possible_state([_softmax()], target)
 
 
 def _plan(manifest: Manifest) -> Plan:

@@ -11,11 +11,10 @@ import pytest
 
 from aclnn_cts import reports
 from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.checks.laws import laws_of
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
-from aclnn_cts.mutants.fault_catalogue import read_catalogue
 from aclnn_cts.reports.text import words
+from aclnn_cts.selftest.fault_catalogue import read_catalogue
 from aclnn_cts.speclang.load import load_specs
 from tests.reports.page_text import half_width
 
@@ -48,8 +47,6 @@ def in_specs() -> Iterator[tuple[str, str]]:
         for item in spec.constraints:
             for product in spec.products:
                 yield f"{spec.stem} {item.id}", item.rule.describe(product).zh
-        for law in laws_of(spec).values():
-            yield f"{spec.stem} law {law.id}", law.zh
 
 
 def in_catalogue() -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.document.catalogue import FAMILIES, family_of
+from aclnn_cts.authoring.catalogue import FAMILIES, family_of
 from aclnn_cts.reports.charts import anchors, families, start_rows
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance

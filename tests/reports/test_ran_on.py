@@ -18,8 +18,8 @@ from aclnn_cts.cli.main import main
 from aclnn_cts.cli.output import console
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Result
+from aclnn_cts.reports.exporters import csv_bytes, junit_bytes
 from aclnn_cts.reports.html import render_html
-from aclnn_cts.reports.junit import csv_bytes, ctrf_bytes, junit_bytes
 from aclnn_cts.reports.markdown import markdown_bytes, outline_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
@@ -71,7 +71,6 @@ FORMS: dict[str, Callable[[Acceptance], str]] = {
     "markdown": lambda report: markdown_bytes(report, None, "en").decode(),
     "markdown in Chinese": lambda report: markdown_bytes(report, None, "zh").decode(),
     "outline": lambda report: outline_bytes(report, None, "zh").decode(),
-    "ctrf": lambda report: json.dumps(json.loads(ctrf_bytes(report, None, "en"))["results"]["environment"]),
     "junit": lambda report: junit_bytes(report, None, "en").decode(),
 }
 

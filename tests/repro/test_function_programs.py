@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.checks.laws import PREFIX
-from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.registry import check
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Data, Tensor, first_phase
 from aclnn_cts.core.case_json import case_to_json
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
+from aclnn_cts.core.verdict import Result
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.plan import Part
+from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.runs.test_run import softmax
 from tests.support.programs import SPECS
 
@@ -48,6 +50,17 @@ def in_double(gradOutput, output, dim, dtypes):
 
 def another_shape(gradOutput, output, dim):
     return right(gradOutput, output, dim)[..., None]
+
+
+def fewer(gradOutput, output):
+    return output
+
+
+def further(gradOutput, output, dim, eps):
+    return output
+
+
+no_function = 7
 
 
 def conjugate(gradOutput, output):
@@ -132,19 +145,18 @@ def test_a_broken_call_must_be_rejected(tmp_path: Path, language: str, function:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_twin_and_a_law_are_made_with_all_of_their_calls(tmp_path: Path, language: str) -> None:
+def test_a_twin_and_a_layout_are_made_with_all_of_their_calls(tmp_path: Path, language: str) -> None:
     twin = {"twin": case_to_json(softmax(2, 3), origin=False)}
     done = ran(tmp_path, language, Trial("status", first_phase(softmax(2, 3, dim=5)), twin), "mine:right")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "call 1: conforms" in done.stdout
     assert "call 2: the function raised ValueError: dim" in done.stdout
     sampler = Sampler(SPECS["aclnnSoftmaxBackward"], Target(product="atlas-a2"))
-    law = f"{PREFIX}linear"
-    part = Part("aclnnSoftmaxBackward", law, "law", count=1)
-    [trial] = check(law, where="test").trials(part, sampler, seed=1)
+    part = Part("aclnnSoftmaxBackward", "layout", "layout", count=1)
+    [trial] = check("layout", where="test").trials(part, sampler, seed=1)
     done = ran(tmp_path, language, trial, "mine:right")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "call 3: conforms" in done.stdout
+    assert "call 2: conforms" in done.stdout
 
 
 @pytest.mark.parametrize("function", ["mine", "mine:wrong", "nowhere:right", "nowhere.py:right"])
@@ -152,6 +164,43 @@ def test_a_function_that_is_not_there_says_nothing_of_the_fault(tmp_path: Path, 
     done = ran(tmp_path, "numpy", softmax(2, 3), function)
     assert done.returncode == 2
     assert "expected module:function or path/to/file.py:function" in done.stderr
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("function", "said"), [("fewer", "'dim'"), ("further", "'eps'"), ("no_function", "is no function, but int")]
+)
+@pytest.mark.parametrize("dim", [1, 5])
+def test_a_function_with_another_signature_says_nothing_of_the_fault(
+    tmp_path: Path, language: str, function: str, said: str, dim: int
+) -> None:
+    """Neither of a call that must succeed nor of one that must be rejected."""
+    done = ran(tmp_path, language, softmax(2, 3, dim=dim), f"mine:{function}")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert said in done.stderr
+    assert "FAULT" not in done.stdout
+
+
+@pytest.mark.parametrize("language", ["cpp", "python", "numpy"])
+def test_equal_elements_are_written_once(tmp_path: Path, language: str) -> None:
+    """1,025 ones took 130 KB."""
+    sizes = []
+    for number in (1, 1025):
+        ones = Tensor((number,), "FLOAT", data=Data(recipe="constant", mean=1.0))
+        file, program = tmp_path / "case.json", tmp_path / f"repro{number}"
+        file.write_text(json.dumps(case_to_json(softmax(number, dim=0, gradOutput=ones, output=ones))))
+        assert main(["repro", str(file), "--language", language, "-o", str(program)]) == 0
+        sizes.append(program.stat().st_size)
+    assert sizes[1] < sizes[0] + 500
+
+
+def test_a_program_of_a_run_s_finding_is_titled_by_what_fails(tmp_path: Path) -> None:
+    wrong = record(softmax_case(), result=Result.FAILED, kind=Fault.VALUE, output="out")
+    [file] = (synthetic_run(tmp_path / "run", [wrong]) / "failures").glob("*.json")
+    program = tmp_path / "repro.py"
+    assert main(["repro", str(file), "--language", "numpy", "-o", str(program)]) == 0
+    title = program.read_text().splitlines()[1]
+    assert title == '"""aclnnSoftmaxBackward: value of out; a supported call, promised ACLNN_SUCCESS'
 
 
 def test_several_programs_have_names_of_their_own(tmp_path: Path) -> None:

@@ -1,33 +1,24 @@
-"""Programs of trials that take more than one plain call: laws, life cycles, a broken call beside its valid twin."""
+"""Programs of trials with several calls: equal calls, life cycles, a broken call and its valid twin."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from aclnn_cts.checks.laws import exact_law, law_ids
-from aclnn_cts.checks.life_cycle import LIFE_CYCLES
-from aclnn_cts.checks.plan import Part
-from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.law import Law, LawCall, LawCheck, LawInput
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
-from aclnn_cts.execution.judging import Judges
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.repro import write
 from aclnn_cts.repro.cpp import cpp_program
 from aclnn_cts.repro.facts import VERBS, Program
 from aclnn_cts.repro.python import python_program
-from aclnn_cts.repro.relations import Side, Slot, relations_of
 from aclnn_cts.repro.write import Programs
-from tests.support.programs import SPECS, built_program, home, needs_compiler, run_script, started
+from aclnn_cts.trials.checks.life_cycle import LIFE_CYCLES
+from aclnn_cts.trials.checks.registry import CHECKS
+from aclnn_cts.trials.plan import Part
+from tests.support.programs import SPECS, built_program, needs_compiler, run_script, started
 
 SOFTMAX = "aclnnSoftmaxBackward"
 EMBEDDING = "aclnnEmbeddingDenseBackward"
@@ -37,7 +28,7 @@ RMS = "aclnnRmsNormGrad"
 def trials(operator: str, check: str, count: int = 1, constraint: str = "") -> list[Trial]:
     """Trials that a run would make."""
     sampler = Sampler(SPECS[operator], Target(product=SPECS[operator].usual_product))
-    part = Part(operator, check, "law", constraint=constraint, first=0, count=count)
+    part = Part(operator, check, check, constraint=constraint, first=0, count=count)
     return list(CHECKS[check].trials(part, sampler, seed=4))
 
 
@@ -51,105 +42,38 @@ def trial_file(trial: Trial, folder: Path) -> Path:
     return path
 
 
-def total(side: Side, row: int, given: dict[Slot, np.ndarray]) -> float:
-    return side.constant + sum(
-        term.factor * float(given[term.slot][term.first + row * term.step]) for term in side.terms
-    )
-
-
-@pytest.mark.parametrize("operator", list(SPECS))
-def test_relations_are_what_the_laws_check(operator: str) -> None:
-    spec, judge = SPECS[operator], Judges(has_statuses=True).of(SPECS[operator])
-    random = np.random.default_rng(7)
-    for check in law_ids(spec):
-        for trial in trials(operator, check, 2):
-            law, base, calls = exact_law(trial, judge)
-            relations = relations_of(law, base, calls)
-            assert relations is not None, check
-            noisy = [
-                replace(
-                    call,
-                    outputs={
-                        name: replace(output, got=random.integers(-8, 8, output.got.shape).astype(np.float64))
-                        for name, output in call.outputs.items()
-                    },
-                )
-                for call in calls
-            ]
-            given = {
-                (place, name): output.got.reshape(-1)
-                for place, call in enumerate(noisy)
-                for name, output in call.outputs.items()
-            }
-            checks = list(law.check(base, noisy))
-            assert [relation.said for relation in relations] == [check.relation for check in checks]
-            for relation, compared, exact in zip(relations, checks, law.check(base, calls), strict=True):
-                rows = [(run, row) for run in relation.runs for row in range(run.rows)]
-                assert np.allclose([total(run.left, row, given) for run, row in rows], compared.left.reshape(-1))
-                assert np.allclose([total(run.right, row, given) for run, row in rows], compared.right.reshape(-1))
-                bound = np.where(np.isnan(exact.bound), np.inf, exact.bound)
-                assert np.array_equal(relation.bounds.reshape(bound.shape), bound)
-
-
-def squares(trial: Trial) -> tuple[Law, LawInput, list[LawCall]]:
-    """A law that is no sum of elements."""
-    law, base, calls = exact_law(trial, Judges(has_statuses=True).of(SPECS[trial.case.operator]))
-
-    def check(base: LawInput, done: Sequence[LawCall]) -> Iterator[LawCheck]:
-        got = done[0].outputs["out"].got
-        yield LawCheck(output="out", left=got**2, right=got**2, bound=got, relation="squares")
-
-    return replace(law, check=check), base, calls
-
-
-def test_a_law_that_is_no_sum_is_left_to_replay(monkeypatch: pytest.MonkeyPatch) -> None:
-    [trial] = trials(SOFTMAX, "law/zero")
-    assert relations_of(*squares(trial)) is None
-    monkeypatch.setattr(write, "exact_law", lambda trial, judge: squares(trial))
+@needs_compiler
+def test_programs_of_equal_calls_compare_their_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = next(item for item in trials(SOFTMAX, "determinism", 24) if not has_zeros(item))
     made = program(trial)
-    assert "aclnn-cts replay FILE" in made.beyond
-    for text in (cpp_program(made), python_program(made)):
-        assert text.count("aclnn-cts replay FILE") == 2
-
-
-@needs_compiler
-def test_a_law_s_program_makes_its_calls_and_checks_what_they_have_to_do_with_one_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    [trial] = trials(SOFTMAX, "law/split")
-    programs = tmp_path / "programs"
-    file = trial_file(trial, tmp_path)
-    assert main(["repro", str(file), "--language", "cpp,python", "-o", str(programs)]) == 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert "A trial of law/split: a batch cut in two gives the same results as the whole." in said
-    built = built_program((programs / "repro.cpp").read_text(), tmp_path)
-    for fault, code in (("softmax.sign", 1), ("", 0)):
+    assert made.equal == ("out",)
+    built = built_program(cpp_program(made), tmp_path)
+    script = python_program(made)
+    for fault, code in (("softmax.input-changed", 1), ("", 0)):
         monkeypatch.setenv("ACLNN_LOOPBACK_FAULT", fault)
-        for result in (started(built), started(sys.executable, programs / "repro.py", home().lib64 / "libascendcl.so")):
+        for result in (started(built), run_script(script, tmp_path)):
             assert result.returncode == code, result.stdout + result.stderr
-            lines = result.stdout.splitlines()
-            ends = [f"call {n}: {'does not conform' if code else 'conforms'}" for n in (1, 2, 3)]
-            assert [line for line in lines if line in ends] == ends
-            assert any("and its two parts side by side" in line for line in lines)
-            assert lines[-1] == ("FAULT" if code else "conforms")
+            assert result.stdout.splitlines()[-1] == ("FAULT" if code else "conforms")
 
 
 @needs_compiler
-def test_a_relation_that_does_not_hold_is_told_row_by_row(tmp_path: Path) -> None:
-    made = program(trials(SOFTMAX, "law/adjoint")[0])
-    [relation] = made.relations
-    [run] = relation.runs
-    other = replace(run, right=replace(run.right, constant=run.right.constant + 5.0))
-    wrong = replace(made, relations=(replace(relation, runs=(other,)),))
-    for result in (started(built_program(cpp_program(wrong), tmp_path)), run_script(python_program(wrong), tmp_path)):
-        assert result.returncode == 1, result.stdout + result.stderr
-        assert "out[] (the scalar product) is" in result.stdout
-        assert "1 of 1 do not hold" in result.stdout
-        assert "conforms\n" in result.stdout
+def test_programs_of_equal_calls_find_another_order_of_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACLNN_LOOPBACK_FAULT", "softmax.order-by-chance")
+    for number, trial in enumerate(trials(SOFTMAX, "determinism", 24)):
+        made = program(trial)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        scripted = run_script(python_program(made), folder)
+        if scripted.returncode == 1:
+            assert "elements of call 2 differ from call 1" in scripted.stdout
+            built = started(built_program(cpp_program(made), folder))
+            assert (built.returncode, built.stdout.splitlines()[-1]) == (1, "FAULT")
+            return
+    pytest.fail("no trial shows the fault")
 
 
 def test_equal_calls_are_written_once() -> None:
-    [trial] = trials(SOFTMAX, "law/repeat")
+    [trial] = trials(SOFTMAX, "determinism")
     made = program(trial)
     assert len(made.calls) == 1
     assert made.number == len([step for step in made.steps if step.verb == "judge"]) == 4
@@ -163,9 +87,9 @@ FAULTS = [
     ("life-cycle/larger-workspace", EMBEDDING, "embedding.workspace-must-match"),
     ("life-cycle/exact-workspace", RMS, "rms.workspace-short"),
     ("life-cycle/repeated-failure", SOFTMAX, "softmax.leak"),
-    ("life-cycle/phase-one-alone", SOFTMAX, "softmax.sign"),
-    ("life-cycle/cold-warm", SOFTMAX, "softmax.sign"),
-    ("life-cycle/other-attributes", SOFTMAX, "softmax.sign"),
+    ("life-cycle/phase-one-alone", SOFTMAX, "softmax.input-changed"),
+    ("life-cycle/cold-warm", SOFTMAX, "softmax.input-changed"),
+    ("life-cycle/other-attributes", SOFTMAX, "softmax.input-changed"),
 ]
 
 
@@ -205,8 +129,9 @@ def test_a_broken_call_is_made_beside_its_valid_twin(tmp_path: Path, monkeypatch
         (2, 2),
     ]
     script = python_program(made)
-    for injected, code in (("softmax.dim-high-accepted", 1), ("", 0)):
-        monkeypatch.setenv("ACLNN_LOOPBACK_FAULT", injected)
+    # The first call is the broken one, which is refused with another status.
+    for injected, code in (("refuse/one@1", 1), ("", 0)):
+        monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", injected)
         result = run_script(script, tmp_path)
         assert result.returncode == code, result.stdout + result.stderr
 
@@ -230,10 +155,10 @@ def test_values_of_what_is_left_open_are_judged_where_the_check_asks_for_them() 
 
 
 def test_one_call_of_several_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trial = trial_file(trials(SOFTMAX, "law/split")[0], tmp_path)
+    trial = trial_file(trials(SOFTMAX, "layout")[0], tmp_path)
     two = tmp_path / "two.py"
     assert main(["repro", str(trial), "--language", "python", "--call", "2", "-o", str(two)]) == 0
-    assert "call 2 of its 3 calls, by itself" in " ".join(capsys.readouterr().err.split())
+    assert "call 2 of its 2 calls, by itself" in " ".join(capsys.readouterr().err.split())
     assert '"number": 1' in two.read_text()
     assert main(["repro", str(trial), "--call", "4", "-o", str(tmp_path / "x.cpp")]) == 2
-    assert "--call 4: the trial of 'law/split' makes 3 calls; name one" in " ".join(capsys.readouterr().err.split())
+    assert "--call 4: the trial of 'layout' makes 2 calls; name one" in " ".join(capsys.readouterr().err.split())

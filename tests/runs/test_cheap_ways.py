@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import pytest
 
-from aclnn_cts.checks.plan import PROFILES, Profile
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import RunVerdict
@@ -25,13 +24,14 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.events import BatchJudged, Event
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_verdict import headline
+from aclnn_cts.trials.plan import PROFILES, Profile
 from tests.runs.test_run import softmax, written
 from tests.support.ran import Ran
 
 Run = Callable[..., Ran]
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "verdicts.md"
-SMALL = Profile("quick", random=96, breaks=1, memory=4, laws=1, life_cycle=1)
+SMALL = Profile("quick", random=96, breaks=1, memory=4, equal_calls=1, life_cycle=1)
 SOFTMAX, CONV = "softmax_backward", "conv_tbc_backward"
 
 
@@ -165,7 +165,7 @@ def _not_chosen(ran: Run, folder: Path) -> Got:
 
 @way("Give cases that are refused, beside waivers with pinned cases")
 def _pinned(ran: Run, folder: Path) -> Got:
-    """Only cases that are pinned for an operator of the run are made, and they are counted apart."""
+    """Only cases that are pinned for an operator of the run are made; they count as cases and are not asked for."""
     written(folder / "pin.json", softmax(3, 2))
     waivers = folder / "own.yaml"
     waivers.write_text(
@@ -176,8 +176,9 @@ def _pinned(ran: Run, folder: Path) -> Got:
     )
     cases = written(folder / "cases.jsonl", softmax(2, 3), softmax(2, 4))
     run = ran("run", "--adapter", cheap("nothing"), "--cases", cases, "--waivers", str(waivers))
-    assert (run.result["cases"], run.result["skipped"]) == (2, 2)
-    assert run.directory.summary().operator("aclnnSoftmaxBackward").pinned.cases == 1
+    operator = run.directory.summary().operator("aclnnSoftmaxBackward")
+    assert (operator.asked.cases, operator.asked.skipped) == (2, 2)
+    assert operator.total.cases == 3
     return got(run)
 
 
@@ -243,7 +244,9 @@ def _waived(ran: Run, folder: Path) -> Got:
         + "".join(
             f'  - {{id: w{number}, scope: {{adapter: "wrong_adapters:Wrong", operator: aclnnSoftmaxBackward, '
             f"kind: {kind}}}, reason: any, owner: nobody, expiry: 2999-12-31}}\n"
-            for number, kind in enumerate((Fault.VALUE, Fault.SPECIAL, Fault.LAW, Fault.MODEL, Fault.LIMIT_VALUE))
+            for number, kind in enumerate(
+                (Fault.VALUE, Fault.SPECIAL, Fault.NONDETERMINISTIC, Fault.MODEL, Fault.LIMIT_VALUE)
+            )
         ),
         encoding="utf-8",
     )

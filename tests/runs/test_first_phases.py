@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.case import first_phase
+from aclnn_cts.core.case import Case, Tensor, first_phase
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Result, RunVerdict, Skip
 from aclnn_cts.reports.html import render_html
-from aclnn_cts.reports.junit import ctrf_bytes
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.text import phrase
@@ -72,7 +71,7 @@ def test_what_needs_both_phases_is_not_judged_with_one(ran: Run, tmp_path: Path)
 def test_a_finding_of_first_phases_is_replayed_shrunk_and_shown_without_a_device(
     ran: Run, tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ACLNN_LOOPBACK_FAULT", "softmax.output-dtype-unchecked")
+    monkeypatch.setenv("ACLNN_LOOPBACK_INJECT", "refuse/one@numel=1")
     run = ran("run", "softmax_backward", "--adapter", library, "--product", "atlas-a2", *ONE)
     assert run.code == 1
     file = run.directory.failures()[0]
@@ -81,7 +80,7 @@ def test_a_finding_of_first_phases_is_replayed_shrunk_and_shown_without_a_device
     assert trial.case.call.phases == 1
     command = next(line[6:] for line in run.out.splitlines() if line.startswith("Next: aclnn-cts replay"))
     replayed = ran(*command.split()[1:])
-    assert (replayed.code, replayed.kinds) == (1, ["failed status"])
+    assert (replayed.code, replayed.kinds) == (1, ["failed rejected"])
     assert all(outcome.phase_two is None for outcome in replayed.records[0].attempts[0])
     all_of_it = ran("replay", str(run.path), "--adapter", library)
     assert all_of_it.code == 1
@@ -92,7 +91,7 @@ def test_a_finding_of_first_phases_is_replayed_shrunk_and_shown_without_a_device
     smallest = trial_from_json(json.loads(small.read_text()), where="file")
     assert isinstance(smallest, Trial)
     assert smallest.case.call.phases == 1
-    assert ran("replay", str(small), "--adapter", library).kinds == ["failed status"]
+    assert ran("replay", str(small), "--adapter", library).kinds == ["failed rejected"]
     programs = tmp_path / "programs"
     assert ran("repro", str(small), "--language", "cpp,python", out=programs).code == 0
     file_of_library = home().host / "lib64" / "libloopback_host.so"
@@ -102,7 +101,7 @@ def test_a_finding_of_first_phases_is_replayed_shrunk_and_shown_without_a_device
     for words in ([programs / "repro"], [sys.executable, programs / "repro.py", file_of_library]):
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
         assert done.returncode == 1, done.stdout + done.stderr
-        assert "phase one returned 0" in done.stdout
+        assert "phase one returned 561000" in done.stdout
 
 
 @needs_compiler
@@ -123,7 +122,6 @@ def test_a_campaign_of_first_phases_calls_no_second_one(ran: Run) -> None:
     assert operator.aim("values").judged
     assert set(operator.kinds) == {"example", "boundary", "invalid", "valid", "search", "life-cycle"}
     assert not operator.dtypes
-    assert not any(count.tried for count in operator.laws.values())
     other = ran(
         "fuzz", "softmax_backward", "--adapter", "reference", "--chunks", "13", "--phases", "both", "--resume",
         out=run.path,
@@ -190,8 +188,6 @@ def test_what_documents_only_suggest_is_a_table_and_with_strict_limits_a_failure
     report = acceptance([run.path])
     table = markdown_bytes(report, None, "en").decode().replace("\\", "")
     assert f"| {phrase(f'fact.{kind}', 'en')} | {seen.constraint} | 1 |" in table
-    [shown] = json.loads(ctrf_bytes(report, None, "en"))["results"]["summary"]["extra"]["observations"]
-    assert (shown["what"], shown["constraint"], shown["trials"]) == (kind, seen.constraint, 1)
     page = render_html(report, sections=["statuses"])
     [listed] = re.findall(r'<table class="observations">.*?</table>', page, re.DOTALL)
     assert phrase(f"fact.{kind}", "en") in listed
@@ -244,6 +240,26 @@ def test_doctor_says_that_a_library_alone_lacks_descriptors(tmp_path: Path, caps
     assert "set_env.sh" not in item["problem"]
 
 
+@needs_compiler
+def test_a_library_without_a_runtime_is_asked_what_must_not_reach_a_device(
+    ran: Run, tmp_path: Path, library: str
+) -> None:
+    upsample = Case(
+        "aclnnUpsampleNearestExact1dBackward",
+        {
+            "gradOutput": Tensor((1, 1, 4), "FLOAT", "NCL"),
+            "outputSizeOptional": None,
+            "inputSize": (1, 1, 2),
+            "scalesOptional": 2.0,
+            "out": Tensor((1, 1, 2), "FLOAT", "NCL"),
+        },
+    )
+    run = ran("run", "--adapter", library, "--cases", written(tmp_path / "case.json", upsample), *ONE)
+    [record] = run.records
+    assert record.verdict.kind != Skip.UNSAFE
+    assert record.attempts[0][0].phase_one is not None or record.verdict.kind == "crash"
+
+
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("soc", "suspected"), [("Ascend910A", True), ("Ascend910B3", False)])
@@ -252,7 +268,7 @@ def test_a_library_for_another_soc_is_suspected(
 ) -> None:
     monkeypatch.setenv("ACLNN_LOOPBACK_SOC", soc)
     run = ran("run", "softmax_backward", "--adapter", library, "--product", "atlas-a2", *ONE)
-    said = "the library may be built for another SoC than --product atlas-a2 says"
+    said = "the library may be built for another SoC"
     assert (said in run.err) == suspected
     assert any(said in notice for notice in run.directory.summary().notices) == suspected
 

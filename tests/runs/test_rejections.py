@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.bundle.verify import verify_bundle
-from aclnn_cts.checks.plan import Part
-from aclnn_cts.clauses.thresholds import NO_STATUS, Said
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import SUCCESS, Ended
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, Skip
+from aclnn_cts.reports.model.attribution import NO_STATUS, Said
 from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.trials.plan import Part
 from aclnn_cts.trials.verdicts import is_sampled
-from tests.support.laws import bench, specs
 from tests.support.ran import Ran
 from tests.support.rejecting_adapter import Rejecting
+from tests.support.trial_runs import bench, specs
 
 SOFTMAX = "aclnnSoftmaxBackward"
 SPEC = specs()[SOFTMAX]

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import TWIN_FAILED, Verdict
+from aclnn_cts.execution.judging import Judge
+from aclnn_cts.reports.html import render_html
+from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.sentences import verdict_text
+from aclnn_cts.reports.text import phrase
 from tests.runs.test_run import softmax, written
 from tests.support.ran import Ran
 
@@ -90,6 +97,28 @@ def test_wrong_statuses(ran: Run, tmp_path: Path) -> None:
     assert "out.null" in message
 
 
+def test_broken_call_whose_valid_twin_fails_is_not_judged(ran: Run, tmp_path: Path) -> None:
+    """Each fails with its twin, whatever the rule that it breaks; the twins' failures are one finding."""
+    broken = [
+        Trial("status", softmax(2, 3, output=None, dtype=dtype), {"twin": case_to_json(softmax(2, 3, dtype=dtype))})
+        for dtype in ("FLOAT16", "BF16")
+    ]
+    fine = Trial("status", softmax(2, 3, output=None), {"twin": case_to_json(softmax(2, 3))})
+    cases = written(tmp_path / "cases.jsonl", softmax(2, 3), fine, *broken)
+    run = ran("run", "--adapter", "wrong_adapters:Refusing,when=dtype(gradOutput) != FLOAT", "--cases", cases)
+    assert run.code == 1
+    assert run.kinds == ["passed", "passed", "failed rejected", "failed rejected"]
+    assert [TWIN_FAILED in record.verdict.facts for record in run.records] == [False, False, True, True]
+    total = run.directory.summary().total
+    assert (total.cases, total.judged, total.failed, total.twin_failed) == (4, 2, 2, 2)
+    assert run.result["judged"] == 50
+    assert len(run.directory.failures()) == 1
+    assert total.unjudged == {TWIN_FAILED: 2}
+    report = acceptance([run.path])
+    assert "2 of 4 trials" in verdict_text(report, "en")
+    assert phrase(f"skip.{TWIN_FAILED}", "en") in render_html(report)
+
+
 def test_a_crash_costs_one_case(ran: Run, tmp_path: Path) -> None:
     cases = written(tmp_path / "cases.jsonl", softmax(3, 3), softmax(2, 3), softmax(4, 3), softmax(2, 4))
     run = ran("run", "--adapter", wrong("crash"), "--cases", cases)
@@ -131,22 +160,32 @@ def sixth(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_mistake_of_the_harness_is_an_error_and_no_fault(ran: Run, sixth: Path) -> None:
-    oracle = sixth / "logistic_backward.py"
-    oracle.write_text("def expected(call):\n    raise RuntimeError('the oracle is broken')\n")
+def test_a_mistake_of_the_harness_is_an_error_and_no_fault(
+    ran: Run, sixth: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_given: object, **_options: object) -> Verdict:
+        raise RuntimeError("the judge is broken")
+
+    monkeypatch.setattr(Judge, "values", broken)
     run = ran("run", "aclnnLogisticBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
     errors = [record for record in run.records if record.verdict.result == "error"]
     assert len(errors) == run.result["errors"] > 300
-    assert {record.verdict.message for record in errors} == {"the harness failed: RuntimeError: the oracle is broken"}
+    assert {record.verdict.message for record in errors} == {"the harness failed: RuntimeError: the judge is broken"}
     assert not {record.trial_id for record in errors} & {
         record.trial_id for record in run.records if record.verdict.result == "failed"
     }
-    # The statuses are still judged, and the implementation refuses nothing: a fault outranks an error.
-    assert run.code == 1
     cases = written(sixth.parent / "case.json", *[errors[0].trial])
     run = ran("run", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful", "--cases", cases)
     assert (run.code, run.kinds, run.result["verdict"]) == (3, ["error"], "inconclusive")
     assert run.directory.failures() == ()
+
+
+def test_a_mistake_in_a_users_oracle_ends_the_run_with_its_line(ran: Run, sixth: Path) -> None:
+    oracle = sixth / "logistic_backward.py"
+    oracle.write_text("def expected(call):\n    raise RuntimeError('the oracle is broken')\n")
+    run = ran("run", "aclnnLogisticBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
+    assert run.code == 2
+    assert "logistic_backward.py:2: expected: RuntimeError: the oracle is broken" in " ".join(run.err.split())
 
 
 @pytest.mark.parametrize(

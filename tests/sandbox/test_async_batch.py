@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.checks.plan import Part
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
@@ -20,6 +19,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.sandbox.batch import Pending
 from aclnn_cts.sandbox.process import Limits, ProcessHost
 from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.trials.plan import Part
 from aclnn_cts.trials.trial_runner import Bench
 
 HERE = Path(__file__).parents[1] / "support"

@@ -17,7 +17,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox import child
 from aclnn_cts.sandbox.batch import BatchOutcomes
 from aclnn_cts.sandbox.child import Ending
-from aclnn_cts.sandbox.host import open_host
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.sandbox.wire import ChannelError, Frames, frame, outcome_of_message
 from tests.soak.hostile_adapters import ADAPTER, DEEDS, LIMITS, SUPPORT, Deed, mistakes_of, open_mistakes

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from aclnn_cts.adapters.registry import choose
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.runs.gate import gate_options
-from aclnn_cts.sandbox.limits import Limits, machine_memory, share_of_memory
+from aclnn_cts.sandbox import limits
+from aclnn_cts.sandbox.limits import Limits, machine_memory, memory_of_runner, share_of_memory
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
 
@@ -41,6 +43,24 @@ def test_the_runners_of_workers_have_shares() -> None:
     with settings.open_host(load_specs()) as host:
         assert isinstance(host, ProcessHost)
         assert host._runners._memory_bytes == share_of_memory(4)
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "python", "expected"),
+    [(1 << 30, True, 4 << 30), (1 << 20, True, 4 << 30), (2 << 30, True, 8 << 30), (1 << 30, False, 32 << 30)],
+)
+def test_python_has_four_times_its_arguments(
+    monkeypatch: pytest.MonkeyPatch, max_bytes: int, python: bool, expected: int
+) -> None:
+    monkeypatch.setattr(limits, "machine_memory", lambda: 64 << 30)
+    assert memory_of_runner(1, python=python, max_bytes=max_bytes)[0] == expected
+    # A share that is less counts.
+    assert memory_of_runner(64, python=python, max_bytes=max_bytes) == (1 << 29, ", a share of 64 workers")
+
+
+@pytest.mark.parametrize(("adapter", "python"), [("mine:Adapter", True), ("torch", True), ("cann", False)])
+def test_an_adapter_of_ones_own_is_python(adapter: str, *, python: bool) -> None:
+    assert choose(adapter).is_python == python
 
 
 def test_a_limit_that_was_given_is_not_shared() -> None:

@@ -19,7 +19,8 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
-from aclnn_cts.sandbox.host import InProcessHost, SessionHost, open_host
+from aclnn_cts.sandbox.host import InProcessHost, SessionHost
+from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import Limits, ProcessHost
 from aclnn_cts.sandbox.process_tree import children
 

@@ -132,7 +132,9 @@ class TimedHost(ProcessHost):
 
     clock = _Clock()
 
-    def _work(self, child: Child, calls: Sequence[tuple[msgspec.Raw, float]]) -> tuple[list[Outcome], Ending | None]:
+    def _work(
+        self, child: Child, calls: Sequence[tuple[Call, msgspec.Raw, float]]
+    ) -> tuple[list[Outcome], Ending | None]:
         if self.clock.ended is not None:
             self.clock.gaps.append(time.monotonic() - self.clock.ended)
         answers, ending = super()._work(child, calls)

@@ -21,8 +21,8 @@ from pathlib import Path
 from aclnn_cts.adapters.loopback_build import build
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.mutants.fault_catalogue import SeededFault, read_catalogue
 from aclnn_cts.repro.write import Programs
+from aclnn_cts.selftest.fault_catalogue import SeededFault, read_catalogue
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.case_files import read_case_file
 
@@ -44,7 +44,9 @@ def main() -> int:
     os.environ.pop(VARIABLE, None)
     specs = load_specs()
     catalogue = [
-        fault for fault in read_catalogue(specs).faults.values() if not words.faults or fault.id in words.faults
+        fault
+        for fault in read_catalogue(specs).faults.values()
+        if not fault.mutants and (not words.faults or fault.id in words.faults)
     ]
     programs = Programs(specs=specs)
     library = build().lib64 / "libascendcl.so"

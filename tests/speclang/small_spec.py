@@ -7,17 +7,17 @@ from typing import Any
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.build import Interface, build_spec
+from aclnn_cts.speclang.build import build_spec
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.yaml_file import YamlFile, parse_yaml
-from tests.support.spec_text import spec_from_text
+from tests.support.spec_text import interface, spec_from_text
 
 SMALL = """\
 operator: aclnnSmall
 document: {title: aclnnSmall, language: en}
 products: [atlas-training, atlas-a2]
-tables:
-  floats: {atlas-training: [FLOAT], atlas-a2: [FLOAT, BF16]}
+defaults: {null: none, strided: none, empty: none, formats: none}
+tables: {floats: {atlas-training: [FLOAT], atlas-a2: [FLOAT, BF16]}}
 parameters:
   - {name: x, type: "const aclTensor *", role: input, shape: "[*A, D]", dtypes: floats, formats: [ND], strided: true}
   - {name: sizes, type: "const aclIntArray *", role: attribute, items: "[D, 2]"}
@@ -36,9 +36,9 @@ constraints:
   - {id: pad.range, kind: range, of: pad, in: [0, 7], strength: limit}
   - {id: out.shape, kind: shape, of: out, is: "[*x]", strength: open}
 clauses:
-  - {at: params.x.1, en: "x.", zh: "x。", constraints: [x.null]}
-  - {at: params.pad.1, en: "pad.", zh: "pad。", constraints: [pad.range]}
-  - {at: params.out.1, en: "out.", zh: "out。", constraints: [out.shape]}
+  params.x: [{en: "x.", zh: "x。", constraints: [x.null]}, dtype]
+  params.pad: [{en: "pad.", zh: "pad。", constraints: [pad.range]}]
+  params.out: [{en: "out.", zh: "out。", constraints: [out.shape]}]
 """
 
 
@@ -47,8 +47,30 @@ _JUNK: tuple[Any, ...] = (None, 3, "x", {}, [["x"]], {"is": {}})
 
 def messages(text: str) -> list[str]:
     """What building a file says is wrong with it."""
-    _, problems = build_spec(parse_yaml(text, name="small.yaml"), stem="small", interface=Interface())
+    _, problems = build_spec(parse_yaml(text, name="small.yaml"), stem="small", interface=interface())
     return list(problems.sorted())
+
+
+def built(text: str) -> Spec:
+    """The spec of a text whose form is right, whatever else is wrong with it."""
+    spec, _ = build_spec(parse_yaml(text, name="small.yaml"), stem="small", interface=interface())
+    assert spec is not None
+    return spec
+
+
+def stated(spec: Spec, identifier: str) -> dict[str, Any]:
+    """What a constraint promises, as it is written: fields that say nothing are left out."""
+    item = spec.constraint(identifier)
+    found = {
+        "strength": item.strength,
+        "status": item.statuses,
+        "requires": item.requires,
+        "group": item.group,
+        "products": item.products,
+        "when": item.when_text,
+        "breaks": tuple({name: value.text for name, value in entry.items()} for entry in item.breaks),
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def junk_is_a_message(text: str) -> None:
@@ -59,7 +81,7 @@ def junk_is_a_message(text: str) -> None:
         for junk in _JUNK:
             holder[key] = junk
             file = YamlFile(name="small.yaml", text=text, content=content, lines={})
-            build_spec(file, stem="small", interface=Interface())
+            build_spec(file, stem="small", interface=interface())
         holder[key] = kept
 
 
@@ -80,7 +102,7 @@ def changed(old: str, new: str, *, text: str = SMALL) -> str:
 def with_constraint(fields: str, *, text: str = SMALL) -> str:
     """The small spec with one more constraint, called `it`, and its clause."""
     text = changed("clauses:\n", f"  - {{id: it, {fields}}}\nclauses:\n", text=text)
-    return text + '  - {at: params.it.1, en: "it.", zh: "it。", constraints: [it]}\n'
+    return text + '  limits: [{en: "it.", zh: "it。", constraints: [it]}]\n'
 
 
 def spec_with(fields: str) -> Spec:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.document.model import Section
-from aclnn_cts.speclang.build_claims import SECTIONS, NotTestable, SpecClaim
-from tests.speclang.small_spec import SMALL, messages
+from aclnn_cts.authoring.model import Section
+from aclnn_cts.speclang.build_claims import SECTIONS
+from aclnn_cts.speclang.spec_claims import NotTestable, SpecClaim
+from tests.speclang.small_spec import changed, messages
 from tests.support.spec_text import spec_from_text
 
 CODES = """\
-  - {at: params.x.2, en: "x, read.", zh: "x，读。", check: values}
-  - {at: params.out.2, en: "out, written.", zh: "out，写。", check: values}
-  - {at: returns.1, en: "No x.", zh: "无 x。", constraints: [x.null]}
-  - {at: returns.2, en: "pad.", zh: "pad。", constraints: [pad.range]}
+  returns:
+    - {en: "No x.", zh: "无 x。", constraints: [x.null]}
+    - {en: "pad.", zh: "pad。", constraints: [pad.range]}
 """
+TEXT = changed("}, dtype]", '}, {en: "x, read.", zh: "x，读。", check: values}, dtype]') + CODES
 
 
 def claims(entry: str) -> dict[str, SpecClaim]:
-    return dict(spec_from_text(f"{SMALL}{CODES}claims:\n  {entry}\n", stem="small").claims)
+    return dict(spec_from_text(f"{TEXT}claims:\n  {entry}\n", stem="small").claims)
 
 
 @pytest.mark.parametrize(
@@ -76,19 +77,23 @@ def test_reasons_and_plain_clauses() -> None:
         ("function/1-: 1", "'function/1-' is no address of a statement"),
         ("function/4-2: 1", "'function/4-2' is no address of a statement"),
         ("limits/1-99/1-99: introduction", "names more than 4096 statements"),
-        ("params/x/usage: 3", "params/x/usage: '3' is no clause"),
-        ("params/x/usage: 1-3", "'1-3' is no clause"),
+        ("params/x/usage: 4", "params/x/usage: '4' is no clause"),
+        ("params/x/usage: 1-4", "'1-4' is no clause"),
         ("params/x/usage: rang", "'rang' is no clause, constraint with a clause or reason why nothing is tested"),
+        (
+            "errors/ACLNN_ERR_PARAM_INVALID/1: shape",
+            "'shape' has no sentence in `returns`, which a claim on a code asks for; write one: {say: shape, en: ",
+        ),
         ("limits/1: introdution", "did you mean 'introduction'?"),
         ("limits/1: [introduction, 1]", "'introduction' is a reason why nothing is tested; give it alone"),
         ("params/x/usage: null", "None; expected numbers or addresses of clauses"),
         ("params/x/usage: [true]", "quote null, true"),
         ("params/x/usage: []", "[]; expected numbers"),
-        ("params/x,out/usage: 1\n  params/out/usage/1: 2", "params/out/usage is claimed twice; keep one"),
+        ("params/x,out/usage: 1\n  params/out/usage/1: 1", "params/out/usage is claimed twice; keep one"),
     ],
 )
 def test_mistakes_name_file_and_line(entry: str, message: str) -> None:
-    text = f"{SMALL}{CODES}claims:\n  {entry}\n"
+    text = f"{TEXT}claims:\n  {entry}\n"
     [found] = messages(text)
     assert message in found
     assert found.startswith(f"small.yaml:{text.count(chr(10))}: ")
@@ -96,7 +101,7 @@ def test_mistakes_name_file_and_line(entry: str, message: str) -> None:
 
 @pytest.mark.parametrize("junk", ["", "1.5", "{}", "[[1]]", "true", "[1, null]", "{a: 1}"])
 def test_junk_is_a_message(junk: str) -> None:
-    [found] = messages(f"{SMALL}{CODES}claims:\n  params/x/usage: {junk}\n")
+    [found] = messages(f"{TEXT}claims:\n  params/x/usage: {junk}\n")
     assert "expected numbers or addresses of clauses" in found
 
 

@@ -37,7 +37,7 @@ def test_no_document_says_that_a_pointer_of_the_call_is_checked(pointer: str) ->
 
 EXAMPLES = {
     "aclnnBatchNormBackward": "gradOut.layout_nd",
-    "aclnnConvTbcBackward": "gradInput.format_nd gradWeight.format_nd",
+    "aclnnConvTbcBackward": "self.format_nd gradInput.format_nd gradWeight.format_nd",
     "aclnnGRUBackward": "hx.rank_two",
     "aclnnRmsNormGrad": "dy.format_ncdhw x.format_ncdhw rstd.format_ncdhw gamma.format_ncdhw dxOut.format_ncdhw"
     " dgammaOut.format_ncdhw rstd.leading",

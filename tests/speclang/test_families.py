@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.families import family_names
-from aclnn_cts.speclang.load import lint_files
-from tests.speclang.small_spec import messages
-from tests.speclang.test_short_form import full
+from aclnn_cts.speclang.package import package_folder
+from aclnn_cts.speclang.yaml_file import read_yaml
+from tests.speclang.small_spec import built, messages
 
 SPEC = """\
 operator: aclnnFew
@@ -29,20 +28,15 @@ clauses:
 """
 
 
-def parameters(text: str) -> dict[str, dict[str, Any]]:
-    return {item["name"]: item for item in full(text)["parameters"]}
-
-
 def test_a_family_gives_properties_by_role_draws_and_codes() -> None:
-    found = parameters(SPEC)
-    assert (found["x"]["shape"], found["y"]["shape"], found["out"]["shape"]) == ("[*A]", "[*x]", "[*x]")
-    assert found["y"]["dtype"] == found["out"]["dtype"] == "as x"
-    assert all(item["strided"] for item in found.values())
-    rules = {item["id"]: item for item in full(SPEC)["constraints"]}
-    assert rules["y.shape"]["status"] == "ACLNN_ERR_PARAM_INVALID"
-    assert rules["x.null"]["status"] == "ACLNN_ERR_PARAM_NULLPTR"
-    assert [draw["run"] for draw in full(SPEC)["draws"]] == ["A"]
-    assert any(clause["at"] == "example.1" and clause["example"] == "document" for clause in full(SPEC)["clauses"])
+    spec = built(SPEC)
+    assert [item.shape and item.shape.text for item in spec.parameters] == ["[*A]", "[*x]", "[*x]"]
+    assert [item.dtype_as for item in spec.parameters] == [None, "x", "x"]
+    assert all(item.strided for item in spec.parameters)
+    assert spec.constraint("y.shape").statuses == ("ACLNN_ERR_PARAM_INVALID",)
+    assert spec.constraint("x.null").statuses == ("ACLNN_ERR_PARAM_NULLPTR",)
+    assert [draw.name for draw in spec.draws] == ["A"]
+    assert any((clause.at, clause.example) == ("example.1", "document") for clause in spec.clauses)
 
 
 def test_an_attribute_that_is_called_input_and_output_is_named_by_its_role() -> None:
@@ -58,22 +52,21 @@ def test_the_spec_wins() -> None:
     text = text.replace(
         "examples:", "defaults: {null: open}\ndraws: [{run: A, length: [2, 2]}, {run: B, length: [0, 1]}]\nexamples:"
     )
-    found = parameters(text)
-    assert found["y"]["shape"] == "[3]"
-    assert "strided" not in found["y"]
-    assert "dtype" not in found["out"]
-    rules = {item["id"]: item for item in full(text)["constraints"]}
-    assert "y.shape" not in rules
-    assert rules["x.null"]["strength"] == "open"
-    assert full(text)["draws"] == [{"run": "A", "length": [2, 2]}, {"run": "B", "length": [0, 1]}]
+    spec = built(text)
+    y = spec.parameter("y")
+    assert (y.shape and y.shape.text, y.strided) == ("[3]", False)
+    assert spec.parameter("out").dtype_as is None
+    assert "y.shape" not in [item.id for item in spec.constraints]
+    assert spec.constraint("x.null").strength == "open"
+    assert [(draw.name, draw.bounds({}, Target())) for draw in spec.draws] == [("A", (2, 2)), ("B", (0, 1))]
 
 
 def test_what_is_listed_directly_before_a_replacement_stays_before_it() -> None:
     draws = (
         "draws: [{run: B, length: [0, 1]}, {name: N, in: [1, 2]}, {run: A, length: [2, 2]}, {run: C, length: [0, 1]}]"
     )
-    found = full(SPEC.replace("examples:", f"{draws}\nexamples:"))["draws"]
-    assert [draw.get("run", draw.get("name")) for draw in found] == ["B", "N", "A", "C"]
+    spec = built(SPEC.replace("examples:", f"{draws}\nexamples:"))
+    assert [draw.name for draw in spec.draws] == ["B", "N", "A", "C"]
 
 
 def test_an_unknown_family_is_told_with_its_line() -> None:
@@ -92,6 +85,5 @@ def test_a_mistake_of_what_the_family_adds_names_the_line_of_the_family() -> Non
 
 @pytest.mark.parametrize("name", family_names())
 def test_every_family_is_used_by_a_spec(name: str) -> None:
-    files, _ = lint_files()
-    used = {file.file.source.get("family") for file in files if file.file.source}
+    used = {read_yaml(path).content.get("family") for path in package_folder().glob("*_*.yaml")}
     assert name == "public" or name in used

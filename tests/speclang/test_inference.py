@@ -26,7 +26,7 @@ def test_outputs_are_those_of_valid_cases(operator: str, data: st.DataObject) ->
     for name, tensor in inferred.items():
         given = case.arguments[name]
         if tensor is None:
-            assert given is None
+            assert name not in spec.computed(case)
             continue
         made, wanted = tensors_in(tensor), tensors_in(given)
         assert [item.shape for item in made] == [item.shape for item in wanted]

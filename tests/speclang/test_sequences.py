@@ -57,7 +57,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
     path.write_text(TEXT, encoding="utf-8")
     [found], messages = lint_files([path])
     assert messages == []
-    assert prove_spec(found.spec, found.file, drawings=60) == []
+    assert prove_spec(found.spec, found.problems, drawings=60) == []
     return found.spec
 
 
@@ -120,7 +120,7 @@ def test_an_array_without_a_rule_on_its_structure_is_a_mistake(tmp_path: Path) -
     path = tmp_path / "sequences_grad.yaml"
     path.write_text("".join(line for line in TEXT.splitlines(keepends=True) if "ends.structure" not in line))
     [found], _ = lint_files([path])
-    assert any("ends, any dimension: one more breaks no" in line for line in prove_spec(found.spec, found.file))
+    assert any("ends, any dimension: one more breaks no" in line for line in prove_spec(found.spec, found.problems))
 
 
 def ends_of(case: Case) -> tuple[int, ...]:

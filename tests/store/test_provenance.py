@@ -24,7 +24,7 @@ def git(root: Path, *words: str) -> str:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
-    for name in ("code.py", "docs/page.md", "reports/kill_matrix.json"):
+    for name in ("code.py", "docs/page.md", "benchmarks/figures/power/kill_matrix.json"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("before")
     for words in (["init", "-q"], ["add", "."], [*PERSON, "commit", "-qm", "x"]):
@@ -35,7 +35,7 @@ def repository(tmp_path: Path) -> Path:
 def test_the_commit_and_whether_the_harness_was_changed_since(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     assert checkout(repository) == Checkout(commit=commit, clean=True)
-    (repository / "reports/kill_matrix.json").write_text("what is measured")
+    (repository / "benchmarks/figures/power/kill_matrix.json").write_text("what is measured")
     (repository / "docs/page.md").write_text("after")
     assert checkout(repository) == Checkout(commit=commit, clean=True)
     (repository / "more.py").write_text("new")
@@ -84,7 +84,7 @@ def test_the_command_names_no_folder_of_the_machine(
     assert Beginning(["faults", *words]).ended().command == f"aclnn-cts faults {command}"
 
 
-@pytest.mark.parametrize("folder", ["reports", "benchmarks/figures"])
+@pytest.mark.parametrize("folder", ["benchmarks/figures/power", "benchmarks/figures"])
 def test_published_measurements_name_no_folder_of_a_machine(folder: str) -> None:
     for file in sorted((ROOT / folder).glob("*.json")):
         document = json.loads(file.read_bytes())
@@ -95,20 +95,18 @@ def test_published_measurements_name_no_folder_of_a_machine(folder: str) -> None
 def test_the_parts_are_what_judges_and_not_what_shows() -> None:
     parts = harness_parts()
     assert set(parts) == {
-        "adapters", "checks", "core", "execution", "findings", "formula", "generate", "judgement", "mutants", "oracles",
-        "sandbox", "software device", "speclang", "specs", "store", "trials",
+        "adapters", "core", "execution", "findings", "formula", "generate", "judgement", "oracles", "selftest",
+        "sandbox", "software device", "speclang", "specs", "store", "trials", "workers",
     }  # fmt: skip
     found = {path.relative_to(parts_module._PACKAGE).as_posix() for path in parts_module._imported(parts_module._ROOTS)}
     assert {
         "execution/judging.py",
-        "checks/laws.py",
+        "trials/checks/equal_calls.py",
         "judgement/bound.py",
         "generate/sampler.py",
         "adapters/cann/adapter.py",
     } <= found
-    assert not any(
-        name.startswith(("cli/", "reports/", "bundle/", "campaign/", "clauses/", "triage/")) for name in found
-    )
+    assert not any(name.startswith(("cli/", "reports/", "bundle/", "runs/", "triage/")) for name in found)
 
 
 def test_no_import_is_overlooked() -> None:
@@ -124,11 +122,11 @@ def test_no_import_is_overlooked() -> None:
 
 
 def test_one_changed_file_makes_another_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("mutants/power.py", "sandbox/child.py", "adapters/cann/adapter.py", "specs/x.yaml", "oracles/x.py"):
+    for name in ("selftest/power.py", "sandbox/child.py", "adapters/cann/adapter.py", "specs/x.yaml", "oracles/x.py"):
         path = tmp_path / "aclnn_cts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
-    (tmp_path / "aclnn_cts/mutants/power.py").write_text("def f():\n    from aclnn_cts.judgement import bound\n")
+    (tmp_path / "aclnn_cts/selftest/power.py").write_text("def f():\n    from aclnn_cts.judgement import bound\n")
     bound = tmp_path / "aclnn_cts/judgement/bound.py"
     bound.parent.mkdir()
     bound.write_text("x = 1")

@@ -16,8 +16,11 @@ import pytest
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.finding import failure_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
+from aclnn_cts.findings.findings import findings_in
+from aclnn_cts.findings.fingerprint import preference
 from aclnn_cts.store.case_files import read_case_file
 from aclnn_cts.store.events import (
     BatchJudged,
@@ -29,7 +32,7 @@ from aclnn_cts.store.events import (
     RunStarted,
     Skipped,
 )
-from aclnn_cts.store.run_directory import RunDirectory, default_run_path, failure_name
+from aclnn_cts.store.run_directory import RunDirectory, default_run_path
 from aclnn_cts.store.run_writer import RunWriter, create_run, resume_run
 from aclnn_cts.store.store import ResultStore
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_manifest, make_record
@@ -42,7 +45,7 @@ FAILURES = [
 
 
 def create(path: Path, *, blob_limit: int = 1000) -> RunWriter:
-    return create_run(path, manifest=make_manifest(), specs=SPECS, blob_limit=blob_limit)
+    return create_run(path, manifest=make_manifest(), specs=SPECS, blob_limit=blob_limit, grouping=findings_in)
 
 
 def test_a_run_from_its_events(tmp_path: Path) -> None:
@@ -84,18 +87,17 @@ def test_a_run_from_its_events(tmp_path: Path) -> None:
     assert run.summary() == writer.summary
 
 
-def test_one_trial_file_for_each_distinct_finding(tmp_path: Path) -> None:
+def test_one_trial_file_for_each_finding(tmp_path: Path) -> None:
     with create(tmp_path / "run") as writer:
         writer.append(FAILURES)
         writer.append([make_record(result=Result.ERROR, kind="lost")])
-        found = {
-            entry.content.id: path.name
-            for path in RunDirectory(writer.path).failures()
-            for entry in read_case_file(path)
-            if isinstance(entry.content, Trial)
-        }
-    assert found == {FAILURES[index].trial_id: failure_name(FAILURES[index].key) for index in (0, 1)}
-    assert all(name.startswith("aclnnSoftmaxBackward-values-value-") for name in found.values())
+        [early] = RunDirectory(writer.path).failures()
+        writer.finish()
+    [file] = RunDirectory(writer.path).failures()
+    assert (file, file.name) == (early, failure_name(FAILURES[0].key))
+    [entry] = read_case_file(file)
+    assert isinstance(entry.content, Trial)
+    assert entry.content.id == min(FAILURES, key=preference).trial_id
 
 
 def test_killed_it_is_read_and_resumed(tmp_path: Path) -> None:
@@ -113,13 +115,13 @@ def test_killed_it_is_read_and_resumed(tmp_path: Path) -> None:
     assert (killed.total.cases, killed.total.failed, killed.verdict) == (4, 3, "fails")
     failure = run.failures()[0]
     failure.unlink()  # as if the kill had come between the records and this file
-    with resume_run(path) as writer:
+    with resume_run(path, grouping=findings_in) as writer:
         assert writer.summary == killed
         writer.append([make_record(9)])
         writer.finish()
     assert failure in run.failures()
     assert run.summary().discrepancies() == ()
-    with resume_run(path):
+    with resume_run(path, grouping=findings_in):
         assert not run.finished
 
 

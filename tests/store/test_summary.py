@@ -204,8 +204,7 @@ def test_a_summary_apart_counts_on_alone() -> None:
     name = PASSED.trial.case.operator
     first.demand(name, dtypes=["x FLOAT"], rules=["r"], cells=["tiny"])
     first.include(covered(a=(2, 1)))
-    first.operator(name).law("law/l").tried += 3
-    first.operator(name).coverage["laws"] = CoverageCount(met=1, of=2)
+    first.operator(name).coverage["limits"] = CoverageCount(met=1, of=2)
     before = copy.deepcopy(first)
     second = first.apart({name})
     assert second == first

@@ -1,20 +1,28 @@
-"""Bundles that tests change and check again."""
+"""Bundles that tests sign, change and check again."""
 
 from __future__ import annotations
 
-import hashlib
+import io
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from aclnn_cts.bundle import archive
-from aclnn_cts.bundle.archive import Member, archive_bytes
-from aclnn_cts.bundle.statement import read_statement
+from aclnn_cts.bundle.archive import add_entry
+from aclnn_cts.bundle.signature import Signer, signature_path
 from aclnn_cts.bundle.verify import Verification, verify_bundle
+from aclnn_cts.bundle.write import Written, write_bundle
+from aclnn_cts.store.output_file import OutputFile
+from aclnn_cts.store.run_directory import RunDirectory
+
+Change = Callable[[dict[str, bytes]], None]
+"""Of the entries of a bundle by name."""
+
+
+def write_signed(run: RunDirectory, path: Path, key: Path, **options: Any) -> Written:
+    written = write_bundle(run, OutputFile(path), **options)
+    signature_path(path).write_bytes(Signer(key).sign(written.sha256))
+    return written
 
 
 def verified(content: bytes, folder: Path, **options: Any) -> Verification:
@@ -23,19 +31,17 @@ def verified(content: bytes, folder: Path, **options: Any) -> Verification:
     return verify_bundle(path, **options)
 
 
-def rebuilt(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]) -> bytes:
-    """An unsigned bundle whose sums are right again after a change: what somebody makes who means to deceive."""
+def rebuilt(path: Path, change: Change) -> bytes:
+    """A bundle packed again after a change: what somebody makes who means to deceive."""
     with zipfile.ZipFile(path) as file:
         entries = {name: file.read(name) for name in file.namelist()}
-    statement = msgspec.to_builtins(read_statement(entries.pop("MANIFEST.json")))
-    change(entries, statement["predicate"])
-    statement["subject"] = [
-        {"name": name, "digest": {"sha256": hashlib.sha256(content).hexdigest()}, "annotations": {"size": len(content)}}
-        for name, content in sorted(entries.items())
-    ]
-    manifest = msgspec.json.encode(statement, order="sorted") + b"\n"
-    sources = [
-        archive.Source(Member(name, len(content), zlib.crc32(content)), "", content)
-        for name, content in [("MANIFEST.json", manifest), *sorted(entries.items())]
-    ]
-    return b"".join(archive_bytes(sources))
+    change(entries)
+    return packed(entries)
+
+
+def packed(entries: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for name, content in entries.items():
+            add_entry(file, name, [content], size=len(content))
+    return buffer.getvalue()

@@ -9,7 +9,7 @@ from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 
 
-def drawn(sampler: Sampler, count: int, *, stream: str, seed: int = 1) -> Iterator[Case]:
-    """The first cases of a stream."""
+def drawn(sampler: Sampler, count: int, *, stream: str, seed: int = 1, budget: int | None = None) -> Iterator[Case]:
+    """The first cases of a stream; `budget`: most elements of a tensor."""
     for choices in stream_block(seed, stream, 0, count):
-        yield sampler.case(sampler.draw(choices))
+        yield sampler.case(sampler.draw(choices, budget=budget))

@@ -24,29 +24,29 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rich.console import Console
 
-from aclnn_cts.bundle.statement import Signer, Verifier
+from aclnn_cts.authoring.import_atk import import_atk
+from aclnn_cts.bundle.signature import Signer, Verifier
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.bundle.write import write_bundle
-from aclnn_cts.checks.registry import fitted_trial
 from aclnn_cts.cli.screen import show_verdict
 from aclnn_cts.core.case import Case, case_text
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.trial import Earlier, Trial, trial_to_json
-from aclnn_cts.findings.finding_groups import finding_groups
+from aclnn_cts.findings.finding_text import finding_texts
 from aclnn_cts.findings.waivers.draft import draft_waiver
 from aclnn_cts.findings.waivers.file import read_waivers
-from aclnn_cts.interop.import_atk import import_atk
-from aclnn_cts.mutants.kill_matrix import read_matrix, shipped_matrix
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.repro import SUFFIXES
 from aclnn_cts.repro.write import Programs
+from aclnn_cts.selftest.kill_matrix import read_matrix, shipped_matrix
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs, lint_files, load_specs
 from aclnn_cts.store.case_files import read_case_file
 from aclnn_cts.store.output_file import OutputFile
+from aclnn_cts.store.programs import SUFFIXES
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.triage.compare import compare_runs
+from aclnn_cts.trials.checks.registry import fitted_trial
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.support.bundles import rebuilt
 
@@ -261,15 +261,14 @@ def _write_run(random: Random, shared: Prepared, folder: Path) -> Path:
     shutil.copytree(shared.run, path)
     chosen = random.choice(["manifest.json", "summary.json", "results.sqlite", "results.sqlite", "failures", "specs"])
     file = path / chosen
-    if chosen == "failures":
+    if chosen in ("failures", "specs"):
         file = random.choice(sorted(file.iterdir()))
-    if chosen == "specs":
-        file = random.choice(sorted(file.iterdir()))
-        file.write_bytes(noisy(random, file.read_bytes()))
-    elif chosen == "results.sqlite":
+    if chosen == "results.sqlite":
         _mutate_store(random, file)
-    else:
+    elif file.suffix == ".json":
         file.write_bytes(as_json(random, json.loads(file.read_bytes())))
+    else:
+        file.write_bytes(noisy(random, file.read_bytes()))
     return path
 
 
@@ -333,7 +332,7 @@ def _read_run(path: Path, shared: Prepared) -> None:
     """As the end of a run, compare, replay and waive do."""
     run = RunDirectory(path)
     show_verdict(Console(file=io.StringIO()), run.summary(), run)
-    finding_groups(run, shared.specs)
+    finding_texts(run, shared.specs)
     with run.results() as results:
         list(results.records())
     compare_runs(path, shared.run)
@@ -351,7 +350,7 @@ def _read_evidence(path: Path, shared: Prepared) -> None:
 
 
 def _write_bundle(random: Random, shared: Prepared, folder: Path) -> Path:
-    def change(entries: dict[str, bytes], predicate: dict[str, Any]) -> None:
+    def change(entries: dict[str, bytes]) -> None:
         name = random.choice(sorted(entries))
         if name.endswith(".json"):
             entries[name] = as_json(random, json.loads(entries[name]))
@@ -360,8 +359,6 @@ def _write_bundle(random: Random, shared: Prepared, folder: Path) -> Path:
             entries[name] = b"".join([as_json(random, json.loads(first)) + b"\n", *rest])
         else:
             entries[name] = noisy(random, entries[name])
-        if not random.randrange(4):
-            predicate[random.choice(sorted(predicate))] = copy.deepcopy(random.choice(VALUES))
 
     with contextlib.suppress(HarnessError, msgspec.MsgspecError):
         return _file(folder, "mutated.zip", noisy(random, rebuilt(shared.bundle, change)))

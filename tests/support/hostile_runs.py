@@ -6,8 +6,9 @@ import contextlib
 import json
 import os
 import sqlite3
+import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def _entry(name: str, content: Callable[[], bytes]) -> Callable[[Path, Path], No
     """A bundle with sums that are right, one entry of which holds this instead."""
 
     def make(sound: Path, out: Path) -> None:
-        def change(entries: dict[str, bytes], _predicate: dict[str, Any]) -> None:
+        def change(entries: dict[str, bytes]) -> None:
             entries[next(entry for entry in sorted(entries) if entry.startswith(name))] = content()
 
         out.write_bytes(rebuilt(sound, change))
@@ -178,22 +179,21 @@ def _padded(size: int) -> Callable[[Path, Path], None]:
     return make
 
 
-def _manifest(content: Callable[[], Iterator[bytes]]) -> Callable[[Path, Path], None]:
-    """A file that opens as a bundle does, with these bytes as its manifest."""
+def _many_entries(sound: Path, out: Path) -> None:
+    """A directory of 250,000 lines, all of the same entry."""
+    content = sound.read_bytes()
+    with zipfile.ZipFile(sound) as file:
+        start, line = file.start_dir, 46 + len(file.namelist()[0])
+    lines = content[start : start + line] * 250_000
+    end = bytearray(content[-22:])
+    end[12:16] = len(lines).to_bytes(4, "little")
+    out.write_bytes(content[:start] + lines + bytes(end))
 
-    def make(sound: Path, out: Path) -> None:
-        body = b"".join(content())
-        header = bytearray(sound.read_bytes()[: 30 + len("MANIFEST.json")])
-        header[18:26] = len(body).to_bytes(4, "little") * 2
-        out.write_bytes(bytes(header) + body)
 
-    return make
-
-
-def _many_subjects() -> Iterator[bytes]:
-    yield b'{"_type":"x","predicateType":"x","subject":['
-    yield b'{"annotations":{"size":0},"digest":{"sha256":""},"name":""},' * 250_000
-    yield b"]}"
+def _bomb(sound: Path, out: Path) -> None:
+    out.write_bytes(sound.read_bytes())
+    with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("repro/x.py", bytes(800 * MIB), compresslevel=1)
 
 
 def _zeros(sound: Path, out: Path) -> None:
@@ -215,12 +215,11 @@ BUNDLES: Mapping[str, Callable[[Path, Path], None]] = {
     "a terabyte of zeros": _zeros,
     "a bundle and a terabyte": _padded(1 << 40),
     "cut in the middle": _cut_bundle,
-    "500,000 brackets as its manifest": _manifest(lambda: iter([b"[" * _DEEP])),
-    "100 MB as its manifest": _manifest(lambda: iter([bytes(100 * MIB)])),
-    "250,000 subjects": _manifest(_many_subjects),
+    "a directory of many lines": _many_entries,
+    "800 MB compressed": _bomb,
     **{
         f"500,000 brackets as {name}": _entry(name, lambda: b"[" * _DEEP + b"\n")
-        for name in ("records/", "run/manifest.json", "run/summary.json", "cases/", "specs/")
+        for name in ("bundle.json", "records/", "run/manifest.json", "run/summary.json", "cases/", "specs/")
     },
     "many lists as a record": _entry("records/", lambda: b"[" + b"[]," * 20_000_000 + b"0]\n"),
     "many numbers as a record": _entry("records/", lambda: b"[" + b"0," * 15_000_000 + b"0]\n"),

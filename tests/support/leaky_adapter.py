@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession, Values
-from aclnn_cts.checks.precision_probe import CANDIDATES
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import BinaryFormat, round_to
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.checks.precision_probe import CANDIDATES
 
 
 class Leaky(ReferenceAdapter):

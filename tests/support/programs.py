@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Asked
 from aclnn_cts.execution.judging import Judges
-from aclnn_cts.generate.listing import case_stream
+from aclnn_cts.generate.listing import Kind, list_cases
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.repro.cpp import cpp_program
 from aclnn_cts.repro.facts import Program, Reproduction, reproduction, steps_of
 from aclnn_cts.repro.python import python_program
@@ -77,7 +79,7 @@ def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return started(sys.executable, script, home().lib64 / "libascendcl.so")
 
 
-def one(operator: str, kind: str, index: int = 0) -> Case:
-    spec = SPECS[operator]
-    target = Target(product="atlas-a2")
-    return next(iter(case_stream(spec, target, kind, seed=3, count=1, first=index))).case  # type: ignore[arg-type]  # a kind of case, as text
+def one(operator: str, kind: Kind) -> Case:
+    sampler = Sampler(SPECS[operator], Target(product="atlas-a2"))
+    [case] = list_cases(sampler, kind, seed=3, count=1, unproved=Counter())
+    return case

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.model import Clause, Spec
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
@@ -29,15 +29,28 @@ def first_fast(values: Iterable[T], *, of: Callable[[T], object] = lambda _value
 
 
 def targets(of: Callable[[Spec], object] = lambda spec: spec) -> list[ParameterSet]:
-    """What `of` gives of each operator, with each product. Products with equal rules differ in name: one is fast."""
+    """What `of` gives of each operator, with each product; of products with equal rules, which differ in name, one."""
     found: list[ParameterSet] = []
     for spec in load_specs().values():
         seen: set[tuple[object, ...]] = set()
         for product in spec.products:
             rules = tuple((item.id, item.rule.describe(product).en) for item in spec.constraints_for(product))
-            marks = [pytest.mark.slow] if rules in seen else []
+            if rules not in seen:
+                found.append(pytest.param(of(spec), product, id=f"{spec.stem}-{product}"))
             seen.add(rules)
-            found.append(pytest.param(of(spec), product, id=f"{spec.stem}-{product}", marks=marks))
+    return found
+
+
+def products_by_clauses(clauses: Callable[[Spec, str], Iterable[Clause]]) -> list[tuple[str, str]]:
+    """Each operator with its first product, and with each that has clauses which those before it lack."""
+    found: list[tuple[str, str]] = []
+    for operator, spec in load_specs().items():
+        seen: set[str] = set()
+        for product in spec.products:
+            stated = {item.at for item in clauses(spec, product)}
+            if not stated <= seen:
+                found.append((operator, product))
+            seen |= stated
     return found
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,7 +17,7 @@ import numpy as np
 from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core import hifloat8
-from aclnn_cts.core.outcome import BufferState, Outcome
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype, toward_zero, widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import EXECUTOR_AFTER_ERROR, WRITTEN
@@ -117,6 +120,18 @@ def _gap(call: Call, outcome: Outcome) -> Outcome:
     return outcome
 
 
+def _reads(offset: Callable[[int], int]) -> Callable[[Call, Outcome], Outcome]:
+    """Reads one byte at an offset from the start of the last input's storage, which has so many bytes."""
+
+    def read(call: Call, outcome: Outcome) -> Outcome:
+        assert call.buffers is not None
+        storage: Any = list(call.buffers.inputs.values())[-1]
+        ctypes.string_at(storage.octets.ctypes.data + offset(storage.octets.nbytes), 1)
+        return outcome
+
+    return read
+
+
 def _status(call: Call, outcome: Outcome) -> Outcome:
     del call
     return Outcome(phase_one=161002 if outcome.phase_one == 161001 else outcome.phase_one, phase_two=outcome.phase_two)
@@ -144,8 +159,30 @@ def _raise(call: Call, outcome: Outcome) -> Outcome:
     raise RuntimeError("no such kernel")
 
 
+def _raise_surrogate(call: Call, outcome: Outcome) -> Outcome:
+    raise RuntimeError("no kernel \ud800")
+
+
+class _SpeechlessError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def _raise_speechless(call: Call, outcome: Outcome) -> Outcome:
+    raise _SpeechlessError
+
+
 def _slow(call: Call, outcome: Outcome) -> Outcome:
     time.sleep(0.05)
+    return outcome
+
+
+def _excluded(call: Call, outcome: Outcome) -> Outcome:
+    """Writes zeros into every output that the call does not ask for: what the reference left alone."""
+    for buffer in call.buffers.outputs.values() if call.buffers is not None else ():
+        view = buffer.view
+        if (view.view(f"u{view.itemsize}") == int.from_bytes(bytes([_FILL[0]]) * view.itemsize, "little")).all():
+            view[...] = 0
     return outcome
 
 
@@ -165,7 +202,13 @@ _FAULTS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {
     "guard": _guard,
     "guard-denied": _guard_denied,
     "gap": _gap,
+    "excluded": _excluded,
+    "reads-last": _reads(lambda size: size - 1),
+    "reads-behind": _reads(lambda size: size),
+    "reads-before": _reads(lambda _size: -1),
     "crash": _crash,
+    "raise-surrogate": _raise_surrogate,
+    "raise-speechless": _raise_speechless,
     "raise": _raise,
 }
 _ALWAYS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {
@@ -246,6 +289,110 @@ class LenientSession(ReferenceSession):
             else super(LenientSession, self).run([call])[0]
             for call in calls
         ]
+
+
+class Patching(ReferenceAdapter):
+    """The reference, which replaces a function of NumPy by one that raises as soon as it has made its first call."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> PatchingSession:
+        return PatchingSession(target, specs, self._name)
+
+
+class PatchingSession(ReferenceSession):
+    def __init__(self, target: Target, specs: Mapping[str, Spec], name: str) -> None:
+        super().__init__(target, specs)
+        self._name = name
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        outcomes = super().run(calls)
+        setattr(np, self._name, _patched)
+        return outcomes
+
+
+def _patched(*_words: Any, **_options: Any) -> Any:
+    raise TypeError("this function was replaced")
+
+
+class Breaking(ReferenceAdapter):
+    """The reference, whose device breaks at outputs of so many elements; it rejects those of fewer.
+
+    `mark=FILE`: from then on, which makes the file, all processes reject every call.
+    """
+
+    def __init__(self, elements: str, mark: str = "") -> None:
+        self._elements = int(elements)
+        self._mark = Path(mark) if mark else None
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> BreakingSession:
+        return BreakingSession(target, specs, self._elements, self._mark)
+
+
+class BreakingSession(ReferenceSession):
+    def __init__(self, target: Target, specs: Mapping[str, Spec], elements: int, mark: Path | None) -> None:
+        super().__init__(target, specs)
+        self._elements, self._mark = elements, mark
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        return [self._break(call) for call in calls]
+
+    def _break(self, call: Call) -> Outcome:
+        elements = first_output(call).view.size
+        if elements < self._elements or (self._mark is not None and self._mark.exists()):
+            return Outcome(phase_one=561000)
+        if elements == self._elements:
+            if self._mark is not None:
+                self._mark.touch()
+            return Outcome(ended=Ended.DEVICE_FAULT, message="the device broke")
+        (outcome,) = super().run([call])
+        return outcome
+
+
+class Late(ReferenceAdapter):
+    """The reference, which writes each output some milliseconds after its call has returned.
+
+    Until then an output holds what it held before the call or, `first=zeros`, zeros. `milliseconds=next`: it is written
+    when the next call is made.
+    """
+
+    def __init__(self, milliseconds: str = "2", first: str = "nothing") -> None:
+        self._seconds = None if milliseconds == "next" else float(milliseconds) / 1e3
+        self._first = first
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> LateSession:
+        return LateSession(target, specs, self._seconds, zeros=self._first == "zeros")
+
+
+class LateSession(ReferenceSession):
+    def __init__(self, target: Target, specs: Mapping[str, Spec], seconds: float | None, *, zeros: bool) -> None:
+        super().__init__(target, specs)
+        self._seconds, self._zeros = seconds, zeros
+        self._waiting: Callable[[], None] = lambda: None
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        return [self._late(call) for call in calls]
+
+    def _late(self, call: Call) -> Outcome:
+        self._waiting()
+        assert call.buffers is not None
+        views = [buffer.view for buffer in call.buffers.outputs.values()]
+        before = [np.zeros_like(view) if self._zeros else view.copy() for view in views]
+        (outcome,) = super().run([call])
+        right = [view.copy() for view in views]
+        _write(views, before)
+        self._waiting = lambda: None
+        if self._seconds is None:
+            self._waiting = lambda: _write(views, right)
+        else:
+            threading.Timer(self._seconds, _write, (views, right)).start()
+        return outcome
+
+
+def _write(views: Sequence[Any], contents: Sequence[Any]) -> None:
+    for view, content in zip(views, contents, strict=True):
+        view[...] = content
 
 
 class Faithful:

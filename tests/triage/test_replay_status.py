@@ -11,26 +11,23 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.finding import Confirmed, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.trial import Earlier, Trial
 from aclnn_cts.core.verdict import ALONE_FACT, Record, Result, Verdict
-from aclnn_cts.findings.finding import FINDING_STATE, Confirmed, Finding
+from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import OutputFile
-from aclnn_cts.store.run_directory import RunDirectory, failure_name
+from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.replay_status import (
     RUNS,
     Answer,
-    Answered,
-    Recorded,
     answer,
-    by_finding,
     recorded_findings,
     repeats,
-    stood_for,
 )
 from tests.support.build_records import make_manifest
 from tests.support.ran import Ran
@@ -48,7 +45,7 @@ def test_answers_of_a_run(ran: Run, tmp_path: Path) -> None:
     first = ran("run", "softmax_backward", "--adapter", FAULT, "--cases", str(cases))
     assert first.code == 1
     [file] = first.directory.failures()
-    assert list(recorded_findings(first.path, {})) == [file.name]
+    assert list(recorded_findings(first.path)) == [file.name]
     still = ran("replay", str(first.path), "--adapter", FAULT)
     assert still.code == 1
     assert "same: " in still.out
@@ -77,7 +74,7 @@ def test_answers_of_a_run(ran: Run, tmp_path: Path) -> None:
 
 def test_what_was_not_run_is_no_mending() -> None:
     trial = softmax((3,))
-    [missing] = answer([(Path("a.json"), trial)], {"a.json": Recorded(key=VALUES)}, {})
+    [missing] = answer([(Path("a.json"), trial)], {"a.json": Finding(key=VALUES.key)}, {})
     assert missing.answer == Answer.CANNOT
     assert (missing.runs, missing.message) == (0, "")
 
@@ -93,7 +90,7 @@ def test_a_finding_that_did_not_always_fail_is_not_fixed_since_it_did_not_fail_o
         (Confirmed.DEVICE, (3, 3), "it failed on worker 1 alone: run it there"),
         (Confirmed.UNKNOWN, (0, 3), "it was flaky (0 of 3 times alone)"),
     ):
-        before = Recorded(key=VALUES, campaign=True, confirmed=confirmed, alone=alone, where="worker 1")
+        before = Finding(key=VALUES.key, confirmed=confirmed, alone=alone, slot="worker 1")
         recorded = {file.name: before}
         again = repeats([(file, trial)], recorded)
         assert again == (trial,) * (RUNS - 1)
@@ -110,10 +107,10 @@ def test_a_finding_that_always_failed_is_made_once() -> None:
     file = Path("a.json")
     after = msgspec.structs.replace(trial, after=(Earlier(trial.case),))
     for given, before in (
-        (trial, Recorded(key=VALUES)),
-        (trial, Recorded(key=VALUES, campaign=True, confirmed=Confirmed.ALWAYS, alone=(3, 3))),
+        (trial, Finding(key=VALUES.key)),
+        (trial, Finding(key=VALUES.key, confirmed=Confirmed.ALWAYS, alone=(3, 3))),
         # The calls before it are known, and made.
-        (after, Recorded(key=VALUES, campaign=True, confirmed=Confirmed.ORDER, alone=(0, 3))),
+        (after, Finding(key=VALUES.key, confirmed=Confirmed.ORDER, alone=(0, 3))),
     ):
         recorded = {file.name: before}
         assert repeats([(file, given)], recorded) == ()
@@ -122,14 +119,12 @@ def test_a_finding_that_always_failed_is_made_once() -> None:
     assert repeats([(file, trial)], {}) == ()
 
 
-def test_a_campaign_takes_wrong_values_of_all_kinds_together() -> None:
+def test_wrong_values_of_all_kinds_are_the_same_failure() -> None:
     trial = softmax((3,))
     file = Path("a.json")
-    special = msgspec.structs.replace(VALUES, fault=Fault.SPECIAL)
-    record = judged(trial, Result.FAILED)
-    for campaign, said in ((True, Answer.SAME), (False, Answer.OTHER)):
-        recorded = {file.name: Recorded(key=special, campaign=campaign)}
-        [entry] = answer([(file, trial)], recorded, {trial.id: [record]})
+    for fault, said in ((Fault.SPECIAL, Answer.SAME), (Fault.GUARD, Answer.OTHER)):
+        before = Finding(key=msgspec.structs.replace(VALUES, fault=fault).key)
+        [entry] = answer([(file, trial)], {file.name: before}, {trial.id: [judged(trial, Result.FAILED)]})
         assert entry.answer == said
 
 
@@ -143,7 +138,7 @@ def test_what_came_now_and_then_is_asked_for_again_and_again(
     found = ran("fuzz", "softmax_backward", "--chunk-trials", "64", "--chunks", "4", "--adapter", sometimes)
     assert found.code == 1
     files = found.directory.failures()
-    recorded = recorded_findings(found.path, {})
+    recorded = recorded_findings(found.path)
     unsteady = sum(item.confirmed == Confirmed.FLAKY for item in recorded.values())
     assert unsteady
     cases = len(files) + unsteady * (RUNS - 1)
@@ -165,48 +160,17 @@ def test_what_came_now_and_then_is_asked_for_again_and_again(
 
 def test_a_failure_of_a_run_that_conformed_alone_is_not_fixed(ran: Run, tmp_path: Path) -> None:
     trial = softmax((11,))
-    with create_run(tmp_path / "made", manifest=make_manifest(), specs={}) as writer:
+    with create_run(tmp_path / "made", manifest=make_manifest(), specs={}, grouping=findings_in) as writer:
         record = judged(trial, Result.FAILED)
         verdict = msgspec.structs.replace(record.verdict, facts={ALONE_FACT: "conforms"})
         writer.append_part(Summary(), [msgspec.structs.replace(record, verdict=verdict)])
         writer.finish()
     [file] = RunDirectory(tmp_path / "made").failures()
-    recorded = recorded_findings(tmp_path / "made", {file.name: trial})
+    recorded = recorded_findings(tmp_path / "made")
     assert recorded[file.name].confirmed == Confirmed.ORDER
     again = ran("replay", str(tmp_path / "made"), "--adapter", "reference")
     assert again.code == 0
     assert "did not fail this time: " in again.out
-
-
-def test_what_another_finding_stands_for_and_shows_nothing_by_itself_is_not_made(ran: Run, tmp_path: Path) -> None:
-    path = tmp_path / "campaign"
-    # The first finding stands for two, of which calls are known of one alone.
-    calls = (Earlier(softmax((5,)).case),)
-    trials = [softmax((size,)) for size in (11, 12, 13)]
-    trials = [
-        msgspec.structs.replace(trial, after=after) for trial, after in zip(trials, (calls, calls, ()), strict=True)
-    ]
-    records = [judged(trial, Result.FAILED) for trial in trials]
-    dtypes = ("FLOAT", "FLOAT16", "BF16")
-    keys = [msgspec.structs.replace(records[0].fingerprint, dtype=dtype) for dtype in dtypes]
-    records = [msgspec.structs.replace(item, fingerprint=key) for item, key in zip(records, keys, strict=True)]
-    state = {
-        FINDING_STATE + failure_name(key): Finding(
-            key=key,
-            confirmed=Confirmed.ORDER,
-            trial=trial,
-            counts=((("", record.fingerprint), 1),),
-        )
-        for key, trial, record in zip(keys, trials, records, strict=True)
-    }
-    manifest = msgspec.structs.replace(make_manifest(), command="fuzz")
-    with create_run(path, manifest=manifest, specs={}) as writer:
-        writer.append_part(Summary(), records, state=state)
-        writer.finish()
-    assert stood_for(path) == {failure_name(keys[2])}
-    again = ran("replay", str(path), "--adapter", "reference")
-    assert "1 trial not made: alone they conform" in again.err
-    assert "1 finding (2 trial files): 1 fixed" in again.out
 
 
 @pytest.mark.slow
@@ -243,17 +207,3 @@ def judged(trial: Trial, result: str) -> Record:
         verdict=Verdict(result=result, kind=kind, message="wrong"),
         fingerprint=VALUES,
     )
-
-
-def test_trial_files_of_one_finding_are_counted_once() -> None:
-    def answered(name: str, said: str, finding: int | None) -> Answered:
-        before = Recorded(key=VALUES, finding=finding)
-        return Answered(file=Path(name), answer=said, before=before, record=None)
-
-    answers = [
-        answered("a", Answer.FIXED, 0),
-        answered("b", Answer.SAME, 0),
-        answered("c", Answer.FIXED, 1),
-        answered("d", Answer.FIXED, None),
-    ]
-    assert by_finding(answers) == {Answer.SAME: 1, Answer.FIXED: 2}

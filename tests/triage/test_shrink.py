@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.checks.registry import derived_trial
 from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.target import Target
@@ -25,6 +24,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.case_files import write_case_file
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.triage.shrink import shrink, structure_of
+from aclnn_cts.trials.checks.registry import derived_trial
 from tests.support.ran import Ran
 from tests.support.targets import LEAST_COLUMNS, targets
 

@@ -61,7 +61,7 @@ def test_findings_are_made_smaller_and_the_report_shows_them(run: Path, capsys: 
     assert main(["shrink", str(run), "--adapter", WRONG]) == 1
     told = said(capsys)
     assert "60 elements before, 3 now" in told
-    assert f"{run}: 1 finding still failing, 1 made smaller; `report` shows them so" in told
+    assert f"{run}: 1 finding still failing; 1 made smaller; `report` shows them so" in told
     report = acceptance([run])
     [card] = report.findings
     assert card.shrunk
@@ -79,7 +79,7 @@ def test_findings_are_made_smaller_and_the_report_shows_them(run: Path, capsys: 
     assert trial.id == card.trial_id
     assert all(tensor.numel == 1 for _, tensor in trial.case.tensors())
     page = render_html(report)
-    assert f"Shrunk in {card.executions} executions; failures recorded: 3" in page
+    assert f"Shrunk in {card.executions} executions; failures: 3" in page
     assert f"经 {card.executions} 次执行缩减" in page
     # What was judged stays as it was.
     assert RunDirectory(run).summary() == before

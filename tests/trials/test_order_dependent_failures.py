@@ -12,7 +12,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from aclnn_cts.bundle.statement import record_from_json, record_to_json
+from aclnn_cts.bundle.records import record_from_json, record_to_json
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.trial import Earlier, Trial, trial_from_json

@@ -13,14 +13,16 @@ import yaml
 from packaging.version import InvalidVersion, Version
 
 from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.finding import Finding, SharedCondition, failure_name
 from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
 from aclnn_cts.core.printable import printable
-from aclnn_cts.core.verdict import Record
-from aclnn_cts.findings.shared_condition import SharedCondition, condition_in_run
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.findings import FindingIndex, findings_of
+from aclnn_cts.findings.waivers.matching import BINDING
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.output_file import begins
-from aclnn_cts.store.run_directory import RunDirectory, failure_name
-from aclnn_cts.store.store_reader import Finding, Query
+from aclnn_cts.store.run_directory import RunDirectory
+from aclnn_cts.store.store_reader import Query
 
 _WIDTH = 118
 _MESSAGES = 3
@@ -61,19 +63,17 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
         )
     run = RunDirectory(finding.parent.parent)
     with run.results() as results:
-        known = {failure_name(entry.key): entry for entry in results.findings()}
+        findings = findings_of(results)
+        known = {entry.file: number for number, entry in enumerate(findings)}
         if finding.name not in known:
             raise UsageError(
                 f"{finding}: the run has no such finding; `failures` in {run.path} holds them"
                 f"{nearest(finding.name, known)}"
             )
-        entry = known[finding.name]
-        query = Query(fingerprint=entry.key)
-        records = list(results.records(query, worst_first=True, limit=_MESSAGES))
-        shared = condition_in_run(results, [entry.key])
-        # A campaign takes failures of several checks and kinds together.
-        checks = [str(name) for (name,) in results.tally("check_id", query=query)]
-        kinds = [str(kind) for (kind,) in results.tally("fault", query=query)]
+        number = known[finding.name]
+        entry, index = findings[number], FindingIndex(findings)
+        failed = results.records(Query(result=Result.FAILED, operator=entry.key.operator), worst_first=True)
+        records = [record for record in failed if index.of(record) == number]
     case = read_outside(finding, limit=DOCUMENT_BYTES, expected="a trial file of a run")
     identifier = _identifier(run.manifest, entry)
     name = f"{identifier.replace('.', '-')}.json"
@@ -86,14 +86,13 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
                 records,
                 identifier,
                 pinned.replace("{name}", name),
-                scope=_scope(run.manifest, entry, records, checks=checks, kinds=kinds),
-                shared=shared,
+                scope=_scope(run.manifest, entry, records),
             )
         )
         + "\n",
         case=case,
         case_name=name,
-        waived_by=tuple(dict.fromkeys(record.waiver for record in records if record.waiver)),
+        waived_by=(entry.waiver,) if entry.waiver else (),
     )
 
 
@@ -105,16 +104,19 @@ def _lines(
     pinned: str,
     *,
     scope: Mapping[str, str | list[str]],
-    shared: SharedCondition | None,
 ) -> list[str]:
     within = "      "
-    failing = "1 trial fails" if entry.number == 1 else f"{entry.number} trials fail"
+    failing = "1 trial fails" if entry.failures == 1 else f"{entry.failures} trials fail"
     return [
         *_comment(
             f"Drafted from {run.path}, where {failing} like this. It is refused until reason, owner and expiry are"
             " filled in; docs/waivers.md describes every key."
         ),
-        *(line for record in records for line in _comment(f"{record.trial_id[:12]}: {record.verdict.message}")),
+        *(
+            line
+            for record in records[:_MESSAGES]
+            for line in _comment(f"{record.trial_id[:12]}: {record.verdict.message}")
+        ),
         "",
         f"subject: {_scalar(f'{run.manifest.adapter}: {entry.key.operator}')}",
         "",
@@ -122,12 +124,7 @@ def _lines(
         f"  - id: {_scalar(identifier)}",
         "    scope:",
         *(f"{within}{key}: {_scalar(value)}" for key, value in scope.items()),
-        *_comment(
-            "when: an expression over the arguments that holds of the cases that fail alone, such as"
-            " not contiguous(out) or numel(out) > 4096 (docs/spec-format.md, Expressions)",
-            indent=within,
-        ),
-        *(() if shared is None else _shared(shared, within)),
+        *(_proposed(entry.condition, within)),
         *(f"    {key}:  # {what}" for key, what in _FILL_IN),
         "    # reason_zh: the reason in Chinese, for the Chinese page of the report",
         "    # link: where it is tracked",
@@ -135,37 +132,54 @@ def _lines(
     ]
 
 
-def _shared(shared: SharedCondition, indent: str) -> list[str]:
-    said = _comment(f"What failures share: {shared.en}. To waive these alone, add:", indent=indent)
-    return [*said, f"{indent}# when: {_scalar(shared.when)}"]
+def _proposed(shared: SharedCondition | None, indent: str) -> list[str]:
+    """The predicate that narrows the scope to what failures share and passing calls do not, or how to write one."""
+    if shared is None:
+        return _comment(
+            "when: an expression over the arguments that holds of the cases that fail alone, such as"
+            " not contiguous(out) or numel(out) > 4096 (docs/spec-format.md, Expressions)",
+            indent=indent,
+        )
+    said = _comment(f"What failures share: {shared.en}. Other failures are not waived.", indent=indent)
+    return [*said, f"{indent}when: {_scalar(shared.when)}"]
 
 
-def _scope(
-    manifest: Manifest, entry: Finding, records: list[Record], *, checks: list[str], kinds: list[str]
-) -> dict[str, str | list[str]]:
+def _scope(manifest: Manifest, entry: Finding, records: list[Record]) -> dict[str, str | list[str]]:
+    def of_failures(*words: str) -> str | list[str]:
+        """What failures have, a list where they differ; empty where one of them has none."""
+        found = sorted(set(words))
+        return "" if not all(found) else found[0] if len(found) == 1 else found
+
     key = entry.key
+    found = entry.fingerprints
     scope: dict[str, str | list[str]] = {
         "adapter": manifest.adapter,
         "version": _version(manifest),
         "operator": key.operator,
-        "check": checks if len(checks) > 1 else checks[0],
-        "constraint": key.clause,
+        "binding": _fact(manifest, BINDING + key.operator),
+        "check": of_failures(*(record.trial.check for record in records)),
+        "constraint": of_failures(*(item.clause for item in found)),
         "product": records[0].trial.case.product,
-        "dtype": key.dtype,
-        "mode": key.mode,
-        "output": key.output,
-        "kind": kinds if len(kinds) > 1 else kinds[0],
+        "dtype": of_failures(*(item.dtype for item in found)),
+        "mode": of_failures(*(item.mode for item in found)),
+        "output": of_failures(*(item.output for item in found)),
+        "kind": of_failures(*(str(record.verdict.kind) for record in records)),
     }
     return {key: value for key, value in scope.items() if value}
 
 
 def _version(manifest: Manifest) -> str:
     """The version of the library on which it was seen; empty where it is not known, or is no version."""
-    fact = manifest.environment.get("adapter.version")
     try:
-        return f"=={Version(str(fact.value)).public}" if fact is not None else ""
+        return f"=={Version(version).public}" if (version := _fact(manifest, "version")) else ""
     except InvalidVersion:
         return ""
+
+
+def _fact(manifest: Manifest, name: str) -> str:
+    """What the adapter said of itself under a name; empty where it said nothing."""
+    fact = manifest.environment.get(f"adapter.{name}")
+    return str(fact.value) if fact is not None else ""
 
 
 def _identifier(manifest: Manifest, entry: Finding) -> str:
@@ -175,7 +189,8 @@ def _identifier(manifest: Manifest, entry: Finding) -> str:
     words = [manifest.adapter.partition(",")[0], operator, f"{key.output} {key.fault}"]
     slugs = [re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words]
     digest = failure_name(key).removesuffix(".json").rpartition("-")[2][:4]
-    return f"{'.'.join(slug for slug in slugs if slug)}-{digest}"
+    which = f"-{entry.number}" if entry.number > 1 else ""
+    return f"{'.'.join(slug for slug in slugs if slug)}-{digest}{which}"
 
 
 def _scalar(value: str | list[str]) -> str:

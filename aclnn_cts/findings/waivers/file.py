@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
+from msgspec import Meta, structs
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
-from pydantic_core import PydanticCustomError
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
@@ -30,7 +20,9 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.predicate import CompilePredicate, Predicate, compile_predicate
 from aclnn_cts.speclang.expression_parser import ExpressionError
+from aclnn_cts.speclang.form import NOT_BLANK
 from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.schema import FileEntry
 from aclnn_cts.speclang.yaml_file import read_yaml
 from aclnn_cts.store.case_files import read_case_file
 
@@ -39,47 +31,22 @@ NOT_FINITE = ("nan", "inf", "-inf")
 _FAULTS = tuple(fault.value for fault in Fault)
 
 
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
+_Text = Annotated[str, Meta(pattern=NOT_BLANK)]
+_Texts = Annotated[list[_Text], Meta(min_length=1)]
+_Operator = Annotated[str, Meta(pattern=r"^aclnn[A-Za-z0-9]+$")]
 
 
-def _filled(value: object) -> object:
-    if value is None:
-        raise PydanticCustomError("not_filled_in", "not filled in; a person has to say it")
-    return value
-
-
-def _day(value: object) -> object:
-    """A day that YAML has read as one, or as text; anything else is no day."""
-    _filled(value)
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value
-    try:
-        return datetime.strptime(str(value), "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
-    except ValueError:
-        raise PydanticCustomError("no_day", "expected the last day, as 2027-01-31") from None
-
-
-_Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1), BeforeValidator(_filled)]
-_Texts = Annotated[list[_Text], BeforeValidator(_as_list), Field(min_length=1)]
-_Kinds = Annotated[_Texts, AfterValidator(lambda codes: [current_code(code) for code in codes])]
-_Operator = Annotated[str, StringConstraints(strict=True, pattern=r"^aclnn[A-Za-z0-9]+$")]
-_Operators = Annotated[list[_Operator], BeforeValidator(_as_list), Field(min_length=1)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Scope(_Model):
+class Scope(FileEntry, frozen=True, kw_only=True):
     """Which failures a waiver speaks for: all that every part that is given admits."""
 
     adapter: _Texts
     """As `--adapter` names it: `torch` whatever the options, `torch:device=cpu` where they say so or by default do."""
-    kind: _Kinds
+    kind: _Texts
     """Kinds of fault: what excuses a value must not hide a crash."""
-    operator: _Operators | None = None
-    check: _Texts | None = Field(default=None, validation_alias=AliasChoices("check", "promise"))
+    operator: Annotated[list[_Operator], Meta(min_length=1)] | None = None
+    binding: _Text | None = None
+    """Hash of the operator's binding whose failures it excuses (`Capabilities.bindings`)."""
+    check: _Texts | None = None
     """`promise` in files of version 1."""
     constraint: _Texts | None = None
     product: _Texts | None = None
@@ -94,15 +61,19 @@ class Scope(_Model):
     """An expression over the case, or one of the calls that its trial takes."""
 
 
-class _WaiverModel(_Model):
-    id: Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z0-9]+([.\-][a-z0-9]+)*$")]
+_LISTS = frozenset({"adapter", "kind", "operator", "check", "constraint", "product", "dtype", "mode", "output", "got"})
+"""Keys of a scope whose value is a list; one item may stand for a list of one."""
+
+
+class _WaiverModel(FileEntry, frozen=True, kw_only=True):
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9]+([.\-][a-z0-9]+)*$")]
     scope: Scope
     reason: _Text
     owner: _Text
-    expiry: Annotated[date, BeforeValidator(_day)]
-    link: _Text = ""
-    cases: list[_Text] = []
-    reason_zh: _Text = ""
+    expiry: date
+    link: str = ""
+    cases: tuple[_Text, ...] = ()
+    reason_zh: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +101,9 @@ class Waiver:
     """The file that it was read from."""
 
 
-class _FileModel(_Model):
+class _FileModel(FileEntry, frozen=True, kw_only=True):
     subject: _Text
-    waivers: Annotated[list[_WaiverModel], Field(min_length=1)]
+    waivers: Annotated[list[_WaiverModel], Meta(min_length=1)]
 
 
 def waiver_texts(waivers: Iterable[Waiver]) -> dict[str, bytes]:
@@ -158,10 +129,28 @@ def shipped_waivers() -> tuple[Path, ...]:
 def pinned_files(path: Path) -> tuple[Path, ...]:
     """The case files that a waiver file names; none of one that has mistakes, which `read_waivers` reports."""
     try:
-        entries = _FileModel.model_validate(read_yaml(path).content).waivers
-    except (UsageError, ValidationError):
+        model = _read(Problems(read_yaml(path)))
+    except UsageError:
         return ()
-    return tuple(path.parent / name for entry in entries for name in entry.cases)
+    return tuple(path.parent / name for entry in (model.waivers if model is not None else ()) for name in entry.cases)
+
+
+def _read(problems: Problems) -> _FileModel | None:
+    """The content of a waiver file, with a list wherever one item stands for it; None after a mistake of form."""
+    content = problems.file.content
+    entries = content.get("waivers") if isinstance(content, dict) else None
+    if isinstance(entries, list):
+        content = {**content, "waivers": [_with_lists(entry) for entry in entries]}
+    return problems.read(_FileModel, content)
+
+
+def _with_lists(entry: object) -> object:
+    scope = entry.get("scope") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(scope, dict):
+        return entry
+    named = {"check" if key == "promise" else key: value for key, value in scope.items()}
+    listed = {key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in named.items()}
+    return {**entry, "scope": listed}
 
 
 def read_waivers(
@@ -191,17 +180,14 @@ def read_waivers(
 
 
 def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinned: bool) -> Iterable[Waiver]:
-    try:
-        model = _FileModel.model_validate(problems.file.content)
-    except ValidationError as error:
-        problems.validation(error, _FileModel)
-        return
-    for index, entry in enumerate(model.waivers):
+    model = _read(problems)
+    for index, entry in enumerate(model.waivers if model is not None else ()):
         place = ("waivers", index)
-        versions, when = _checked(entry.scope, problems, (*place, "scope"), compiler)
+        scope = structs.replace(entry.scope, kind=[current_code(code) for code in entry.scope.kind])
+        versions, when = _checked(scope, problems, (*place, "scope"), compiler)
         yield Waiver(
             id=entry.id,
-            scope=entry.scope,
+            scope=scope,
             versions=versions,
             when=when,
             reason=entry.reason,
@@ -221,6 +207,8 @@ def _checked(
     """What no schema can say of a scope; its range of versions and its predicate."""
     if not (scope.operator or scope.check or scope.constraint):
         problems.add(place, "speaks for everything that the adapter does; name an operator, a check or a constraint")
+    if scope.binding is not None and len(scope.operator or ()) != 1:
+        problems.add((*place, "binding"), f"{shown(scope.binding)}: is that of one operator; name one in `operator`")
     for word in scope.kind:
         problems.known(word, _FAULTS, (*place, "kind"), "kind of fault")
     for word in scope.dtype or ():
@@ -245,7 +233,9 @@ def _checked(
     return versions, when
 
 
-def _pinned(path: Path, names: list[str], problems: Problems, place: tuple[str | int, ...]) -> Iterable[Trial | Case]:
+def _pinned(
+    path: Path, names: Iterable[str], problems: Problems, place: tuple[str | int, ...]
+) -> Iterable[Trial | Case]:
     for index, name in enumerate(names):
         try:
             yield from [entry.content for entry in read_case_file(path.parent / name)]

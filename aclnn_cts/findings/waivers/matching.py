@@ -13,7 +13,6 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from aclnn_cts.checks.registry import as_trial, check
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.faults import Fault
@@ -25,6 +24,10 @@ from aclnn_cts.findings.waivers.file import Scope, Waiver
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import PINNED
+from aclnn_cts.trials.checks.registry import as_trial, check
+
+BINDING = "binding."
+"""Before the name of an operator in an environment: the hash of its binding."""
 
 
 @final
@@ -47,12 +50,14 @@ class Waivers:
 
         - `product`: the run's; cases pinned for another one are left alone. None: all are taken.
         - `operators`: the run's, by C name; `ignored` counts waivers of these alone. None: of all.
-        - `environment`: what the adapter's session says of itself, where the command line leaves an option out.
+        - `environment`: what the adapter's session says of itself, where the command line leaves an option out; and the
+          hashes of its bindings (`BINDING`).
         - `calls`: the calls of a trial that failed. A predicate admits it where it holds of one of them: of the case
-          itself, or of what a law made of it.
+          itself, or of an equal call.
         """
         named = [waiver for waiver in waivers if names_adapter(waiver.scope, adapter, environment)]
-        chosen = [waiver for waiver in named if admits_version(waiver, version)]
+        bound = [waiver for waiver in named if admits_binding(waiver.scope, environment)]
+        chosen = [waiver for waiver in bound if admits_version(waiver, version)]
         self._valid = tuple(waiver for waiver in chosen if waiver.expiry >= today)
         self._expired = tuple(waiver for waiver in chosen if waiver.expiry < today)
         self._calls = calls
@@ -64,15 +69,16 @@ class Waivers:
         self._bare = frozenset(_look_of(pin) for pins in self._pinned.values() for pin in pins if isinstance(pin, Case))
         self.evidence = WaiverEvidence(pins={name: tuple(map(_id_of, pins)) for name, pins in self._pinned.items()})
         """What all records that were applied say of the waivers."""
-        ignored = (
+        concerned = [
             waiver
             for waiver in named
-            if not admits_version(waiver, version)
-            and (not waiver.scope.product or product in (None, *waiver.scope.product))
+            if (not waiver.scope.product or product in (None, *waiver.scope.product))
             and (not waiver.scope.operator or operators is None or set(operators) & set(waiver.scope.operator))
-        )
-        self.ignored = ignored_line(ignored, adapter, version)
-        """One line about waivers for other versions of the adapter's library; empty where there are none."""
+        ]
+        others = (waiver for waiver in concerned if waiver in bound and not admits_version(waiver, version))
+        unbound = (waiver for waiver in concerned if waiver not in bound)
+        self.ignored = "; ".join(filter(None, (ignored_line(others, adapter, version), unbound_line(unbound))))
+        """One line about waivers for other versions of the adapter's library or other bindings; empty without any."""
 
     @property
     def pinned(self) -> tuple[Trial | Case, ...]:
@@ -140,10 +146,11 @@ def waivers_of_run(
     *,
     settings: BenchSettings,
     environment: Mapping[str, str],
+    bindings: Mapping[str, str],
     specs: Specs,
     operators: Iterable[Spec] | None = None,
 ) -> Waivers:
-    """The waivers as of today for an open adapter whose session says `environment` of itself.
+    """The waivers as of today for an open adapter whose session says `environment` and `bindings` of itself.
 
     `operators` are those of the run; None: all.
     """
@@ -154,13 +161,13 @@ def waivers_of_run(
         today=datetime.now(timezone.utc).date(),
         product=settings.target.product,
         operators=None if operators is None else {spec.operator for spec in operators},
-        environment=environment,
+        environment={**environment, **{BINDING + name: sha256 for name, sha256 in bindings.items()}},
         calls=lambda trial: check(trial.check, where="trial").calls(trial, specs[trial.case.operator]),
     )
 
 
 def pinned_trials(waivers: Waivers, operators: Iterable[Spec]) -> tuple[Trial, ...]:
-    """The trials that are to run first, of these operators and no others. They are counted apart (`counts.PINNED`)."""
+    """The trials that are to run first, of these operators and no others."""
     chosen = {spec.operator: spec for spec in operators}
     return tuple(
         _as_pinned(chosen[_case_of(pin).operator], pin) for pin in waivers.pinned if _case_of(pin).operator in chosen
@@ -230,6 +237,22 @@ def admits_version(waiver: Waiver, version: str | None) -> bool:
         return True
     parsed = _parsed(version)
     return parsed is not None and parsed in waiver.versions
+
+
+def admits_binding(scope: Scope, environment: Mapping[str, str]) -> bool:
+    """Whether a waiver excuses the binding that its operator has, or any."""
+    names = scope.operator or ()
+    return scope.binding is None or scope.binding in (environment.get(BINDING + name) for name in names)
+
+
+def unbound_line(waivers: Iterable[Waiver]) -> str:
+    """One line about waivers for another binding of their operator; empty where there are none."""
+    numbers = Counter(name for waiver in waivers for name in waiver.scope.operator or ())
+    if not numbers:
+        return ""
+    number = numbers.total()
+    names = ", ".join(sorted(numbers))
+    return f"{number} {'waiver' if number == 1 else 'waivers'} ignored: made for another binding of {names}"
 
 
 def ignored_line(waivers: Iterable[Waiver], adapter: str, version: str | None) -> str:
@@ -317,7 +340,7 @@ class WaiverReport:
     unused: tuple[Waiver, ...]
     """Trials in their scope were judged, and none failed as they say."""
     ignored: str = ""
-    """One line about those for other versions of the adapter's library; empty where there are none."""
+    """One line about those for other versions of the adapter's library or other bindings; empty: there are none."""
 
     def violations(self) -> tuple[Note, ...]:
         """Why the run fails: for `Summary.violate`."""

@@ -64,13 +64,8 @@ def headroom(entry: ToleranceFigure) -> float:
     return 1.0 - used / allowed
 
 
-def conclude(
-    tolerance: Tolerance, figures: Sequence[ToleranceFigure], *, any_of: bool = False, benchmark: str = ""
-) -> ToleranceResult:
-    """The verdict that figures make: all must meet their limits, or with `any_of` one of them.
-
-    The one that decides is named: that with the least headroom, with `any_of` that with the most.
-    """
+def conclude(tolerance: Tolerance, figures: Sequence[ToleranceFigure], *, benchmark: str = "") -> ToleranceResult:
+    """The verdict that figures make: all must meet their limits. The one with the least headroom is named."""
     if not figures:
         return ToleranceResult(
             tolerance=tolerance.name,
@@ -82,7 +77,7 @@ def conclude(
         )
     # A figure that meets its limit exactly has as little left as one that must stay below it and does not.
     order = [(_meets(entry), headroom(entry), place) for place, entry in enumerate(figures)]
-    met, left, place = max(order) if any_of else min(order)
+    met, left, place = min(order)
     decisive = figures[place]
     return ToleranceResult(
         tolerance=tolerance.name,
@@ -307,12 +302,6 @@ def root_mean_square(values: Float64) -> float:
 def mean(values: Float64) -> float:
     """The mean of at least one number, as NumPy's own function has it, which takes several times as long."""
     return float(np.add.reduce(values)) / values.size
-
-
-def signed_mean(values: Float64) -> float:
-    """The magnitude of the mean: how far errors lean to one side."""
-    with np.errstate(all="ignore"):
-        return abs(mean(values))
 
 
 def row_of(table: Mapping[str, T], pair: Pair, *, default: str = "") -> T | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any
 
 import msgspec
@@ -11,21 +12,19 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.registry import registered
 from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
-from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, Double, Dual
+from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, Dual
 from aclnn_cts.judgement.tolerances.protocol import Pair, Tolerance
-from aclnn_cts.judgement.tolerances.single_benchmark import (
-    AssertClose,
-    MereMare,
-    Mixed,
-    MsprobeThreshold,
-    MsprobeUlp,
-    Single,
-    Ulp,
-)
+from aclnn_cts.judgement.tolerances.single_benchmark import MereMare, Mixed
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 
 TOLERANCE_FACT = "tolerance"
 """The key of `Verdict.facts` under which a fault of kind `tolerance` names the one that failed."""
+
+
+def installed_tolerances() -> Iterator[Tolerance]:
+    """Those of installed packages: entry points of the group `aclnn_cts.tolerances`, each a `Tolerance`."""
+    for entry in entry_points(group="aclnn_cts.tolerances"):
+        yield entry.load()
 
 
 TOLERANCES: Mapping[str, Tolerance] = registered(
@@ -34,12 +33,7 @@ TOLERANCES: Mapping[str, Tolerance] = registered(
         Mixed(),
         MereMare(),
         *(Dual(name=f"dual-{level}", level=level) for level in DUAL_LEVELS),
-        Double(),
-        MsprobeThreshold(),
-        MsprobeUlp(),
-        *(Single(name=f"single-high-{goal}", goal=goal) for goal in ("precision", "performance")),
-        AssertClose(),
-        Ulp(),
+        *installed_tolerances(),
     ),
     lambda tolerance: tolerance.name,
 )

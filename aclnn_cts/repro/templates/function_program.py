@@ -18,7 +18,7 @@ import traceback
 
 from numpy_tensors import described, dtype_of, tensor_of
 from opening import PROGRAM, np, unable
-from related import conforming, related
+from related import conforming, equal
 
 
 def function_of(word):
@@ -37,6 +37,16 @@ def function_of(word):
         return getattr(module, name)
     except (ImportError, AttributeError, OSError) as error:
         unable(f"{word}: {error}; expected module:function or path/to/file.py:function")
+
+
+def signature_of(function):
+    """The parameters of the user's function; None where Python does not know them."""
+    if not callable(function):
+        unable(f"{sys.argv[1]}: is no function, but {type(function).__name__}")
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
 
 
 def named(result):
@@ -78,20 +88,33 @@ def argument_of(item):
     return float.fromhex(value) if isinstance(value, str) else value
 
 
-def made(facts, function, who):
-    """One call: whether it conforms, and the elements of its outputs."""
+def arguments_of(facts, outputs, function):
+    """What the function is called with, and whether it is told the dtypes of its outputs."""
     arguments = {}
     for item in facts["parameters"]:
         if item["role"] != "output":
             arguments[item["name"]] = argument_of(item)
+    signature = signature_of(function)
+    if signature is None:
+        return arguments, False
+    told = "dtypes" in signature.parameters
+    if told:
+        arguments["dtypes"] = {name: dtype_of(value["dtype"]) for name, value in outputs.items()}
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        unable(f"the function takes {signature}: {error}; it is called with {', '.join(arguments)}")
+    return arguments, told
+
+
+def made(facts, function, who):
+    """One call: whether it conforms, and the elements of its outputs."""
     outputs = {
         item["name"]: item["value"]
         for item in facts["parameters"]
         if item["name"] in PROGRAM["outputs"] and item["value"] is not None
     }
-    told = "dtypes" in inspect.signature(function).parameters
-    if told:
-        arguments["dtypes"] = {name: dtype_of(value["dtype"]) for name, value in outputs.items()}
+    arguments, told = arguments_of(facts, outputs, function)
     must_fail = 0 not in facts["statuses"]
     try:
         results = named(function(**arguments))
@@ -127,8 +150,8 @@ def main():
             good, elements = made(PROGRAM["calls"][place], function, who)
             conforms = good and conforms
             results.extend(elements)
-        if PROGRAM["relations"]:
-            conforms = related(results) and conforms
+        if PROGRAM["equal"]:
+            conforms = equal(results) and conforms
     print("FAULT" if not conforms else PROGRAM["beyond"] or "conforms")
     sys.exit(0 if conforms else 1)
 

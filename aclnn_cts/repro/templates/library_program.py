@@ -7,14 +7,13 @@ Needs numpy and an operator library: with the toolkit's environment set, or with
 Exit codes: 0 the fault is gone, 1 it is there, 2 the surroundings failed.
 """
 
-import base64
 import ctypes
 import os
 import sys
 import traceback
 
-from opening import PROGRAM, np, unable
-from related import conforming, numbers, related
+from opening import PROGRAM, decoded, np, unable
+from related import conforming, equal, numbers
 
 GUARD = 256
 FILL = b"\xff"
@@ -176,7 +175,7 @@ class Call:
         }[kind]
         pointer, count = ctypes.c_void_p, ctypes.c_uint64
         if kind == "scalar":
-            content, last = ctypes.create_string_buffer(base64.b64decode(value["bytes"])), value["dtype"]
+            content, last = ctypes.create_string_buffer(decoded(value["bytes"])), value["dtype"]
             count = ctypes.c_int32
         elif kind == "tensor_list":
             tensors = [self._tensor(f"{name}[{place}]", item) for place, item in enumerate(value)]
@@ -193,7 +192,7 @@ class Call:
     def _tensor(self, name, value):
         start = None
         if self.facts["phases"] == 2:
-            contents = base64.b64decode(value["data"]) if value["data"] is not None else FILL * value["bytes"]
+            contents = decoded(value["data"]) if value["data"] is not None else FILL * value["bytes"]
             self.memories[name] = memory = Memory(self.device, contents)
             start = memory.address
         shape, strides, storage = dims(value["shape"]), dims(value["strides"]), dims(value["storage_shape"])
@@ -391,8 +390,8 @@ def main():
                     "destroy": call.destroy,
                     "release": call.release,
                 }[verb]()
-        if PROGRAM["relations"]:
-            conforms = related(results) and conforms
+        if PROGRAM["equal"]:
+            conforms = equal(results) and conforms
     print("FAULT" if not conforms else PROGRAM["beyond"] or "conforms")
     sys.exit(0 if conforms else 1)
 

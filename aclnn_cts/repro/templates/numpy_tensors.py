@@ -1,8 +1,6 @@
 """Tensors as NumPy arrays."""
 
-import base64
-
-from opening import np, unable
+from opening import decoded, np, unable
 from related import numbers
 
 DTYPES = {
@@ -41,7 +39,7 @@ def dtype_of(code):
 def tensor_of(value):
     """The tensor over its storage, with its strides and offset."""
     dtype = dtype_of(value["dtype"])
-    storage = np.frombuffer(bytearray(base64.b64decode(value["data"])), dtype)
+    storage = np.frombuffer(bytearray(decoded(value["data"])), dtype)
     if not all(value["shape"]):
         return np.empty(value["shape"], dtype)
     strides = [stride * dtype.itemsize for stride in value["strides"]]

@@ -1,5 +1,6 @@
 """How every script begins after its imports: NumPy, its data, and an end where nothing can be said."""
 
+import base64
 import json
 import sys
 
@@ -12,6 +13,12 @@ except ImportError as error:
 PROGRAM = json.loads(r"""
 @JSON@
 """)
+
+
+def decoded(text):
+    """Bytes: pieces of base64, each as often as the number behind its asterisk says."""
+    pieces = (piece.partition("*") for piece in text.split())
+    return b"".join(base64.b64decode(unit) * int(times or 1) for unit, _, times in pieces)
 
 
 def unable(why):

@@ -30,6 +30,19 @@ constexpr size_t kGuard = 256;
 constexpr uint8_t kFill = 0xFF;  // of what is to be written
 enum class Way { kGuarded, kExact, kLarger };
 
+// Values by how often each comes in a row.
+template <typename T>
+struct Equal {
+  size_t times;
+  T value;
+};
+template <typename T>
+std::vector<T> Repeated(const std::vector<Equal<T>> &runs) {
+  std::vector<T> all;
+  for (const auto &run : runs) all.insert(all.end(), run.times, run.value);
+  return all;
+}
+
 bool fault = false;
 std::vector<std::vector<double>> results;  // of outputs, in the order in which they were compared
 

@@ -1,13 +1,10 @@
-"""What scripts have in common: outputs held to their ends, and relations between the outputs of several calls."""
+"""What scripts share: outputs are compared with their bounds, and equal calls with one another."""
 
-import base64
-import math
-
-from opening import PROGRAM, np
+from opening import PROGRAM, decoded, np
 
 
 def numbers(text):
-    return np.frombuffer(base64.b64decode(text), np.float64)
+    return np.frombuffer(decoded(text), np.float64)
 
 
 def at(place, shape):
@@ -24,9 +21,7 @@ def place_in(value, place):
 def conforming(who, name, value, got):
     """Whether all elements of an output are within their ends; those at fault are printed."""
     lower, upper = numbers(value["expected"]["lower"]), numbers(value["expected"]["upper"])
-    judged, finite_alone = (
-        np.frombuffer(base64.b64decode(value["expected"][key]), bool) for key in ("judged", "finite_alone")
-    )
+    judged, finite_alone = (np.frombuffer(decoded(value["expected"][key]), bool) for key in ("judged", "finite_alone"))
     right = np.where(np.isnan(lower), np.isnan(got), (lower <= got) & (got <= upper))
     wrong = np.flatnonzero(judged & ~right & ~(finite_alone & ~np.isfinite(got)))
     for place in wrong[:8]:
@@ -38,36 +33,14 @@ def conforming(who, name, value, got):
     return not wrong.size
 
 
-def total(side, row, results):
-    constant, terms = side
-    values = [float.fromhex(factor) * results[result][first + row * step] for result, first, step, factor in terms]
-    if all(map(math.isfinite, values)):
-        return math.fsum([float.fromhex(constant), *values])
-    return float(np.sum([float.fromhex(constant), *values]))
-
-
-def related(results):
-    """Whether the outputs of all calls have to do with one another what they must."""
-    if len(results) != PROGRAM["kept"]:
-        print("a call gave no outputs, so that nothing is known of what they have to do with one another")
-        return True
-    conforms = True
-    for relation in PROGRAM["relations"]:
-        print(f"{relation['output']}: {relation['said']}")
-        rows = [(run, row) for run in relation["runs"] for row in range(run["rows"])]
-        bounds, wrong = numbers(relation["bounds"]), 0
-        for place, (run, row) in enumerate(rows):
-            left, right = total(run["left"], row, results), total(run["right"], row, results)
-            alike = left == right or (math.isnan(left) and math.isnan(right))
-            if alike or math.isinf(bounds[place]) or abs(left - right) <= bounds[place]:
-                continue
-            wrong += 1
-            if wrong <= 8:
-                what = f"{relation['output']}{at(place, relation['shape'])}" + f" ({relation['place']})" * bool(
-                    relation["place"]
-                )
-                print(f"{what} is {left!r} and {right!r}, which may be {bounds[place]:.3g} apart")
-        if wrong:
-            print(f"{wrong} of {len(rows)} do not hold")
-            conforms = False
+def equal(results):
+    """Whether equal calls gave equal results; nan equals nan."""
+    outputs, conforms = PROGRAM["equal"], True
+    for number in range(1, len(results) // max(len(outputs), 1)):
+        for place, name in enumerate(outputs):
+            first, other = results[place], results[number * len(outputs) + place]
+            differ = int(np.count_nonzero((first != other) & ~(np.isnan(first) & np.isnan(other))))
+            if differ:
+                print(f"{name}: {differ} of {first.size} elements of call {number + 1} differ from call 1")
+                conforms = False
     return conforms

@@ -1,9 +1,8 @@
 """Tensors as those of torch."""
 
-import base64
 import sys
 
-from opening import unable
+from opening import decoded, unable
 
 try:
     import torch
@@ -36,7 +35,7 @@ def dtype_of(code):
 def tensor_of(value):
     """The tensor over its storage, with its strides and offset."""
     dtype = dtype_of(value["dtype"])
-    data = bytearray(base64.b64decode(value["data"]))
+    data = bytearray(decoded(value["data"]))
     if not all(value["shape"]):
         return torch.empty(value["shape"], dtype=dtype)
     if min(value["strides"], default=0) < 0:

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "dtype.h"
-#include "fault.h"
 #include "message.h"
 
 namespace loopback {
@@ -24,13 +23,13 @@ bool refuse(const char *operation, const std::string &message)
 
 bool is_present(const char *operation, const char *name, const void *pointer)
 {
-    return pointer != nullptr || SHARED("null-unchecked") || refuse(operation, text("%s is null", name));
+    return pointer != nullptr || refuse(operation, text("%s is null", name));
 }
 
 bool are_present(const char *operation, std::initializer_list<Named> tensors)
 {
     for (const Named &named : tensors) {
-        if (named.tensor == nullptr && !SHARED("null-unchecked")) {
+        if (named.tensor == nullptr) {
             return refuse(operation, text("%s is null", named.name));
         }
     }
@@ -52,7 +51,7 @@ bool has_dtype(const char *operation, const Named &tensor, Numbers dtypes)
 
 bool has_float_dtype(const char *operation, const Named &tensor)
 {
-    return soc()->has_bf16() && !SHARED("bf16-refused")
+    return soc()->has_bf16()
                ? has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16, ACL_BF16})
                : has_dtype(operation, tensor, {ACL_FLOAT, ACL_FLOAT16});
 }

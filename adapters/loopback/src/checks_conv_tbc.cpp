@@ -1,7 +1,6 @@
 // The documented rules of aclnnConvTbcBackward's arguments, in the order in which they are looked at.
 #include "checks.h"
 #include "conv_tbc.h"
-#include "fault.h"
 #include "message.h"
 
 namespace loopback {
@@ -58,7 +57,7 @@ bool check_formats(const Call &call)
     const Numbers of_three = {ACL_FORMAT_ND, ACL_FORMAT_NCL};
     return has_format(op, {"self", call.self}, of_three) && has_format(op, {"input", call.input}, of_three)
            && has_format(op, {"weight", call.weight}, of_three)
-           && (FAULT("conv.bias-format-unchecked") || has_format(op, {"bias", call.bias}, {ACL_FORMAT_ND}))
+           && has_format(op, {"bias", call.bias}, {ACL_FORMAT_ND})
            && has_format(op, {"gradInput", call.grad_input}, of_three)
            && has_format(op, {"gradWeight", call.grad_weight}, of_three)
            && has_format(op, {"gradBias", call.grad_bias}, {ACL_FORMAT_ND});
@@ -72,10 +71,6 @@ bool check_ranks(const Call &call)
 
 bool check_gradient_shapes(const Call &call)
 {
-    if (FAULT("conv.grad-shapes-by-size") && call.grad_input->numel() == call.input->numel()
-        && call.grad_weight->numel() == call.weight->numel() && call.grad_bias->numel() == call.bias->numel()) {
-        return true;
-    }
     return has_shape(op, {"gradInput", call.grad_input}, call.input->dims())
            && has_shape(op, {"gradWeight", call.grad_weight}, call.weight->dims())
            && has_shape(op, {"gradBias", call.grad_bias}, call.bias->dims());
@@ -95,13 +90,12 @@ bool check_input_channels(const Call &call)
 
 bool check_bias_size(const Call &call)
 {
-    return FAULT("conv.bias-size-unchecked") || has_dim(op, {"bias", call.bias}, 0, call.weight->dim(2));
+    return has_dim(op, {"bias", call.bias}, 0, call.weight->dim(2));
 }
 
 bool check_pad(const Call &call)
 {
-    const int64_t most = FAULT("conv.largest-pad-refused") ? largest_pad - 1 : largest_pad;
-    const int64_t high = soc()->product == Product::a2 ? most : int64_max;
+    const int64_t high = soc()->product == Product::a2 ? largest_pad : int64_max;
     return (call.pad >= 0 && call.pad <= high)
            || refuse(op, text("pad is %lld; expected 0 to %lld", static_cast<long long>(call.pad),
                               static_cast<long long>(high)));
@@ -123,8 +117,7 @@ bool check_dim_ranges(const Call &call)
         return true;
     }
     for (size_t axis = 0; axis < 3; ++axis) {
-        const int64_t longest = FAULT("conv.longest-kernel-refused") ? largest_kernel - 1 : largest_kernel;
-        const int64_t high = axis == 0 ? longest : largest_dim;
+        const int64_t high = axis == 0 ? largest_kernel : largest_dim;
         if (!has_dims_between(op, {"self", call.self}, axis, 1, largest_dim)
             || !has_dims_between(op, {"input", call.input}, axis, 1, largest_dim)
             || !has_dims_between(op, {"weight", call.weight}, axis, 1, high)) {
@@ -150,8 +143,7 @@ bool check_mode_range(const Call &call)
 bool check_mode_of_product(const Call &call)
 {
     const bool needs_fp32 = call.cube_math_type == keep_dtype || call.cube_math_type == use_hf32;
-    return (soc()->cube_has_fp32() && !FAULT("conv.modes-of-other-product")) || call.self->dtype() == ACL_FLOAT16
-           || !needs_fp32
+    return soc()->cube_has_fp32() || call.self->dtype() == ACL_FLOAT16 || !needs_fp32
            || refuse(op, text("cubeMathType %d: the matrix unit of %s has no FP32", call.cube_math_type, soc()->name));
 }
 

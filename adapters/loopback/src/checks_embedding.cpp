@@ -2,7 +2,6 @@
 #include "checks.h"
 #include "dtype.h"
 #include "embedding.h"
-#include "fault.h"
 #include "message.h"
 
 namespace loopback {
@@ -29,9 +28,6 @@ bool check_grad_dtype(const Call &call)
 
 bool check_indices_dtype(const Call &call)
 {
-    if (FAULT("embedding.bool-indices-refused") && call.indices->dtype() == ACL_BOOL) {
-        return refuse(op, "indices are of BOOL");
-    }
     return has_dtype(
         op, {"indices", call.indices},
         {ACL_FLOAT, ACL_FLOAT16, ACL_DOUBLE, ACL_INT32, ACL_INT64, ACL_INT16, ACL_INT8, ACL_UINT8, ACL_BOOL});
@@ -52,9 +48,7 @@ bool check_formats(const Call &call)
 
 bool check_ranks(const Call &call)
 {
-    const size_t most = FAULT("embedding.rank-eight-refused") ? largest_rank - 1 : largest_rank;
-    const size_t most_of_indices = FAULT("embedding.indices-rank-nine-accepted") ? largest_rank + 1 : largest_rank;
-    return has_rank(op, {"grad", call.grad}, 2, most) && has_rank(op, {"indices", call.indices}, 1, most_of_indices);
+    return has_rank(op, {"grad", call.grad}, 2, largest_rank) && has_rank(op, {"indices", call.indices}, 1, largest_rank);
 }
 
 bool check_sizes(const Call &call)
@@ -79,8 +73,7 @@ bool check_out_rank(const Call &call)
 
 bool check_out_rows(const Call &call)
 {
-    return FAULT("embedding.out-rows-unchecked")
-           || (call.out->dim(0) >= 0 && static_cast<uint64_t>(call.out->dim(0)) == call.num_weights)
+    return (call.out->dim(0) >= 0 && static_cast<uint64_t>(call.out->dim(0)) == call.num_weights)
            || refuse(op, text("out has %lld rows; expected numWeights, %llu", static_cast<long long>(call.out->dim(0)),
                               static_cast<unsigned long long>(call.num_weights)));
 }

@@ -39,7 +39,7 @@ bool check_gradients(const Call &call)
     return true;
 }
 
-// Every tensor that is there.
+// Every tensor that is there, outputs that the mask excludes among them.
 template <class Holds>
 bool all_hold(const Call &call, const Holds &holds)
 {
@@ -47,8 +47,8 @@ bool all_hold(const Call &call, const Holds &holds)
         Named{"gradOut", call.grad_out},         Named{"input", call.input},
         Named{"mean", call.mean},                Named{"rstd", call.rstd},
         Named{"weightOptional", call.weight},    Named{"biasOptional", call.bias},
-        Named{gradient_names[0], call.wanted(0)}, Named{gradient_names[1], call.wanted(1)},
-        Named{gradient_names[2], call.wanted(2)}};
+        Named{gradient_names[0], call.gradients[0]}, Named{gradient_names[1], call.gradients[1]},
+        Named{gradient_names[2], call.gradients[2]}};
     for (const Named &tensor : tensors) {
         if (tensor.tensor != nullptr && !holds(tensor)) {
             return false;

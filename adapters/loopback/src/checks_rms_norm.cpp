@@ -4,7 +4,6 @@
 
 #include "checks.h"
 #include "dtype.h"
-#include "fault.h"
 #include "message.h"
 #include "rms_norm.h"
 
@@ -79,11 +78,7 @@ bool check_dtypes(const Call &call)
         row[place++] = tensor.tensor->dtype();
         names += std::string(" ") + dtype_name(tensor.tensor->dtype());
     }
-    if (FAULT("rms.half-rstd-accepted") && row[2] == ACL_FLOAT16) {
-        row[2] = ACL_FLOAT;
-    }
-    const bool known = soc()->product == Product::a2 && !SHARED("bf16-refused") ? contains(rows_of_a2, row)
-                                                                                : contains(rows_of_inference, row);
+    const bool known = soc()->product == Product::a2 ? contains(rows_of_a2, row) : contains(rows_of_inference, row);
     return known || refuse(op, text("%s has no row of dtypes", soc()->name) + names);
 }
 
@@ -95,15 +90,13 @@ bool check_formats(const Call &call)
 
 bool check_ranks(const Call &call)
 {
-    const size_t most = FAULT("rms.rank-eight-refused") ? largest_rank - 1 : largest_rank;
-    return all_hold(call, [most](const Named &tensor) { return has_rank(op, tensor, 1, most); });
+    return all_hold(call, [](const Named &tensor) { return has_rank(op, tensor, 1, largest_rank); });
 }
 
 bool check_same_shapes(const Call &call)
 {
     return has_shape(op, {"x", call.x}, call.dy->dims()) && has_shape(op, {"dxOut", call.dx}, call.dy->dims())
-           && ((FAULT("rms.dgamma-shape-by-size") && call.dgamma->numel() == call.gamma->numel())
-               || has_shape(op, {"dgammaOut", call.dgamma}, call.gamma->dims()));
+           && has_shape(op, {"dgammaOut", call.dgamma}, call.gamma->dims());
 }
 
 // gamma has the trailing axes of x.

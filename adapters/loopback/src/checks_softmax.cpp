@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "checks.h"
-#include "fault.h"
 #include "message.h"
 #include "softmax.h"
 
@@ -25,9 +24,6 @@ bool check_grad_output_dtype(const Call &call)
 
 bool check_output_dtype(const Call &call)
 {
-    if (FAULT("softmax.output-dtype-unchecked")) {
-        return true;
-    }
     return has_float_dtype(op, {"output", call.output})
            && has_same_dtype(op, {"output", call.output}, {"gradOutput", call.grad_output});
 }
@@ -49,19 +45,14 @@ bool check_formats(const Call &call)
 bool check_dim(const Call &call)
 {
     const auto rank = static_cast<int64_t>(std::max<size_t>(call.grad_output->rank(), 1));
-    const int64_t low = FAULT("softmax.dim-low-accepted")  ? -rank - 1
-                        : FAULT("softmax.dim-low-refused") ? 1 - rank
-                                                           : -rank;
-    const int64_t high = FAULT("softmax.dim-high-accepted") ? rank + 1 : rank;
-    return (call.dim >= low && call.dim < high)
+    return (call.dim >= -rank && call.dim < rank)
            || refuse(op, text("dim is %lld; expected %lld to %lld", static_cast<long long>(call.dim),
                               static_cast<long long>(-rank), static_cast<long long>(rank - 1)));
 }
 
 bool check_ranks(const Call &call)
 {
-    const size_t most = FAULT("softmax.rank-eight-refused") ? largest_rank - 1 : largest_rank;
-    return has_rank(op, {"gradOutput", call.grad_output}, 0, most)
+    return has_rank(op, {"gradOutput", call.grad_output}, 0, largest_rank)
            && has_rank(op, {"output", call.output}, 0, largest_rank);
 }
 

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "checks.h"
-#include "fault.h"
 #include "message.h"
 #include "upsample.h"
 
@@ -17,8 +16,7 @@ constexpr int64_t ratio_limit = 50;
 bool check_pointers(const Call &call)
 {
     return are_present(op, {{"gradOutput", call.grad_output}, {"out", call.out}})
-           && (call.input_size != nullptr || FAULT("upsample.input-size-null-unchecked")
-               || refuse(op, "inputSize is null"));
+           && (call.input_size != nullptr || refuse(op, "inputSize is null"));
 }
 
 bool check_product(const Call &)
@@ -28,22 +26,17 @@ bool check_product(const Call &)
 
 bool check_dtypes(const Call &call)
 {
-    return has_float_dtype(op, {"gradOutput", call.grad_output})
-           && (FAULT("upsample.out-dtype-unchecked") || has_float_dtype(op, {"out", call.out}));
+    return has_float_dtype(op, {"gradOutput", call.grad_output}) && has_float_dtype(op, {"out", call.out});
 }
 
 bool check_same_dtype(const Call &call)
 {
-    return FAULT("upsample.out-dtype-unchecked") || FAULT("upsample.mixed-dtypes-accepted")
-           || has_same_dtype(op, {"out", call.out}, {"gradOutput", call.grad_output});
+    return has_same_dtype(op, {"out", call.out}, {"gradOutput", call.grad_output});
 }
 
 // NCHW is printed for out, and NCL is what its three dimensions would have: both are taken.
 bool check_formats(const Call &call)
 {
-    if (FAULT("upsample.ncl-refused") && call.grad_output->format == ACL_FORMAT_NCL) {
-        return refuse(op, "gradOutput has format NCL");
-    }
     return has_format(op, {"gradOutput", call.grad_output}, {ACL_FORMAT_NCL, ACL_FORMAT_ND})
            && has_format(op, {"out", call.out}, {ACL_FORMAT_ND, ACL_FORMAT_NCL, ACL_FORMAT_NCHW});
 }
@@ -103,7 +96,7 @@ bool check_sizes(const Call &call)
 bool check_ratio(const Call &call)
 {
     const Wide longest = static_cast<Wide>(call.grad_output->dim(2)) * ratio_limit;
-    return call.input_size->values[2] < longest - (FAULT("upsample.ratio-too-strict") ? 1 : 0)
+    return call.input_size->values[2] < longest
            || refuse(op, "the length of inputSize is not below 50 times that of outputSizeOptional");
 }
 

@@ -1,7 +1,6 @@
 #include "conv_tbc.h"
 
 #include "aclnnop/aclnn_convolution_backward.h"
-#include "fault.h"
 #include "kernel_conv_tbc.h"
 #include "product.h"
 
@@ -25,9 +24,8 @@ Operand operand_of(int32_t dtype, int8_t cube_math_type)
 
 Plan ConvTbcBackward::plan() const
 {
-    const int64_t steps = FAULT("conv.pad-in-eight-bits") ? static_cast<int8_t>(pad) : pad;
     ConvTbcKernel kernel{self->view,        input->view,     weight->view, grad_input->view,
-                         grad_weight->view, grad_bias->view, steps,        operand_of(self->dtype(), cube_math_type)};
+                         grad_weight->view, grad_bias->view, pad,          operand_of(self->dtype(), cube_math_type)};
     kernel.lay_out();
     return {kernel.workspace(), kernel};
 }

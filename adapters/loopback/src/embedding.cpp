@@ -1,7 +1,6 @@
 #include "embedding.h"
 
 #include "aclnnop/aclnn_embedding_dense_backward.h"
-#include "fault.h"
 #include "kernel_embedding.h"
 
 namespace loopback {
@@ -17,8 +16,7 @@ Request EmbeddingDenseBackward::request() const
 Plan EmbeddingDenseBackward::plan() const
 {
     // A negative number in the uint64_t is beyond every table, and so is whatever names no row.
-    const uint64_t rows = num_weights - (FAULT("embedding.padding-of-last-row-missed") ? 1 : 0);
-    const int64_t padding = padding_idx < rows ? static_cast<int64_t>(padding_idx) : -1;
+    const int64_t padding = padding_idx < num_weights ? static_cast<int64_t>(padding_idx) : -1;
     EmbeddingKernel kernel{grad->view, indices->view, out->view, padding, scale_grad_by_freq};
     kernel.lay_out();
     return {kernel.workspace(), kernel};

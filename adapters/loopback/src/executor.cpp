@@ -89,7 +89,6 @@ aclOpExecutor *make_executor(const Request &request, Path path, std::shared_ptr<
     executor->numel = first_numel(request);
     executor->repeatable = false;
     executor->runs = 0;
-    executor->late = success;
     if (SHARED("last-executor")) {
         keep_last(*executor);
     }
@@ -213,9 +212,6 @@ aclnnStatus run_executor(aclOpExecutor &executor, void *workspace, uint64_t size
     if (++executor.runs > 1 && SHARED("repeat-does-nothing")) {
         return success;
     }
-    if (executor.late != success) {
-        return executor.late;
-    }
     aclnnStatus status = check_workspace(executor, workspace, size);
     if (status == success) {
         status = check_tensors(executor);
@@ -295,21 +291,6 @@ void add_text(Request &request, const char *text)
 
 namespace {
 
-// What a seeded fault makes of the status of a check.
-aclnnStatus altered(aclnnStatus status)
-{
-    if (status == param_nullptr && SHARED("null-as-invalid")) {
-        return param_invalid;
-    }
-    if (status == param_invalid && SHARED("invalid-as-inner")) {
-        return inner_error;
-    }
-    if (status == inner_tiling_error && SHARED("tiling-as-invalid")) {
-        return param_invalid;
-    }
-    return status;
-}
-
 // What seeded faults do in passing, whenever phase one is called and whenever it fails.
 void count_call()
 {
@@ -360,13 +341,7 @@ try {
     }
     inject(Place::phase_one, first_numel(request));
     std::shared_ptr<const Plan> plan;
-    const aclnnStatus status = altered(find_plan(operation, request, plan));
-    if (status == param_invalid && SHARED("checked-in-phase-two")) {
-        *workspace_size = 0;
-        *executor = make_executor(request, operation.path(), std::make_shared<const Plan>());
-        (*executor)->late = status;
-        return success;
-    }
+    const aclnnStatus status = find_plan(operation, request, plan);
     if (status != success) {
         leave_behind();
         if (SHARED("outputs-after-error")) {

@@ -81,7 +81,6 @@ struct aclOpExecutor {
     // Elements of the first output when phase one was called.
     int64_t numel;
     bool repeatable;
-    // How often it was run, and the status that a seeded fault keeps for phase two.
+    // How often it was run.
     int64_t runs;
-    aclnnStatus late;
 };

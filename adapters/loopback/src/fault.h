@@ -2,9 +2,9 @@
 // harness notices the one and lets the other pass. ACLNN_LOOPBACK_FAULT switches one on for a process, or several with
 // commas between their ids.
 //
-// Each stands where a programmer would have made it, behind FAULT or DECOY with its whole id, or behind SHARED with
-// the part after the last dot where operators share the code; there the operator's name in the id only says on whose
-// calls it is looked for. faults.yaml tells what each one is.
+// Each stands where a programmer would have made it, behind FAULT with its whole id, or behind SHARED with the part after
+// the last dot where operators share the code; there the operator's name in the id only says on whose calls it is
+// looked for. faults.yaml tells what each one is. Faults of values, indices and checks are mutants of the reference.
 #pragma once
 
 #include <bitset>
@@ -67,6 +67,5 @@ void note_launch();
 }  // namespace loopback
 
 #define FAULT(id) (::loopback::chosen_faults.own[std::integral_constant<int, ::loopback::fault_number(id)>::value])
-#define DECOY(id) FAULT("decoy." id)
 #define SHARED(part) \
     (::loopback::chosen_faults.shared[std::integral_constant<int, ::loopback::shared_number(part)>::value])

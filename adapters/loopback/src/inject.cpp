@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -76,6 +77,11 @@ void swallow(Device *)
     wait_for_ever();
 }
 
+void refuse(Device *)
+{
+    throw std::runtime_error("an injected internal error");
+}
+
 void break_device(Device *)
 {
     throw Fault{ACL_ERROR_RT_AICORE_EXCEPTION, "an injected exception of an AI core"};
@@ -105,6 +111,7 @@ struct Deed {
 constexpr Deed deeds[] = {
     {"segv", read_null, false},         {"abort", end_by_abort, false}, {"exit", leave, false},
     {"kill", be_killed, false},         {"hang", hang, false},          {"swallow", swallow, false},
+    {"refuse", refuse, false},
     {"fault", break_device, true},      {"lost", lose_device, true},    {"poison", poison, true},
     {"poison-late", poison_late, true},
 };
@@ -171,7 +178,8 @@ bool read_injection(const std::string &word, Injection *injection)
     if (injection->by_numel) {
         which.erase(0, prefix.size());
     }
-    const bool fits = !injection->deed->of_device || injection->place == Place::kernel;
+    const bool at_kernel = injection->place == Place::kernel;
+    const bool fits = injection->deed->of_device ? at_kernel : injection->deed->act != refuse || !at_kernel;
     return fits && read_number(which, &injection->which);
 }
 

@@ -1,6 +1,7 @@
 // Misbehaviour on request, for tests of whoever calls this library: ACLNN_LOOPBACK_INJECT=<what>[/<place>]@<which>,...
 //
 //   what   segv, abort, exit, kill, hang or swallow (memory, until somebody ends the process), at any place;
+//          refuse (the call, with an internal error), at a phase;
 //          fault (of the device), lost (its heartbeat), poison (the fault shows only after the stream was waited for)
 //          or poison-late (only after the call's memory was freed), at the kernel alone
 //   place  one (phase one), two (phase two, the default) or kernel (on the stream's thread)

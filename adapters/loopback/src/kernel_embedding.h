@@ -29,10 +29,6 @@ private:
     int64_t columns() const { return out.dims[1]; }
 
     void accumulate(const Launch &launch, float *table, const std::vector<int64_t> &rows_of_grad) const;
-    void accumulate_reversed(float *table, const std::vector<float> &gradients,
-                             const std::vector<int64_t> &rows_of_grad) const;
-    void accumulate_in_double(float *table, const std::vector<float> &gradients,
-                              const std::vector<int64_t> &rows_of_grad) const;
     void scale_rows(float *table, uint32_t *counts, const std::vector<int64_t> &rows_of_grad) const;
 };
 

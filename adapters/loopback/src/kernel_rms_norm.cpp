@@ -1,10 +1,8 @@
 #include "kernel_rms_norm.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "fault.h"
-#include "half.h"
 #include "sum.h"
 #include "transfer.h"
 
@@ -25,22 +23,7 @@ void RmsNormKernel::operator()(const Launch &launch) const
     const Span memory = launch.workspace(workspace());
     const std::vector<float> gradient = gathered(launch, dy_argument, dy);
     const std::vector<float> data = gathered(launch, x_argument, x);
-    std::vector<float> factors = gathered(launch, rstd_argument, rstd);
-    if (FAULT("rms.rstd-in-half")) {
-        std::transform(factors.begin(), factors.end(), factors.begin(),
-                       [](float factor) { return half_to_float(float_to_half(factor)); });
-    }
-    if (FAULT("rms.rstd-clamped")) {
-        std::transform(factors.begin(), factors.end(), factors.begin(),
-                       [](float factor) { return std::min(factor, 100.0F); });
-    }
-    if (FAULT("rms.rstd-recomputed")) {
-        for (int64_t row = 0; row < rows; ++row) {
-            const float *x_row = data.data() + row * width;
-            const float sum = blocked_sum(width, [&](int64_t d) { return x_row[d] * x_row[d]; });
-            factors[static_cast<size_t>(row)] = 1.0F / std::sqrt(sum / static_cast<float>(width) + 1e-6F);
-        }
-    }
+    const std::vector<float> factors = gathered(launch, rstd_argument, rstd);
     compute_dx(launch, gradient.data(), data.data(), factors.data());
     compute_dgamma(launch, gradient.data(), data.data(), factors.data(), floats(memory, 0));
 }
@@ -52,35 +35,18 @@ void RmsNormKernel::compute_dx(const Launch &launch, const float *gradient, cons
     std::vector<float> normalised(static_cast<size_t>(width));
     std::vector<float> weighted(static_cast<size_t>(width));
     std::vector<float> result(static_cast<size_t>(dx.numel()));
-    const float reciprocal = 1.0F / static_cast<float>(FAULT("rms.mean-over-rows") ? rows : width);
+    const float reciprocal = 1.0F / static_cast<float>(width);
     for (int64_t row = 0; row < rows; ++row) {
         const float factor = factors[row];
         float *h = normalised.data();
         float *g = weighted.data();
         for (int64_t d = 0; d < width; ++d) {
             h[d] = data[row * width + d] * factor;
-            const int64_t place = FAULT("rms.gamma-shifted-by-tile") && d >= 16 ? d - 16 : d;
-            g[d] = gradient[row * width + d] * weights[static_cast<size_t>(place)];
+            g[d] = gradient[row * width + d] * weights[static_cast<size_t>(d)];
         }
-        const int64_t summed = FAULT("rms.wide-row-cut") ? std::min<int64_t>(width, 1024) : width;
-        const float sum = blocked_sum(summed, [&](int64_t d) { return g[d] * h[d]; });
-        float mean = DECOY("rms.divided") ? sum / static_cast<float>(width) : sum * reciprocal;
-        if (FAULT("rms.mean-forgotten")) {
-            mean = 0;
-        } else if (FAULT("rms.sign")) {
-            mean = -mean;
-        } else if (FAULT("rms.mean-in-half")) {
-            mean = half_to_float(float_to_half(mean));
-        }
+        const float mean = blocked_sum(width, [&](int64_t d) { return g[d] * h[d]; }) * reciprocal;
         for (int64_t d = 0; d < width; ++d) {
-            float &value = result[static_cast<size_t>(row * width + d)];
-            if (FAULT("rms.factor-forgotten")) {
-                value = g[d] - h[d] * mean;
-            } else if (DECOY("rms.multiplied-out")) {
-                value = g[d] * factor - h[d] * mean * factor;
-            } else {
-                value = (g[d] - h[d] * mean) * factor;
-            }
+            result[static_cast<size_t>(row * width + d)] = (g[d] - h[d] * mean) * factor;
         }
     }
     scatter(launch, dx_argument, dx, result.data());
@@ -92,19 +58,9 @@ void RmsNormKernel::compute_dgamma(const Launch &launch, const float *gradient, 
     if (!FAULT("rms.sums-not-cleared")) {
         std::fill(parts, parts + cores * width, 0.0F);
     }
-    const int64_t last = FAULT("rms.rest-of-rows-dropped") ? rows / cores * cores : rows;
-    for (int64_t row = 0; row < last; ++row) {
+    for (int64_t row = 0; row < rows; ++row) {
         float *part = parts + row * cores / rows * width;
         for (int64_t d = 0; d < width; ++d) {
-            if (FAULT("rms.dgamma-in-half")) {
-                const float term = gradient[row * width + d] * (data[row * width + d] * factors[row]);
-                part[d] = half_to_float(float_to_half(part[d] + term));
-                continue;
-            }
-            if (DECOY("rms.dgamma-fma")) {
-                part[d] = std::fma(gradient[row * width + d], data[row * width + d] * factors[row], part[d]);
-                continue;
-            }
             part[d] += gradient[row * width + d] * (data[row * width + d] * factors[row]);
         }
     }

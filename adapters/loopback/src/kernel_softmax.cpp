@@ -1,9 +1,5 @@
 #include "kernel_softmax.h"
 
-#include <cmath>
-
-#include "fault.h"
-#include "half.h"
 #include "sum.h"
 #include "transfer.h"
 
@@ -35,22 +31,7 @@ void SoftmaxKernel::sum_slices(const float *y, const float *g, float *sums) cons
     for (int64_t o = 0; o < outer; ++o) {
         for (int64_t i = 0; i < inner; ++i) {
             const int64_t begin = o * length * inner + i;
-            const auto product = [&](int64_t k) { return y[begin + k * inner] * g[begin + k * inner]; };
-            if (DECOY("softmax.fma")) {
-                float sum = 0;
-                for (int64_t k = 0; k < length; ++k) {
-                    sum = std::fma(y[begin + k * inner], g[begin + k * inner], sum);
-                }
-                *sums++ = sum;
-            } else if (FAULT("softmax.product-in-half")) {
-                *sums++ = blocked_sum(length, [&](int64_t k) { return half_to_float(float_to_half(product(k))); });
-            } else if (FAULT("softmax.zeros-skipped")) {
-                *sums++ = blocked_sum(length, [&](int64_t k) { return y[begin + k * inner] == 0 ? 0 : product(k); });
-            } else if (FAULT("softmax.first-term-twice")) {
-                *sums++ = blocked_sum(length, product) + product(0);
-            } else {
-                *sums++ = blocked_sum(length, product);
-            }
+            *sums++ = blocked_sum(length, [&](int64_t k) { return y[begin + k * inner] * g[begin + k * inner]; });
         }
     }
 }
@@ -60,19 +41,7 @@ void SoftmaxKernel::subtract(const float *y, float *g, const float *sums) const
     for (int64_t o = 0; o < outer; ++o, sums += inner) {
         for (int64_t k = 0; k < length; ++k) {
             for (int64_t i = 0; i < inner; ++i, ++y, ++g) {
-                if (FAULT("softmax.sum-forgotten")) {
-                    *g = *y * *g;
-                } else if (FAULT("softmax.sign")) {
-                    *g = *y * sums[i] - *y * *g;
-                } else if (FAULT("softmax.output-not-multiplied")) {
-                    *g = *y * *g - sums[i];
-                } else if (FAULT("softmax.squared-output")) {
-                    *g = *y * *g - *y * *y * sums[i];
-                } else if (DECOY("softmax.factored")) {
-                    *g = *y * (*g - sums[i]);
-                } else {
-                    *g = *y * *g - *y * sums[i];
-                }
+                *g = *y * *g - *y * sums[i];
             }
         }
     }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "aclnnop/aclnn_rms_norm_grad.h"
-#include "fault.h"
 #include "kernel_rms_norm.h"
 #include "product.h"
 
@@ -16,8 +15,7 @@ Request RmsNormGrad::request() const
 
 Plan RmsNormGrad::plan() const
 {
-    const size_t first = FAULT("rms.first-of-eight-axes-dropped") && x->rank() == 8 ? 1 : 0;
-    const int64_t rows = count(x->dims(), first, x->rank() - gamma->rank());
+    const int64_t rows = count(x->dims(), 0, x->rank() - gamma->rank());
     RmsNormKernel kernel{dy->view,
                          x->view,
                          rstd->view,
@@ -26,7 +24,7 @@ Plan RmsNormGrad::plan() const
                          dgamma->view,
                          rows,
                          gamma->numel(),
-                         DECOY("rms.one-core") ? 1 : std::min(rows, std::max<int64_t>(soc()->vector_cores, 1))};
+                         std::min(rows, std::max<int64_t>(soc()->vector_cores, 1))};
     kernel.lay_out();
     return {kernel.workspace(), kernel};
 }

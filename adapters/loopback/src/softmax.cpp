@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "aclnnop/aclnn_softmax_backward.h"
-#include "fault.h"
 #include "kernel_softmax.h"
 
 namespace loopback {
@@ -22,13 +21,7 @@ Plan SoftmaxBackward::plan() const
     SoftmaxKernel kernel{grad_output->view, output->view, out->view, 1, 1, 1};
     if (!dims.empty()) {
         const auto rank = static_cast<int64_t>(dims.size());
-        auto axis = static_cast<size_t>(std::clamp<int64_t>(dim < 0 ? dim + rank : dim, 0, rank - 1));
-        if (FAULT("softmax.negative-dim-off-by-one") && dim < 0) {
-            axis = static_cast<size_t>(std::max<int64_t>(dim + rank - 1, 0));
-        }
-        if (FAULT("softmax.last-axis-of-many") && rank > 4) {
-            axis = dims.size() - 1;
-        }
+        const auto axis = static_cast<size_t>(std::clamp<int64_t>(dim < 0 ? dim + rank : dim, 0, rank - 1));
         kernel.outer = count(dims, 0, axis);
         kernel.length = dims[axis];
         kernel.inner = count(dims, axis + 1, dims.size());

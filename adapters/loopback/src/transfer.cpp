@@ -1,6 +1,5 @@
 #include "transfer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -42,7 +41,7 @@ void for_each_offset(const View &view, const Visit &visit)
                 return;
             }
             --axis;
-            row += axis == 0 && rank == 8 && SHARED("rank-eight") ? 0 : view.strides[axis];
+            row += view.strides[axis];
             if (++place[axis] < view.dims[axis]) {
                 break;
             }
@@ -155,56 +154,6 @@ Real saturated(Real value, Real largest, const Launch &launch)
     return value;
 }
 
-// FP32 to FP16 as an output is rounded.
-uint16_t stored_half(float value)
-{
-    const uint32_t bits = bits_of_float(value);
-    if (SHARED("output-truncated") && std::isfinite(value)) {
-        const float cut = float_of_bits(bits & ~uint32_t{0x1FFF});
-        return std::fabs(cut) >= 0x1p-14F ? float_to_half(cut) : float_to_half(std::trunc(value * 0x1p24F) * 0x1p-24F);
-    }
-    if (SHARED("denormals-flushed") && std::fabs(value) < 0x1p-14F) {
-        return float_to_half(std::copysign(0.0F, value));
-    }
-    if (SHARED("double-rounding") && std::isfinite(value)) {
-        return float_to_half(float_of_bits((bits + 0x800) & ~uint32_t{0xFFF}));
-    }
-    return float_to_half(value);
-}
-
-uint16_t stored_bfloat(float value)
-{
-    const uint32_t bits = bits_of_float(value);
-    if (SHARED("output-truncated") && std::isfinite(value)) {
-        return static_cast<uint16_t>(bits >> 16);
-    }
-    if (SHARED("double-rounding") && std::isfinite(value)) {
-        return float_to_bfloat(float_of_bits((bits + 0x4000) & ~uint32_t{0x7FFF}));
-    }
-    return float_to_bfloat(value);
-}
-
-float stored_float(float value)
-{
-    if (SHARED("wide-denormals-flushed") && std::fabs(value) < 0x1p-126F) {
-        return std::copysign(0.0F, value);
-    }
-    return SHARED("float-through-half") ? half_to_float(float_to_half(value)) : value;
-}
-
-// A tensor as it is read.
-View as_read(const View &view)
-{
-    View seen = view;
-    if (SHARED("strides-ignored")) {
-        seen.strides = contiguous_strides(view.dims);
-    }
-    if (SHARED("offset-ignored")) {
-        seen.offset = 0;
-    }
-    return seen;
-}
-
 template <class T>
 int64_t truncated(T value)
 {
@@ -216,11 +165,10 @@ int64_t truncated(T value)
 }  // namespace
 
 template <class Real>
-void gather(const Launch &launch, size_t tensor, const View &stored, Real *values)
+void gather(const Launch &launch, size_t tensor, const View &view, Real *values)
 {
-    const View view = as_read(stored);
     const Region region = launch.region(tensor, view);
-    Real *const begin = values;
+    const Real *const begin = values;
     switch (view.dtype) {
         case ACL_FLOAT:
             read<float>(region, view, [&](float value) { *values++ = value; });
@@ -236,9 +184,6 @@ void gather(const Launch &launch, size_t tensor, const View &stored, Real *value
             break;
         default:
             refuse(view, "a floating tensor was to be read");
-    }
-    if (SHARED("nan-to-zero")) {
-        std::replace_if(begin, values, [](Real value) { return std::isnan(value); }, Real{0});
     }
     if (SHARED("input-changed") && values != begin) {
         *region.at(view.offset) ^= std::byte{1};
@@ -279,20 +224,12 @@ View real_view(const View &view)
 }
 
 template <class Real>
-void scatter(const Launch &launch, size_t tensor, const View &stored, const Real *values)
+void scatter(const Launch &launch, size_t tensor, const View &view, const Real *values)
 {
-    View view = stored;
-    if (SHARED("out-strides-ignored")) {
-        view.strides = contiguous_strides(view.dims);
-    }
     const Region region = launch.region(tensor, view);
     const Real largest = largest_of<Real>(view.dtype);
-    const auto settled = [&](Real value) {
-        if (SHARED("inf-clamped") && std::fabs(value) > largest) {
-            return std::copysign(largest, value);
-        }
-        return launch.saturates() ? saturated(value, largest, launch) : value;
-    };
+    const auto settled = [&](Real value) { return launch.saturates() ? saturated(value, largest, launch) : value; };
+    const auto single = [&](Real value) { return static_cast<float>(settled(value)); };
     std::vector<Real> stale;
     if (SHARED("stale-result") && view.numel() > 0) {
         stale = last_result(tensor, values, view.numel());
@@ -303,13 +240,13 @@ void scatter(const Launch &launch, size_t tensor, const View &stored, const Real
     }
     switch (view.dtype) {
         case ACL_FLOAT:
-            write<float>(region, view, values, [&](Real value) { return stored_float(static_cast<float>(settled(value))); });
+            write<float>(region, view, values, single);
             break;
         case ACL_FLOAT16:
-            write<uint16_t>(region, view, values, [&](Real value) { return stored_half(static_cast<float>(settled(value))); });
+            write<uint16_t>(region, view, values, [&](Real value) { return float_to_half(single(value)); });
             break;
         case ACL_BF16:
-            write<uint16_t>(region, view, values, [&](Real value) { return stored_bfloat(static_cast<float>(settled(value))); });
+            write<uint16_t>(region, view, values, [&](Real value) { return float_to_bfloat(single(value)); });
             break;
         case ACL_DOUBLE:
             write<double>(region, view, values, [&](Real value) { return static_cast<double>(settled(value)); });
@@ -348,9 +285,7 @@ std::vector<int64_t> gathered_indices(const Launch &launch, size_t tensor, const
             read<int64_t>(region, view, keep);
             break;
         case ACL_UINT8:
-            read<uint8_t>(region, view, [&](uint8_t value) {
-                keep(FAULT("embedding.uint8-read-signed") ? static_cast<int8_t>(value) : value);
-            });
+            read<uint8_t>(region, view, [&](uint8_t value) { keep(value); });
             break;
         case ACL_BOOL:
             read<uint8_t>(region, view, [&](uint8_t value) { keep(value != 0 ? 1 : 0); });

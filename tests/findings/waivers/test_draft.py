@@ -11,6 +11,7 @@ import yaml
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Result
+from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.store.summary import Summary
@@ -29,6 +30,7 @@ CASE = {
     },
 }
 WRONG = "wrong_adapters:Wrong,fault=value"
+PINNED = Path(__file__).parents[3] / "waivers" / "cases"
 
 
 @pytest.fixture(name="finding")
@@ -59,12 +61,13 @@ def test_a_draft_is_refused_until_a_person_has_filled_it_in(
     refused = ran(*run)
     assert refused.code == 2
     for key in ("reason", "owner", "expiry"):
-        assert f"waivers.0.{key}: None: not filled in; a person has to say it" in refused.err
+        assert f"waivers.0.{key}: not filled in; expected a" in refused.err
     text = filled(file.read_text(encoding="utf-8"))
     file.write_text(text, encoding="utf-8")
     waived = ran(*run)
     assert waived.code == 0, waived.err
-    assert (waived.result["failed"], waived.result["waived"]) == (1, 1)
+    # The case, and the same one as the waiver pins it.
+    assert (waived.result["failed"], waived.result["waived"]) == (2, 2)
     assert waived.result["verdict"] == "conforms-with-waivers"
     identifier = waived.directory.summary().waivers
     assert list(identifier.values()) == [2]
@@ -80,6 +83,30 @@ def test_a_draft_is_refused_until_a_person_has_filled_it_in(
     assert expired.code == 1
     assert expired.result["waived"] == 0
     assert "expired on 2020-01-01" in expired.out + expired.err
+
+
+def test_waived_failures_of_pinned_cases_alone_are_counted_everywhere(
+    ran: Callable[..., Ran], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapter = "wrong_adapters:Refusing,when=rank(gradOutput) == 2"
+    (tmp_path / "case.json").write_text(json.dumps(CASE), encoding="utf-8")
+    (tmp_path / "fine.json").write_text(json.dumps(CASE).replace("[2, 3]", "[6]"), encoding="utf-8")
+    [finding] = ran("run", "--cases", "case.json", "--adapter", adapter).directory.failures()
+    file = tmp_path / "mine.yaml"
+    assert main(["waive", "add", str(finding), "-o", str(file)]) == 0
+    file.write_text(filled(file.read_text(encoding="utf-8")), encoding="utf-8")
+    run = ran("run", "--cases", "fine.json", "--adapter", adapter, "--waivers", str(file))
+    assert (run.code, run.kinds) == (0, ["failed rejected", "passed"])
+    assert {key: run.result[key] for key in ("verdict", "cases", "passed", "failed", "waived")} == {
+        "verdict": "conforms-with-waivers", "cases": 2, "passed": 1, "failed": 1, "waived": 1,
+    }  # fmt: skip
+    assert "1 failed with a waiver" in run.out
+    assert "1 waived finding," in run.out
+    summary = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
+    assert (summary["waived"], list(summary["waivers"].values())) == (1, [1])
+    report = acceptance([run.path])
+    assert (report.ends.waived, sum(card.waived for card in report.findings)) == (1, 1)
+    assert [check.ends.waived for check in report.checks if check.ends.cases] == [1]
 
 
 def test_a_draft_on_standard_output_says_what_the_records_tell(
@@ -132,3 +159,37 @@ def test_a_draft_for_a_campaign_s_finding_names_all_that_it_takes_together(
     scope = yaml.safe_load(out.partition("    scope:\n")[2].partition("      # when")[0])
     assert scope["check"] == ["boundary", "memory", "values"]
     assert sorted(scope["kind"]) == sorted([Fault.VALUE, Fault.SPECIAL, Fault.MODEL])
+
+
+SOFTMAX_BINDING = """\
+# The one that ships, in other words.
+bindings:
+  aclnnSoftmaxBackward:
+    outputs: [out]
+    call: _softmax_backward_data
+    arguments: {input_dtype: {dtype: gradOutput}, grad_output: gradOutput, output: output, dim: dim}
+    cast: true
+    result: {like: gradOutput}
+"""
+
+
+def test_shipped_waivers_excuse_no_binding_of_the_user(
+    ran: Callable[..., Ran], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same failures of torch's strided outputs are waived where the binding is the shipped one, however written."""
+    pytest.importorskip("torch")
+    pinned = PINNED / "softmax-backward-strided-output.jsonl"
+    lines = [line for line in pinned.read_text(encoding="utf-8").splitlines() if '"atlas-a2"' in line]
+    (tmp_path / "cases.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "same.yaml").write_text(SOFTMAX_BINDING, encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(SOFTMAX_BINDING.replace("dim: dim", "dim: {signed: dim}"), encoding="utf-8")
+    run = ("run", "--cases", "cases.jsonl", "--adapter", "torch", "--bindings")
+    same = ran(*run, "same.yaml")
+    assert (same.code, same.result["verdict"]) == (0, "conforms-with-waivers")
+    mine = ran(*run, "mine.yaml")
+    assert (mine.code, mine.result["waived"]) == (1, 0)
+    assert "1 waiver ignored: made for another binding of aclnnSoftmaxBackward" in mine.directory.summary().notices
+    # A waiver of a failure of this binding names it.
+    assert main(["waive", "add", str(mine.directory.failures()[0])]) == 0
+    fact = mine.directory.manifest.environment["adapter.binding.aclnnSoftmaxBackward"].value
+    assert f"      binding: {fact}" in capsys.readouterr().out.replace("'", "")

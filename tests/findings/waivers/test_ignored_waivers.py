@@ -10,7 +10,7 @@ import pytest
 
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.findings.waivers.file import read_waivers
-from tests.campaign.test_campaign_waivers import softmax
+from tests.runs.campaign.test_campaign_waivers import softmax
 from tests.support.ran import Ran
 
 ENTRY = """\

@@ -11,13 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from aclnn_cts.adapters.bindings import shipped
 from aclnn_cts.core.case import CallOptions, Case
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.core.verdict import Deviation, Record, Result
-from aclnn_cts.findings.waivers.file import Waiver, read_waivers, waiver_texts
+from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record
 
@@ -73,28 +74,28 @@ def without(key: str) -> str:
         (
             WAIVER.replace("accumulates in half precision", "' '"),
             9,
-            "waivers.0.reason: ' ': String should have at",
+            "waivers.0.reason: ' '; expected a text in quotes",
         ),
-        (WAIVER.replace("2026-12-31", "soon"), 12, "waivers.0.expiry: 'soon': expected the last day, as 2027-01-31"),
+        (WAIVER.replace("2026-12-31", "soon"), 12, "waivers.0.expiry: 'soon'; expected a day, as 2027-01-31"),
         (
             WAIVER.replace("2026-12-31", "2026-02-30"),
             12,
-            "waivers.0.expiry: '2026-02-30': expected the last day, as 2027-01-31",
+            "waivers.0.expiry: '2026-02-30'; expected a day, as 2027-01-31",
         ),
         (
             WAIVER.replace("    owner:", "    ownr: x\n    owner:"),
             10,
             "unknown key 'ownr'; expected any of id, scope, reason, owner",
         ),
-        (WAIVER.replace("torch-cpu.half", "Half it"), 4, "waivers.0.id: 'Half it': String should match pattern"),
+        (WAIVER.replace("torch-cpu.half", "Half it"), 4, "waivers.0.id: 'Half it'; expected a text of the form"),
         (WAIVER.replace("[value,", "[valeu,"), 8, "unknown kind of fault 'valeu'"),
-        (WAIVER.replace(SOFTMAX, "softmax_backward"), 7, "'softmax_backward': String should match pattern '^aclnn"),
+        (WAIVER.replace(SOFTMAX, "softmax_backward"), 7, "'softmax_backward'; expected a text of the form ^aclnn"),
         (WAIVER.replace("kind:", "got: NaN\n      kind:"), 8, "unknown number that is not finite 'NaN'"),
         (WAIVER.replace("kind:", "dtype: FLOAT32\n      kind:"), 8, "unknown dtype 'FLOAT32'"),
         (
             WAIVER.replace("kind:", "version: 2.13\n      kind:"),
             8,
-            "waivers.0.scope.version: 2.13; expected a text; put it in quotes",
+            "waivers.0.scope.version: 2.13; expected a text in quotes",
         ),
         (WAIVER.replace("kind:", "version: new\n      kind:"), 8, "'new': no range of versions; expected one such as"),
         (WAIVER.replace("kind:", "when: dim(x\n      kind:"), 8, "'dim(x'"),
@@ -105,7 +106,7 @@ def without(key: str) -> str:
         ),
         (WAIVER + WAIVER.split("waivers:\n")[1], 13, "'torch-cpu.half' stands twice, first at"),
         (WAIVER.replace("owner: n", "owner: &n n"), 10, "anchor &n"),
-        ("subject: x\nwaivers: []\n", 2, "waivers: []; expected at least 1"),
+        ("subject: x\nwaivers: []\n", 2, "waivers: []; expected a list of at least 1"),
         ("", 1, ""),
     ],
 )
@@ -297,6 +298,48 @@ def test_ignored_waivers_of_other_runs_are_not_counted(
     assert bool(waivers.ignored) == ignored
 
 
+BOUND = WAIVER.replace("kind:", "binding: 0123456789abcdef\n      kind:")
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_waived"),
+    [
+        ({f"binding.{SOFTMAX}": "0123456789abcdef"}, True),
+        ({f"binding.{SOFTMAX}": "fedcba9876543210"}, False),
+        ({f"binding.{EMBEDDING}": "0123456789abcdef"}, False),
+        ({}, False),
+    ],
+    ids=["its own", "another", "another operator's", "none"],
+)
+def test_waiver_excuses_the_binding_that_it_names(
+    tmp_path: Path, environment: Mapping[str, str], *, is_waived: bool
+) -> None:
+    record = make_record(result=Result.FAILED, kind=Fault.VALUE)
+    waivers = Waivers(read(tmp_path, BOUND), adapter="torch", version=None, today=TODAY, environment=environment)
+    assert (waivers.apply(record).waiver != "") is is_waived
+    expected = "" if is_waived else f"1 waiver ignored: made for another binding of {SOFTMAX}"
+    assert waivers.ignored == expected
+
+
+def test_waiver_of_a_binding_names_its_operator(tmp_path: Path) -> None:
+    text = BOUND.replace(f"operator: {SOFTMAX}", "check: values")
+    with pytest.raises(UsageError, match=r"'0123456789abcdef': is that of one operator"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_shipped_waivers_name_the_binding_that_ships(library: str) -> None:
+    bindings = shipped(library)
+    mine = [item for item in read_waivers(shipped_waivers(), pinned=False) if item.id.startswith(f"{library}-cpu.")]
+    assert mine
+    for waiver in mine:
+        assert waiver.scope.operator is not None
+        [operator] = waiver.scope.operator
+        assert waiver.scope.binding == bindings[operator].sha256, (
+            f"{waiver.where}: the binding of {operator} has changed; see whether it still fails so, then name its hash"
+        )
+
+
 SPLIT = WAIVER.replace("kind:", "output: first\n      kind:") + WAIVER.split("waivers:\n")[1].replace(
     "torch-cpu.half", "torch-cpu.other"
 ).replace("kind:", "output: second\n      kind:")
@@ -431,5 +474,5 @@ def test_the_files_of_waivers_by_names_of_their_own(tmp_path: Path) -> None:
 def test_what_a_person_has_not_filled_in(tmp_path: Path, key: str) -> None:
     lines = WAIVER.splitlines(keepends=True)
     text = "".join(f"    {key}:  # why\n" if line.strip().startswith(f"{key}:") else line for line in lines)
-    with pytest.raises(UsageError, match=rf"waivers\.0\.{key}: None: not filled in; a person has to say it"):
+    with pytest.raises(UsageError, match=rf"waivers\.0\.{key}: not filled in; expected a"):
         read(tmp_path, text)

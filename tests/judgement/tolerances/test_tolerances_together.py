@@ -16,25 +16,17 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype, widen
 from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
-from aclnn_cts.judgement.tolerances.double_benchmark import DOUBLE_ROWS, DUAL_LEVELS, DUAL_ROWS
+from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, DUAL_ROWS
 from aclnn_cts.judgement.tolerances.protocol import conclude, figure, headroom, make_pair
 from aclnn_cts.judgement.tolerances.registry import (
     TOLERANCE_FACT,
     TOLERANCES,
     check_names,
     gated,
+    installed_tolerances,
     measure,
 )
-from aclnn_cts.judgement.tolerances.single_benchmark import (
-    ASSERT_CLOSE_ROWS,
-    MERE_LIMITS,
-    MIXED_ROWS,
-    MSPROBE_ROWS,
-    MSPROBE_ULP_ROWS,
-    SINGLE_ROWS,
-    ULP_LIMITS,
-    Mixed,
-)
+from aclnn_cts.judgement.tolerances.single_benchmark import MERE_LIMITS, MIXED_ROWS, Mixed
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 from tests.judgement.tolerances.pairs import pair
 
@@ -55,23 +47,34 @@ def test_the_names_are_stable() -> None:
         "dual-l0",
         "dual-l1",
         "dual-l2",
-        "double",
-        "msprobe-threshold",
-        "msprobe-ulp",
-        "single-high-precision",
-        "single-high-performance",
-        "assert-close",
-        "ulp",
     )
     assert all(name == tolerance.name and tolerance.source for name, tolerance in TOLERANCES.items())
+
+
+def test_an_installed_package_adds_a_tolerance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/tolerances.md says."""
+    page = DOCUMENT.read_text(encoding="utf-8").partition("\n## Adding a tolerance\n")[2]
+    module, toml = re.findall(r"```(?:python|toml)\n(.*?)```", page, re.DOTALL)[:2]
+    (tmp_path / "house_rules.py").write_text(module, encoding="utf-8")
+    entry = re.search(r"^half-ulp = \"(.*)\"$", toml, re.MULTILINE)
+    assert entry is not None
+    folder = tmp_path / "house_rules-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: house-rules\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text(f"[aclnn_cts.tolerances]\nhalf-ulp = {entry[1]}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    [tolerance] = installed_tolerances()
+    assert tolerance.measure(pair([1.0], [1.0 + 2.0**-26])).verdict == ToleranceVerdict.PASS
+    assert tolerance.measure(pair([1.0], [1.0 + 2.0**-23])).verdict == ToleranceVerdict.FAIL
+    assert tolerance.measure(pair([1], [1], dtype="INT32")).verdict == ToleranceVerdict.PASS
 
 
 def test_unknown_names_are_told_with_the_nearest_one() -> None:
     with pytest.raises(
         UsageError, match=r"--tolerance: 'mixd' is not a tolerance; expected any of .*did you mean 'mixed'\?"
     ):
-        check_names(["ulp", "mixd"], where="--tolerance")
-    assert check_names(["ulp", "mixed", "ulp"], where="--tolerance") == ("mixed", "ulp")
+        check_names(["dual-l0", "mixd"], where="--tolerance")
+    assert check_names(["dual-l0", "mixed", "dual-l0"], where="--tolerance") == ("mixed", "dual-l0")
 
 
 @settings(max_examples=60, deadline=None)
@@ -99,17 +102,6 @@ def test_signs_and_order_do_not_matter(values: np.ndarray, noise: int, dtype: st
 
 
 @settings(max_examples=60, deadline=None)
-@given(values=numbers, power=st.integers(-8, 8))
-def test_ulp_errors_do_not_change_with_a_power_of_two(values: np.ndarray, power: int) -> None:
-    values = np.where(np.abs(values) < 1.0, 1.0, values)
-    got = stored(values * (1 + 2.0**-20), "FLOAT")
-    for name in ("ulp", "msprobe-ulp"):
-        result = TOLERANCES[name].measure(pair(got, values))
-        scaled = TOLERANCES[name].measure(pair(got * 2.0**power, values * 2.0**power))
-        assert scaled.figures == result.figures
-
-
-@settings(max_examples=60, deadline=None)
 @given(values=numbers, dtype=st.sampled_from(DTYPES), far=st.sampled_from([1e3, np.inf, np.nan]))
 def test_one_wild_element_fails_every_tolerance_that_has_no_quota(values: np.ndarray, dtype: str, far: float) -> None:
     golden = stored(values, dtype)
@@ -118,9 +110,8 @@ def test_one_wild_element_fails_every_tolerance_that_has_no_quota(values: np.nda
     got[0] = stored(np.array([far]), dtype)[0]
     for name, tolerance in TOLERANCES.items():
         result = tolerance.measure(pair(got, golden, golden, dtype=dtype))
-        if name != "msprobe-ulp":
-            assert result.verdict == ToleranceVerdict.FAIL, (name, result)
-            assert result.headroom == "-inf" or float(result.headroom) <= 0.0
+        assert result.verdict == ToleranceVerdict.FAIL, (name, result)
+        assert result.headroom == "-inf" or float(result.headroom) <= 0.0
 
 
 @pytest.mark.parametrize("dtype", ["FLOAT16", "BF16", "FLOAT", "DOUBLE", "INT32"])
@@ -176,8 +167,6 @@ def test_limits_that_are_met_and_limits_to_stay_below() -> None:
     near = conclude(Mixed(), [figure("error", 1.0000001, 1.0)])
     assert near.message == "error 1.0000001, not <= 1", "digits enough to tell them apart"
     assert conclude(Mixed(), [figure("a", 2, 1), figure("b", 9, 1)]).message.startswith("b 9")
-    one = conclude(Mixed(), [figure("a", 2, 1), figure("b", 0.5, 1)], any_of=True)
-    assert (one.verdict, one.headroom) == (ToleranceVerdict.PASS, 0.5)
 
 
 def test_results_survive_a_record() -> None:
@@ -191,40 +180,15 @@ def test_results_survive_a_record() -> None:
 def test_a_gate_fails_what_the_bound_passed_and_nothing_else() -> None:
     tolerances = measure(TOLERANCES, [pair([2.0], [1.0])])
     passed = Verdict(result=Result.PASSED, basis="assumed", tolerances=tolerances, facts={"finer than asked": True})
-    failed = gated(passed, ("mixed", "ulp"))
+    failed = gated(passed, ("mixed", "mere-mare"))
     assert (failed.result, failed.kind, failed.basis) == (Result.FAILED, Fault.TOLERANCE, "assumed")
-    said = "the tolerance mixed fails on out: largest absolute error 1, not <= 0.01; also failing: ulp on out"
+    said = "the tolerance mixed fails on out: largest absolute error 1, not <= 0.01; also failing: mere-mare on out"
     assert failed.message == said
     assert failed.facts == {"finer than asked": True, OUTPUT_FACT: "out", TOLERANCE_FACT: "mixed"}
     assert gated(passed, ()) is passed
     assert gated(passed, ("dual-l0",)) is passed, "not applicable is no failure"
     other = msgspec.structs.replace(passed, result=Result.FAILED, kind=Fault.VALUE, message="wrong")
     assert gated(other, ("mixed",)) is other
-
-
-def test_assert_close_agrees_with_torch() -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    generator = np.random.default_rng(3)
-    kinds = {"FLOAT16": torch.float16, "BF16": torch.bfloat16, "FLOAT": torch.float32, "DOUBLE": torch.float64}
-    outcomes = set()
-    for dtype, kind in kinds.items():
-        rows = ASSERT_CLOSE_ROWS[dtype]
-        for number in range(60):
-            golden = stored(generator.normal(size=5) * 10.0 ** generator.integers(-4, 3), dtype)
-            # Errors keep away from the limit, where torch's own rounding decides.
-            share = [0.5, 1.6][number % 2]
-            got = stored(golden + share * (rows.atol + rows.rtol * np.abs(golden)), dtype)
-            error, allowed = np.abs(got - golden), rows.atol + rows.rtol * np.abs(golden)
-            if (np.abs(error / allowed - 1) < 0.2).any():
-                continue
-            try:
-                torch.testing.assert_close(torch.tensor(got, dtype=kind), torch.tensor(golden, dtype=kind))
-                theirs = ToleranceVerdict.PASS
-            except AssertionError:
-                theirs = ToleranceVerdict.FAIL
-            assert TOLERANCES["assert-close"].measure(pair(got, golden, dtype=dtype)).verdict == theirs
-            outcomes.add((dtype, theirs))
-    assert len(outcomes) == 2 * len(kinds)
 
 
 def cells(section: str, header: str) -> dict[str, list[float]]:
@@ -257,27 +221,6 @@ def number(cell: str) -> float:
             {name.upper(): [float(row.mare), row.mere, row.rmse] for name, row in DUAL_LEVELS.items()},
         ),
         ("`dual-l0`", "dtype", {name: [row.small, row.error] for name, row in DUAL_ROWS.items()}),
-        ("`double`", "dtype", {name: [row.error, row.balance] for name, row in DOUBLE_ROWS.items()}),
-        (
-            "`msprobe-threshold`",
-            "dtype",
-            {name: [row.small, row.tolerance, row.rtol, row.epsilon] for name, row in MSPROBE_ROWS.items()},
-        ),
-        (
-            "`msprobe-ulp`",
-            "dtype",
-            {
-                name: [row.large, row.share, *([row.mean] if row.mean is not None else [])]
-                for name, row in MSPROBE_ULP_ROWS.items()
-            },
-        ),
-        (
-            "`single-high-precision`",
-            "dtype",
-            {name: [row.precision, row.performance, row.balance] for name, row in SINGLE_ROWS.items()},
-        ),
-        ("`assert-close`", "dtype", {name: [row.rtol, row.atol] for name, row in ASSERT_CLOSE_ROWS.items()}),
-        ("`ulp`", "dtype", {name: [limit] for name, limit in ULP_LIMITS.items()}),
     ],
 )
 def test_the_document_has_the_numbers_that_are_used(section: str, header: str, table: dict[str, list[float]]) -> None:

@@ -82,9 +82,11 @@ def test_every_kind_of_fault_has_a_severity() -> None:
     assert {kind for kind, grave in found.items() if grave == Severity.CRITICAL} == {
         Fault.CRASH,
         Fault.HANG,
+        Fault.READ,
         Fault.GUARD,
         Fault.INPUT,
         Fault.LEAK,
+        Fault.LATE,
     }
     assert {kind for kind, grave in found.items() if grave == Severity.MINOR} == {Fault.MODEL, Fault.TOLERANCE}
 

@@ -12,9 +12,10 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
-from aclnn_cts.findings.fingerprint import fingerprinted, grouped
+from aclnn_cts.findings.findings import grouped
+from aclnn_cts.findings.fingerprint import fingerprinted
+from aclnn_cts.reports.model.finding_tally import FindingTallies
 from aclnn_cts.reports.model.findings import deciding_dtypes
-from aclnn_cts.triage.dedup import Members, by_finding
 
 OPERATOR = "aclnnSoftmaxBackward"
 
@@ -54,15 +55,16 @@ def record(number: int, grad: str, out: str, *, failed: bool) -> Record:
 def test_dtypes_are_those_of_all_failures_and_of_the_argument_that_decides(
     failing: list[tuple[str, str]], passing: list[tuple[str, str]], named: str
 ) -> None:
-    members, judged = Members(), Counter[tuple[str, str, str, str]]()
+    judged: Counter[tuple[str, str, str, str]] = Counter()
     records = [
         record(number, grad, out, failed=number < len(failing))
         for number, (grad, out) in enumerate([*failing, *passing])
     ]
-    for number, item in enumerate(records):
+    for item in records:
         out = item.fingerprint.dtype
         judged.update(("values", out, name, tensor.dtype) for name, tensor in item.trial.case.tensors())
-        if number < len(failing):
-            members.add(item, 0)
-    [failures] = by_finding(members.known.values(), grouped(records[: len(failing)]))
-    assert deciding_dtypes(failures, judged) == named
+    tallies = FindingTallies([grouped(records[: len(failing)])])
+    for item in records[: len(failing)]:
+        tallies.add(item, 0)
+    [tally] = tallies.tallies.values()
+    assert deciding_dtypes(tally, judged) == named

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.clauses.thresholds import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, is_at_fault
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.verdict import ClauseVerdict, Record, Result, UntestedReason
+from aclnn_cts.core.verdict import TWIN_FAILED, ClauseVerdict, Record, Result, UntestedReason
 from aclnn_cts.reports.model.acceptance import Acceptance
+from aclnn_cts.reports.model.attribution import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, is_at_fault
 from aclnn_cts.speclang.load import load_specs
 from tests.reports.model.test_clauses import NULLPTR, ONCE, RMS, STREAMS, at_of, broken, clause, judged, report_of
 from tests.reports.synthetic import record, renamed, softmax_case
@@ -182,10 +182,10 @@ def test_a_condition_is_never_at_fault_where_it_fails_less_often(failed: int, of
 
 
 def twin_refused(seed: int = 0) -> Record:
-    return broken(seed, result=Result.FAILED, kind=Fault.REJECTED, status=NULLPTR)
+    return broken(seed, result=Result.FAILED, kind=Fault.REJECTED, status=NULLPTR, facts={TWIN_FAILED: True})
 
 
-def test_a_valid_twin_that_is_refused_as_plain_calls_are_says_nothing_of_the_constraint(tmp_path: Path) -> None:
+def test_broken_call_whose_valid_twin_is_refused_says_nothing_of_the_constraint(tmp_path: Path) -> None:
     at = at_of("gradOutput.null")
     plain = record(softmax_case(5), result=Result.FAILED, kind=Fault.REJECTED, status=NULLPTR)
     report = report_of(tmp_path / "a", plain, twin_refused(), broken(1), broken(2))
@@ -194,12 +194,13 @@ def test_a_valid_twin_that_is_refused_as_plain_calls_are_says_nothing_of_the_con
         ClauseVerdict.MET,
         2,
         0,
-        {PLAIN_CALL: 1},
+        {TWIN_FAILED: 1},
     )
     # The table of statuses and the tests of CI show it all the same.
     [shown] = [row for row in report.constraints if row.id == "gradOutput.null"]
     assert (shown.ends.failed, shown.findings) == (1, ("F1",))
-    assert clause(report_of(tmp_path / "b", record(softmax_case(5)), twin_refused()), at).said.failed == 1
+    row = clause(report_of(tmp_path / "b", record(softmax_case(5)), twin_refused()), at)
+    assert (row.verdict, row.reason, row.said.failed) == (ClauseVerdict.UNTESTED, UntestedReason.TWIN_FAILED, 0)
 
 
 def test_a_refusal_on_a_limit_that_other_calls_get_too_says_nothing_of_the_limit(tmp_path: Path) -> None:

@@ -5,9 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.clauses.clause_evidence import Speakers
-from aclnn_cts.clauses.clause_verdicts import ClauseVerdicts
-from aclnn_cts.clauses.thresholds import FIRST_PHASE
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
@@ -16,10 +13,12 @@ from aclnn_cts.core.verdict import ClauseVerdict, Record, Result, Skip, Untested
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
+from aclnn_cts.reports.model.attribution import FIRST_PHASE
 from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts
 from aclnn_cts.reports.model.rows import ClauseRows
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.triage.dedup import Members
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 from tests.support.build_records import make_record
 
@@ -49,9 +48,8 @@ def judged(operator: str, *records: Record) -> dict[str, ClauseRow]:
     specs = load_specs()
     spec = specs[operator]
     speakers = Speakers(spec, specs.interface_clauses)
-    members = Members()
     for item in records:
-        speakers.add(item, members.add(item, 0) if item.verdict.result == Result.FAILED else None)
+        speakers.add(item, 0 if item.verdict.result == Result.FAILED else None)
     verdicts = ClauseVerdicts(
         spec=spec,
         interface={item.at: item for item in specs.interface_clauses},
@@ -59,7 +57,7 @@ def judged(operator: str, *records: Record) -> dict[str, ClauseRow]:
         sides={},
         products=frozenset(spec.products),
     )
-    rows = ClauseRows(verdicts=verdicts, findings=dict.fromkeys(members.known.values(), "F1"))
+    rows = ClauseRows(verdicts=verdicts, findings={0: "F1"})
     return {row.clause.at: row for row in rows.rows()}
 
 
@@ -77,17 +75,16 @@ def test_every_clause_of_every_document_and_of_the_interface_stands_once(five: A
     for row in report.clauses:
         assert row.clause.en
         assert row.clause.zh
-        assert row.in_scope
         assert (row.verdict == ClauseVerdict.UNTESTED) == bool(row.reason), row
 
 
-def test_documents_that_were_not_run_are_listed_out_of_scope(tmp_path: Path) -> None:
+def test_a_run_of_one_operator_has_the_clauses_of_its_document_and_of_the_interface_alone(tmp_path: Path) -> None:
     report = report_of(tmp_path, record(softmax_case()))
-    outside = [row for row in report.clauses if not row.in_scope]
-    assert {row.operator for row in outside} == set(load_specs()) - {"aclnnSoftmaxBackward"}
-    assert {row.verdict for row in outside} == {ClauseVerdict.UNTESTED}
-    in_scope = [row for row in report.clauses if row.in_scope]
-    assert sum(report.counted(name) for name in ("met", "contradicted", "untested", "open")) == len(in_scope)
+    specs = load_specs()
+    expected = {("aclnnSoftmaxBackward", item.at) for item in specs["aclnnSoftmaxBackward"].clauses}
+    expected |= {("", item.at) for item in specs.interface_clauses}
+    assert {(row.operator, row.clause.at) for row in report.clauses} == expected
+    assert sum(report.counted(name) for name in ("met", "contradicted", "untested", "open")) == len(expected)
 
 
 def test_a_constraint_is_met_where_both_sides_were_tried_and_passed(tmp_path: Path) -> None:
@@ -183,7 +180,7 @@ def test_a_wrong_value_on_a_limit_is_not_held_against_the_limit(tmp_path: Path) 
 def test_what_no_test_can_show_is_untested_with_the_spec_s_reason(tmp_path: Path) -> None:
     rows = [row for row in report_of(tmp_path, record(softmax_case())).clauses if row.clause.untestable is not None]
     assert rows
-    assert {row.reason for row in rows if row.in_scope} == {UntestedReason.UNREACHABLE}
+    assert {row.reason for row in rows} == {UntestedReason.UNREACHABLE}
     assert all(row.clause.untestable and all(row.clause.untestable) for row in rows)
 
 

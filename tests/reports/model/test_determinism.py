@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.checks.registry import CHECKS
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
@@ -19,6 +18,7 @@ from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.rows import REPEATS
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.manifest import adapter_facts
+from aclnn_cts.trials.checks.registry import CHECKS
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 
@@ -42,14 +42,21 @@ def part_of(report: Acceptance) -> tuple[DeterminismPart, dict[str, RepeatRow]]:
 
 def test_what_was_tried_is_counted_from_the_records(tmp_path: Path) -> None:
     records = [
-        called(record(softmax_case(1), check="law/repeat"), "a", "a"),
-        called(record(softmax_case(2), check="law/repeat"), "a", "b"),
+        called(record(softmax_case(1), check="determinism"), "a", "a"),
+        called(record(softmax_case(2), check="determinism"), "a", "b"),
         called(
-            record(softmax_case(3), check="law/repeat", result=Result.FAILED, kind=Fault.LAW, output="out", share=9.0),
+            record(
+                softmax_case(3),
+                check="determinism",
+                result=Result.FAILED,
+                kind=Fault.NONDETERMINISTIC,
+                output="out",
+                share=9.0,
+            ),
             "a",
             "b",
         ),
-        called(record(softmax_case(4), check="law/repeat"), "a", "a", status=161002),
+        called(record(softmax_case(4), check="determinism"), "a", "a", status=161002),
         called(record(softmax_case(5), check="life-cycle/cold-warm"), "c", "c"),
         record(softmax_case(6), check="life-cycle/two-streams", result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE),
     ]
@@ -57,7 +64,7 @@ def test_what_was_tried_is_counted_from_the_records(tmp_path: Path) -> None:
     part, rows = part_of(report)
     assert tuple(rows) == REPEATS
     assert set(REPEATS) <= set(CHECKS)
-    repeat = rows["law/repeat"]
+    repeat = rows["determinism"]
     assert (repeat.ends.cases, repeat.ends.passed, repeat.ends.failed) == (4, 3, 1)
     assert (repeat.compared, repeat.alike) == (3, 1)
     assert repeat.findings == ("F1",)
@@ -97,4 +104,4 @@ def test_a_real_run_tries_every_operator_and_is_told_so(five: Acceptance, faulty
     ends = {row.check: row.ends for row in faulty.checks}
     for name, row in rows.items():
         assert row.ends == ends.get(name, row.ends)
-    assert rows["law/repeat"].compared == rows["law/repeat"].alike > 0
+    assert rows["determinism"].compared == rows["determinism"].alike > 0

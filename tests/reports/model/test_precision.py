@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aclnn_cts.checks.precision_probe import CANDIDATES, PRECISION_FACT
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.core.verdict import PRECISION_FACT, Record, Result
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.precision import PrecisionRow, PrecisionTally
 from aclnn_cts.reports.text import phrase
+from aclnn_cts.trials.checks.precision_probe import CANDIDATES
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 
 ALL = list(CANDIDATES)

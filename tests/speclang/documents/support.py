@@ -57,9 +57,9 @@ def conv(
 ) -> dict[str, Any]:
     time = T + 2 * pad - L + 1
     arguments = {
-        "self": t(time, batch, 7),
-        "input": t(T, batch, 5),
-        "weight": t(L, 5, 7),
+        "self": t(time, batch, 7, form="NCL"),
+        "input": t(T, batch, 5, form="NCL"),
+        "weight": t(L, 5, 7, form="NCL"),
         "bias": t(7),
         "pad": pad,
         "cubeMathType": mode,

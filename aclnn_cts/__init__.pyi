@@ -1,0 +1,18 @@
+from aclnn_cts.candidates.cases import CaseArrays, cases
+from aclnn_cts.candidates.check import Check, Expected, check, expected
+from aclnn_cts.candidates.judge import judge
+from aclnn_cts.candidates.verdict import Judgement, reward
+
+__version__: str
+__all__ = [
+    "CaseArrays",
+    "Check",
+    "Expected",
+    "Judgement",
+    "__version__",
+    "cases",
+    "check",
+    "expected",
+    "judge",
+    "reward",
+]

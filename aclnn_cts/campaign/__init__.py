@@ -1,4 +1,0 @@
-"""Campaigns: hours of trials on many devices, with coverage, triage and resumption.
-
-May import `campaign.fleet`, `repro` and what is below them. Start reading at `session`, then `head`.
-"""

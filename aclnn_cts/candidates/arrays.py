@@ -1,0 +1,216 @@
+"""Arrays by parameter name and cases: NumPy, torch or DLPack in, and the arguments that the C prototype takes out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList, made, owner
+from aclnn_cts.core.dtypes import acl_name, numpy_dtype
+from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.printable import shown
+from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.binding import check_prototype, infer_outputs
+from aclnn_cts.speclang.evaluate import Evaluation, evaluate
+from aclnn_cts.speclang.kinds_data import Elements, Finite, Structure
+from aclnn_cts.speclang.model import Parameter, Spec
+
+SHOWN_ELEMENTS = 4096
+"""Most elements of an array that a JSON document holds."""
+
+_RAW = {"bfloat16": "BF16", "float8_e5m2": "FLOAT8_E5M2", "float8_e4m3fn": "FLOAT8_E4M3FN"}
+"""Floating dtypes of torch that NumPy has through ml_dtypes alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCall:
+    """A call whose contents are given as arrays."""
+
+    case: Case
+    """Descriptors without contents."""
+    inputs: Mapping[str, NDArray[Any]]
+    inferred: frozenset[str]
+    """The outputs whose shape follows from the inputs."""
+
+
+def as_array(value: object) -> NDArray[Any]:
+    """A NumPy array, a torch tensor or what speaks DLPack, as a NumPy array. Raises TypeError for anything else."""
+    if isinstance(value, np.ndarray):
+        return value
+    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+        return _of_torch(value)
+    if hasattr(value, "__dlpack__"):
+        found: NDArray[Any] = np.from_dlpack(value)
+        return found
+    if isinstance(value, (np.generic, int, float, list, tuple)) or hasattr(value, "__array__"):
+        return np.asarray(value)
+    raise TypeError(f"{type(value).__name__}; expected a NumPy array, a torch tensor or an object with __dlpack__")
+
+
+def _of_torch(value: Any) -> NDArray[Any]:  # noqa: ANN401 - torch is not imported here
+    torch = sys.modules["torch"]
+    tensor = value.detach().cpu()
+    if (name := _RAW.get(str(tensor.dtype).removeprefix("torch."))) is None:
+        plain: NDArray[Any] = tensor.numpy()
+        return plain
+    dtype = numpy_dtype(name)
+    integers = torch.int16 if dtype.itemsize == 2 else torch.uint8
+    raw: NDArray[Any] = tensor.contiguous().view(integers).numpy()
+    return raw.view(dtype)
+
+
+def bind(
+    spec: Spec,
+    inputs: Mapping[str, object],
+    outputs: Mapping[str, NDArray[Any]],
+    *,
+    names: Mapping[str, str],
+    target: Target,
+    where: str = "inputs",
+) -> BoundCall:
+    """The call of these inputs, attributes and outputs. Outputs that are not given have the shape that follows.
+
+    Raises UsageError, opened by `where`, for a name or value that the prototype does not take.
+    """
+    given: dict[str, object] = {}
+    for word, value in inputs.items():
+        if word not in names:
+            takes = ", ".join(item.name for item in spec.parameters if item.role != "output")
+            raise UsageError(f"{where}: {shown(word)}: {spec.operator} takes {takes}{nearest(word, names)}")
+        given[names[word]] = value
+    arrays: dict[str, NDArray[Any]] = {}
+    arguments: dict[str, Argument] = {}
+    for item in spec.parameters:
+        if item.role == "output":
+            continue
+        try:
+            arguments[item.name] = _argument(item, given.get(item.name), arrays, target)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"{where}: {item.name}: {error}") from None
+    found: dict[str, Tensor | TensorList | None] = {}
+    try:
+        found = infer_outputs(spec, arguments, target=target, format="ND")
+    except UsageError:
+        if not outputs:
+            raise
+    known = {item.name: arguments.get(item.name) for item in spec.parameters}
+    known.update(found)
+    for name, array in outputs.items():
+        held = found.get(owner(name))
+        if not isinstance(held, TensorList):
+            shape = held.shape if isinstance(held, Tensor) else array.shape
+            known[name] = Tensor(shape, acl_name(array.dtype))
+    case = Case(spec.operator, known, target)
+    check_prototype(spec, case, where=where)
+    return BoundCall(case=case, inputs=arrays, inferred=frozenset(name for name, item in found.items() if item))
+
+
+def _argument(item: Parameter, value: object, arrays: dict[str, NDArray[Any]], target: Target) -> Argument:
+    """One argument; the contents of a tensor go to `arrays`."""
+    if value is None or isinstance(value, Scalar):
+        return value
+    if item.kind == "tensor":
+        return _tensor(item.name, value, arrays)
+    if item.kind == "tensor_list":
+        if not isinstance(value, Sequence):
+            raise TypeError(f"{type(value).__name__}; expected a list of arrays")
+        return TensorList(tuple(_tensor(f"{item.name}[{n}]", entry, arrays) for n, entry in enumerate(value)))
+    if isinstance(value, (np.generic, np.ndarray)) or hasattr(value, "tolist"):
+        value = as_array(value).tolist()
+    if item.kind in _ARRAYS:
+        return _ARRAYS[item.kind](value if isinstance(value, (list, tuple)) else (value,))
+    if item.kind == "string":
+        return str(value)
+    if not isinstance(value, (bool, int, float)):
+        raise TypeError(f"{shown(value)}; expected a number for {item.c_type}")
+    if item.kind == "scalar":
+        allowed = item.dtypes.get(target.product, ())
+        wanted = "BOOL" if isinstance(value, bool) else "INT64" if isinstance(value, int) else "FLOAT"
+        return made(wanted if wanted in allowed or not allowed else allowed[0], value)
+    return _NUMBERS[item.kind](value)
+
+
+_ARRAYS: Mapping[str, Callable[[Sequence[Any]], Argument]] = {
+    "int_array": lambda values: tuple(map(int, values)),
+    "bool_array": lambda values: BoolArray(tuple(map(bool, values))),
+    "float_array": lambda values: FloatArray(tuple(map(float, values))),
+}
+_NUMBERS: Mapping[str, Callable[[float], Argument]] = {"double": float, "bool": bool, "int": int}
+
+
+def _tensor(name: str, value: object, arrays: dict[str, NDArray[Any]]) -> Tensor:
+    array = as_array(value)
+    arrays[name] = array
+    return Tensor(array.shape, acl_name(array.dtype))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentRules:
+    """The tensors whose contents rules read."""
+
+    whole: frozenset[str]
+    """All elements."""
+    ranges: Mapping[str, tuple[str, ...]]
+    """Least and largest element, nan, and the values of these attributes where they occur."""
+
+
+def content_rules(spec: Spec) -> ContentRules:
+    """What the rules of a document read of contents."""
+    rules = [item.rule for item in spec.constraints]
+    ranges: dict[str, tuple[str, ...]] = {name: () for rule in rules if isinstance(rule, Finite) for name in rule.of}
+    for rule in rules:
+        if isinstance(rule, Elements):
+            ranges[rule.of] = (*ranges.get(rule.of, ()), *([rule.besides] if rule.besides is not None else []))
+    return ContentRules(whole=frozenset(rule.of for rule in rules if isinstance(rule, Structure)), ranges=ranges)
+
+
+def evaluation(spec: Spec, call: BoundCall, rules: ContentRules) -> Evaluation:
+    """Every rule on the call, those on contents too: these read the arrays."""
+    arguments: dict[str, Any] = dict(call.case.arguments)
+    for name in rules.whole | rules.ranges.keys():
+        tensor, array = arguments.get(name), call.inputs.get(name)
+        if array is None or not array.size or not isinstance(tensor, Tensor):
+            continue
+        besides = [arguments.get(word) for word in rules.ranges.get(name, ())]
+        values = array.reshape(-1).tolist() if name in rules.whole else _extremes(array, besides)
+        data = Data(values=tuple(spelled(float(value)) for value in values))
+        arguments[name] = msgspec.structs.replace(tensor, data=data)
+    return evaluate(spec, msgspec.structs.replace(call.case, arguments=arguments))
+
+
+def _extremes(array: NDArray[Any], besides: Sequence[object]) -> list[float]:
+    """The least and the largest element, nan and the values `besides` where they occur: what rules on ranges read."""
+    flat = array.reshape(-1)
+    wide = flat if flat.dtype.kind in "iub" else flat.astype(np.float64)
+    found: list[float] = []
+    for value in besides:
+        if isinstance(value, int) and (same := wide == value).any():
+            found.append(float(value))
+            wide = wide[~same]
+    if wide.dtype.kind == "f" and (nans := np.isnan(wide)).any():
+        found.append(float("nan"))
+        wide = wide[~nans]
+    return [*found, *([float(wide.min()), float(wide.max())] if wide.size else [])]
+
+
+def array_json(array: NDArray[Any]) -> dict[str, Any]:
+    """An array as JSON: dtype, shape and, of one that is not too large, its elements in row-major order."""
+    document: dict[str, Any] = {"dtype": acl_name(array.dtype), "shape": list(array.shape)}
+    if array.size <= SHOWN_ELEMENTS:
+        flat = array.reshape(-1)
+        values = flat.tolist() if flat.dtype.kind in "iub" else flat.astype(np.float64).tolist()
+        document["values"] = [spelled(value) if isinstance(value, float) else value for value in values]
+    return document
+
+
+def plain_json(value: object) -> dict[str, Any]:
+    """A struct or mapping as what a JSON parser would give of it."""
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    return document

@@ -1,0 +1,174 @@
+"""What can be judged, and how it is run: a function in a file or module, a closure, a shared library, an adapter."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from aclnn_cts.adapters.protocol import Call, Capabilities
+from aclnn_cts.adapters.registry import choose
+from aclnn_cts.adapters.results import run_each
+from aclnn_cts.candidates.verdict import Isolation
+from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.sandbox.candidate_host import CandidateFunction, CandidateHost
+from aclnn_cts.sandbox.candidate_program import Function, named, store, to_torch
+from aclnn_cts.sandbox.host import InProcessHost, SessionHost
+from aclnn_cts.sandbox.limits import memory_of_runner
+from aclnn_cts.speclang.load import Specs
+
+_CANN_HOMES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
+"""Variables that the toolkit's set_env.sh sets."""
+
+Candidate: TypeAlias = Callable[..., Any] | str | Path
+"""What `judge` takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runnable:
+    """A candidate that is understood, and not opened yet."""
+
+    word: str
+    """What it is called in verdicts."""
+    isolation: Isolation
+    function: CandidateFunction | None = None
+    closure: Callable[..., Any] | None = None
+    adapter: str = ""
+    """The word that opens what is no function."""
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is given arrays and has no statuses."""
+        return self.function is not None or self.closure is not None
+
+    def open(self, settings: BenchSettings, specs: Specs, *, names: Mapping[str, str], stops: bool) -> SessionHost:
+        """Open it; whoever calls closes it. `names`: C names of parameters by every name."""
+        if self.closure is not None:
+            return InProcessHost(_ClosureSession(self.closure, names))
+        if self.function is None:
+            return settings.open_host(specs)
+        memory, _ = memory_of_runner(settings.workers, python=True, max_bytes=settings.max_bytes)
+        return CandidateHost(
+            self.function,
+            names=names,
+            target=settings.target,
+            call_seconds=settings.call_seconds or 60.0,
+            memory_bytes=memory,
+            stops=stops,
+        )
+
+
+def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
+    """Understand a candidate. Raises UsageError for a file that is not there, and for a closure in a sandbox."""
+    if callable(candidate):
+        return _of_callable(candidate, sandbox=sandbox)
+    word = str(candidate)
+    file, colon, function = word.rpartition(":")
+    if file.endswith(".py") and colon:
+        path = Path(file)
+        if not path.is_file():
+            raise UsageError(f"candidate {word}: no file {file}; expected FILE.py:FUNCTION")
+        if not all(part.isidentifier() for part in function.split(".")):
+            raise UsageError(f"candidate {word}: {function!r} is no name of a function; expected FILE.py:FUNCTION")
+        made = CandidateFunction(module=path.stem, function=function, file=path)
+        return Runnable(word=word, isolation=Isolation.CONFINED, function=made)
+    if word.endswith(".py"):
+        raise UsageError(f"candidate {word}: expected the function too, as {word}:FUNCTION")
+    if word.endswith(".so"):
+        if not Path(word).is_file():
+            raise UsageError(f"candidate {word}: no such file; expected a shared library with the C interface")
+        return Runnable(word=word, isolation=Isolation.PROCESS, adapter=_library_word(Path(word).resolve()))
+    choose(word)
+    return Runnable(word=word, isolation=Isolation.PROCESS, adapter=word)
+
+
+def _library_word(file: Path) -> str:
+    """The word that opens a shared library with operators: on the CANN installation here, else on the software device.
+
+    What the library lacks, the runtime say, comes from there. Raises HarnessError where neither is possible.
+    """
+    if any(os.environ.get(name) for name in _CANN_HOMES):
+        from aclnn_cts.adapters.cann.library import search  # noqa: PLC0415 - few candidates are libraries
+
+        return f"cann:library={','.join([str(file), *search(os.environ).files])}"
+    from aclnn_cts.adapters.loopback_build import build  # noqa: PLC0415 - as above
+
+    return f"loopback:library={file},{build().library}"
+
+
+def _of_callable(candidate: Callable[..., Any], *, sandbox: bool) -> Runnable:
+    name = getattr(candidate, "__qualname__", type(candidate).__name__)
+    if not sandbox:
+        return Runnable(word=name, isolation=Isolation.NONE, closure=candidate)
+    module = getattr(candidate, "__module__", "") or ""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    file = _source_file(candidate)
+    if found is not candidate or (module == "__main__" and file is None):
+        raise UsageError(
+            f"candidate {name}: a fresh process cannot import it; put it into a file and name that as FILE.py:{name}, "
+            "or pass sandbox=False, and it runs in this process"
+        )
+    if module == "__main__" and file is not None:
+        made = CandidateFunction(module=file.stem, function=name, file=file)
+    else:
+        made = CandidateFunction(module=module, function=name)
+    return Runnable(word=made.word, isolation=Isolation.CONFINED, function=made)
+
+
+def _source_file(candidate: Callable[..., Any]) -> Path | None:
+    try:
+        file = inspect.getsourcefile(candidate)
+    except TypeError:
+        return None
+    return Path(file) if file is not None and Path(file).is_file() else None
+
+
+class _ClosureSession:
+    """A function of the caller's own process."""
+
+    def __init__(self, function: Callable[..., Any], names: Mapping[str, str]) -> None:
+        self._function = Function(function, names)
+        self.capabilities = Capabilities(description="a function in the caller's process")
+        self.environment: Mapping[str, str] = {"implementation": "closure"}
+
+    def run(self, calls: Sequence[Call]) -> list[Outcome]:
+        """Make each call; what it raises becomes the outcome."""
+        return run_each(calls, self._call)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _call(self, call: Call) -> Outcome:
+        buffers, case = call.buffers, call.case
+        if buffers is None:
+            raise TypeError("a function has no first phase of its own")
+        outputs = {name: item.view for name, item in buffers.outputs.items()}
+        arrays: dict[str, Any] = {**{name: item.view for name, item in buffers.inputs.items()}, **outputs}
+        if self._function.wants_torch:
+            arrays = {name: to_torch(array) for name, array in arrays.items()}
+        null = [name for name, value in case.arguments.items() if value is None]
+        values = {name: _value(name, value, arrays) for name, value in case.arguments.items()}
+        facts = {}
+        for name, result in named(self._function(values), outputs, null, self._function).items():
+            if shape := store(outputs[name], result):
+                facts[f"{name}.shape"] = shape
+        return Outcome(facts=facts)
+
+
+def _value(name: str, value: Argument, arrays: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any argument
+    if isinstance(value, Tensor):
+        return arrays.get(name)
+    if isinstance(value, TensorList):
+        return [arrays.get(f"{name}[{place}]") for place in range(len(value))]
+    if isinstance(value, Scalar):
+        return number(value)
+    return list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value

@@ -1,0 +1,331 @@
+"""The values of one call against the document: `check` compares outputs, `expected` says what conforms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.candidates.arrays import (
+    BoundCall,
+    ContentRules,
+    array_json,
+    as_array,
+    bind,
+    content_rules,
+    evaluation,
+    plain_json,
+)
+from aclnn_cts.core.case import Tensor, owner, real_view
+from aclnn_cts.core.errors import OracleError, UsageError
+from aclnn_cts.core.expected import Float64
+from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judge, Judges
+from aclnn_cts.judgement.bound import bound, left_open
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.names import parameter_names
+from aclnn_cts.speclang.package import check_product
+
+_UNDEFINED = (ArithmeticError, IndexError, KeyError, TypeError, ValueError, OracleError)
+"""What an oracle raises where the mathematics has no value for the arguments."""
+
+
+class WorstElement(msgspec.Struct, frozen=True, kw_only=True):
+    """The element with the largest error ratio."""
+
+    output: str
+    index: tuple[int, ...]
+    got: float | str
+    """A number, or `inf`, `-inf` or `nan`."""
+    expected: float | str
+    bound: float | str
+    """The largest error that conforms, in units of the output."""
+    error_ratio: float | str
+    """Error over bound; above 1 is a fault."""
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """What the document says of the outputs of one call."""
+
+    ok: bool
+    """Whether the outputs conform. False also where nothing could be judged: see `verdict`."""
+    verdict: str
+    """`conforms`, `fails` or `inconclusive`."""
+    operator: str
+    reason: str = ""
+    """One sentence: what is wrong, or why nothing was judged; empty where the outputs conform."""
+    fault: str = ""
+    """The code of the fault (`docs/verdicts.md`); empty where there is none."""
+    rule: str = ""
+    """Id of the first rule that the inputs break; empty where they keep all."""
+    clause: str = ""
+    """Address of the sentence of the document that states that rule."""
+    worst: WorstElement | None = None
+    """None where no element was compared."""
+    open_share: float = 0.0
+    """Share of the output elements that the document leaves open: whatever they hold conforms."""
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def to_json(self) -> dict[str, Any]:
+        """The check as plain JSON values (`check.schema.json`)."""
+        return plain_json(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedArray:
+    """What conforms of one output, element by element; a complex output has re and im in a last dimension."""
+
+    value: Float64
+    """The exact value in float64."""
+    lower: Float64
+    upper: Float64
+    """What conforms lies in [lower, upper], ends included; where `value` is inf or nan, `value` alone conforms."""
+    bound: Float64
+    """No conforming output is farther from `value`."""
+    open: NDArray[np.bool_]
+    """Where the document leaves the element open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What conforms of the outputs of one call."""
+
+    operator: str
+    outputs: Mapping[str, ExpectedArray]
+
+    def __getitem__(self, output: str) -> ExpectedArray:
+        return self.outputs[output]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; the elements of small arrays alone."""
+        return {
+            "operator": self.operator,
+            "outputs": {
+                name: {key: array_json(getattr(item, key)) for key in ("value", "lower", "upper", "bound", "open")}
+                for name, item in self.outputs.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """An operator's document, ready to judge calls."""
+
+    spec: Spec
+    judge: Judge
+    target: Target
+    names: Mapping[str, str]
+    """C names of parameters by every name."""
+    contents: ContentRules
+
+
+@functools.cache
+def document(op: str, product: str | None = None, edition: str | None = None) -> Document:
+    """The document of an operator by its C name or short name. Raises UsageError for an unknown one."""
+    specs = shipped_specs(edition or "")
+    spec = specs.find(op, where="op")
+    if product is not None:
+        check_product(product, where="product")
+        if product not in spec.products:
+            raise UsageError(
+                f"product: {product} is not supported by {spec.operator}; expected {', '.join(spec.products)}"
+            )
+    target = Target(product=product or spec.usual_product)
+    judge = Judges(has_statuses=False).of(spec)
+    return Document(spec=spec, judge=judge, target=target, names=parameter_names(spec), contents=content_rules(spec))
+
+
+@functools.cache
+def shipped_specs(edition: str) -> Specs:
+    """The shipped specs, read once."""
+    return load_specs(edition=edition)
+
+
+def check(
+    op: str,
+    inputs: Mapping[str, object],
+    outputs: object,
+    *,
+    product: str | None = None,
+    edition: str | None = None,
+) -> Check:
+    """Compare the outputs of a call with what the operator's document promises; nothing is called or kept.
+
+    - `op`: the C name (`aclnnSoftmaxBackward`) or the short name (`softmax_backward`).
+    - `inputs`: by parameter name, arrays (NumPy, torch or DLPack) and attributes. `normalized_shape` stands for
+      `normalizedShape`, and `weight` for `weightOptional`. What is missing is a null pointer.
+    - `outputs`: by parameter name; one array, or a sequence in the order of the prototype, where the names are clear.
+    - `product`, `edition`: which of the document's tables hold; default: the product that runs use, the spec's edition.
+
+    Raises UsageError for a name or value that the C prototype does not take.
+    """
+    known = document(op, product, edition)
+    got = named_outputs(known, outputs)
+    call = bind(known.spec, inputs, got, names=known.names, target=known.target)
+    judge, case, operator = known.judge, call.case, known.spec.operator
+    rules = evaluation(known.spec, call, known.contents)
+    if (wrong := _wrong_outputs(known, call, got)) is not None and not rules.broken:
+        return wrong
+    rule = clause = words = ""
+    if rules.broken:
+        first = rules.broken[0]
+        rule, words = first.id, first.rule.describe(case.product).en
+        clause = next(iter(known.spec.clauses_of(first.id)), "")
+    if rules.broken and not rules.has_values:
+        return Check(
+            ok=False,
+            verdict=RunVerdict.INCONCLUSIVE.value,
+            operator=operator,
+            reason=f"the inputs break the rule {rule}: {words}; their outputs are not judged",
+            rule=rule,
+            clause=clause,
+        )
+    performed = Performed(case=case, outcome=Outcome(), arrays=call.inputs, got=got)
+    try:
+        verdict = judge.values(performed, allowed=rules.statuses)
+    except _UNDEFINED as error:
+        reason = f"the mathematics gives no value for such arguments ({type(error).__name__}: {error})"
+        return Check(
+            ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=operator, reason=reason, rule=rule, clause=clause
+        )
+    return _check(operator, verdict, rule=rule, clause=clause)
+
+
+def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> Check:
+    passed, failed = verdict.result == Result.PASSED, verdict.result == Result.FAILED
+    return Check(
+        ok=passed,
+        verdict=RunVerdict.CONFORMS.value
+        if passed
+        else RunVerdict.FAILS.value
+        if failed
+        else RunVerdict.INCONCLUSIVE.value,
+        operator=operator,
+        reason="" if passed else verdict.message,
+        fault=str(verdict.kind) if failed else "",
+        rule=rule,
+        clause=clause,
+        worst=worst_element(verdict),
+        open_share=open_share(verdict),
+    )
+
+
+def worst_element(verdict: Verdict) -> WorstElement | None:
+    """The worst element of all outputs; None where none was compared."""
+    compared = [item for item in verdict.deviations if item.elements]
+    if not compared:
+        return None
+    worst = max(compared, key=lambda item: item.share)
+    return WorstElement(
+        output=worst.output,
+        index=worst.cell,
+        got=_number(worst.got),
+        expected=_number(worst.expected),
+        bound=_number(worst.bound),
+        error_ratio=_number(worst.share),
+    )
+
+
+def _number(value: float | str) -> float | str:
+    return value if isinstance(value, str) or np.isfinite(value) else str(float(value))
+
+
+def open_share(verdict: Verdict) -> float:
+    """Share of the elements of all outputs that are open; 0 without elements."""
+    elements = sum(item.elements for item in verdict.deviations)
+    return sum(item.open for item in verdict.deviations) / elements if elements else 0.0
+
+
+def named_outputs(known: Document, outputs: object) -> dict[str, NDArray[Any]]:
+    """Outputs by C name, each tensor of a list by its own. Raises UsageError where they cannot be told apart."""
+    spec = known.spec
+    if not isinstance(outputs, Mapping):
+        values = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        if len(values) > len(spec.outputs):
+            raise UsageError(f"outputs: {len(values)} arrays; {spec.operator} writes {', '.join(spec.outputs)}")
+        outputs = dict(zip(spec.outputs, values, strict=False))
+    got: dict[str, NDArray[Any]] = {}
+    for word, value in outputs.items():
+        name = known.names.get(str(word), "")
+        if name not in spec.outputs:
+            raise UsageError(f"outputs: {word!r}: {spec.operator} writes {', '.join(spec.outputs)}")
+        if value is None:
+            continue
+        items = value if isinstance(value, (list, tuple)) and spec.parameter(name).kind == "tensor_list" else None
+        try:
+            if items is None:
+                got[name] = as_array(value)
+            else:
+                got.update({f"{name}[{place}]": as_array(item) for place, item in enumerate(items)})
+        except TypeError as error:
+            raise UsageError(f"outputs: {name}: {error}") from None
+    return got
+
+
+def _wrong_outputs(known: Document, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> Check | None:
+    """The check of outputs that are missing or have another shape than follows from the inputs."""
+    for name in known.spec.computed(call.case):
+        tensor = call.case.tensor(name)
+        if tensor is None or owner(name) not in call.inferred:
+            continue
+        fault, reason = "", ""
+        if name not in got:
+            fault, reason = "unwritten", f"{name} is missing; the call computes it"
+        elif got[name].shape != tensor.shape:
+            fault, reason = "shape", f"{name} has the shape {list(got[name].shape)}, expected {list(tensor.shape)}"
+        if fault:
+            return Check(
+                ok=False, verdict=RunVerdict.FAILS.value, operator=known.spec.operator, reason=reason, fault=fault
+            )
+    return None
+
+
+def expected(
+    op: str, inputs: Mapping[str, object], *, product: str | None = None, edition: str | None = None
+) -> Expected:
+    """What conforms of the outputs of a call: value, ends, bound and open elements of each output.
+
+    Takes operator, inputs, product and edition as `check` does. Raises UsageError for inputs that break a rule of the
+    document, and for arguments for which the mathematics has no value.
+    """
+    known = document(op, product, edition)
+    call = bind(known.spec, inputs, {}, names=known.names, target=known.target)
+    rules = evaluation(known.spec, call, known.contents)
+    if rules.broken and not rules.has_values:
+        first = rules.broken[0]
+        raise UsageError(f"inputs: the rule {first.id} is broken: {first.rule.describe(call.case.product).en}")
+    performed = Performed(case=call.case, outcome=Outcome(), arrays=call.inputs)
+    found: dict[str, ExpectedArray] = {}
+    with np.errstate(all="ignore"):
+        try:
+            limits = known.judge.limits(performed)
+        except _UNDEFINED as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(f"inputs: the mathematics gives no value for such arguments ({reason})") from None
+        for name, item in limits.items():
+            tensor = call.case.tensor(name)
+            if not isinstance(tensor, Tensor):
+                continue
+            shape = real_view(tensor).shape
+            value = np.broadcast_to(item.expected.value, shape)
+            made = bound(item.expected, item.model, operands=item.operands)
+            unsaid, _ = left_open(value, item.expected, item.model, made)
+            found[name] = ExpectedArray(
+                value=np.array(value),
+                lower=np.array(np.broadcast_to(made.ends.lower, shape)),
+                upper=np.array(np.broadcast_to(made.ends.upper, shape)),
+                bound=np.array(np.broadcast_to(np.asarray(made.ends.width, np.float64), shape)),
+                open=unsaid,
+            )
+    return Expected(operator=known.spec.operator, outputs=found)

@@ -1,0 +1,25 @@
+"""What of this package is public in `aclnn_cts`, imported when it is used; `aclnn_cts/__init__.pyi` has the types."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+PUBLIC = {
+    "CaseArrays": "cases",
+    "Check": "check",
+    "Expected": "check",
+    "Judgement": "verdict",
+    "cases": "cases",
+    "check": "check",
+    "expected": "check",
+    "judge": "judge",
+    "reward": "verdict",
+}
+
+
+def public(name: str) -> Any:  # noqa: ANN401 - a function or a class
+    """What has a public name. Raises AttributeError for any other."""
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'aclnn_cts' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"aclnn_cts.candidates.{PUBLIC[name]}"), name)

@@ -1,0 +1,263 @@
+"""The judge's side of a candidate's function: a confined process that has nothing of the suite on its path.
+
+Calls are made one by one: the outputs of each are looked at as soon as it has answered, and once more after its batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from numpy.typing import NDArray
+
+from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities
+from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
+from aclnn_cts.core.errors import HarnessError
+from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.target import Target
+from aclnn_cts.sandbox import candidate_program
+from aclnn_cts.sandbox.child import Child, Ending
+from aclnn_cts.sandbox.confinement import SCRATCH, Plan
+from aclnn_cts.sandbox.declaration import Declaration
+from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.process import Answers, ProcessHost, Runners
+from aclnn_cts.sandbox.wire import ChannelError, Opening, decoded
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SCRATCHES = (SCRATCH, "/var/tmp", "/dev/shm")  # noqa: S108 - they are hidden, and not used
+_LIMITS: Mapping[str, int] = {"CORE": 0, "NOFILE": 1024, "NPROC": 4096, "FSIZE": 1 << 30}
+_CPU_SECONDS = 3600
+_FACTS = ".shape"
+"""Ends the only facts that a candidate's process may state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateFunction:
+    """A Python function in a file, or in a module that can be imported."""
+
+    module: str
+    function: str
+    file: Path | None = None
+    """Its file, whose text is given to the process; None: the module is imported there."""
+
+    @property
+    def word(self) -> str:
+        """As the command line names it."""
+        return f"{self.file or self.module}:{self.function}"
+
+
+class _Opened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    missing: tuple[str, ...]
+
+
+class _Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a candidate's process may say of a call."""
+
+    ended: str
+    message: str = ""
+    seconds: float = 0.0
+    facts: dict[str, str] = {}
+
+
+class _CandidateRunners(Runners):
+    """Processes that execute `candidate_program` under a plan."""
+
+    def __init__(self, first: bytes, plan: str, **given: Any) -> None:  # noqa: ANN401 - as Runners
+        self._first, self._plan = first, plan
+        self.missing: tuple[str, ...] = ()
+        super().__init__(**given)
+
+    def _start(self) -> Child:
+        child = Child(self._arena, memory_bytes=self._memory_bytes, memory_note=self._memory_note, plan=self._plan)
+        self.children.append(child)
+        child.send(self._first, seconds=self._limits.open_seconds)
+        return child
+
+    def _declaration(self, reply: bytes) -> Declaration:
+        try:
+            self.missing = decoded(msgspec.json.Decoder(_Opened), reply).missing
+        except ChannelError as error:
+            raise HarnessError(f"the process of a candidate could not be started: {error}") from None
+        return Declaration(capabilities=Capabilities(in_place=True), environment={})
+
+
+class CandidateHost(ProcessHost):
+    """A candidate's function in a confined process, replaced when it dies."""
+
+    isolated = False
+    """Failures are run again by whoever judges: a batch's own calls are not."""
+
+    def __init__(
+        self,
+        candidate: CandidateFunction,
+        *,
+        names: Mapping[str, str],
+        target: Target,
+        call_seconds: float,
+        memory_bytes: int,
+        stops: bool,
+    ) -> None:
+        """`names`: C names of parameters by every name. `stops`: no call is made after one that ended the process.
+
+        Raises HarnessError where no process can be started, UsageError where the file cannot be read.
+        """
+        self._candidate = candidate
+        self._names = names
+        self._stops = stops
+        self._decoder = msgspec.json.Decoder(_Answer)
+        self._shift = 0
+        limits = Limits(call_seconds=call_seconds, close_seconds=0.0, memory_bytes=memory_bytes)
+        super().__init__(candidate.word, target=target, limits=limits)
+        self.has_guard_pages = False
+        self.environment = {"implementation": candidate.word}
+
+    def _new_runners(self, opening: Opening, *, memory: tuple[int, str], spare: bool) -> Runners:
+        candidate = self._candidate
+        folder = str(candidate.file.resolve().parent) if candidate.file is not None else ""
+        path = [*([folder] if folder else []), *visible_path()]
+        first = {
+            "module": candidate.module,
+            "function": candidate.function,
+            "file": str(candidate.file or ""),
+            "text": None if candidate.file is None else candidate.file.read_text(encoding="utf-8"),
+            "path": path,
+            "names": dict(self._names),
+        }
+        program = Path(candidate_program.__file__).read_text(encoding="utf-8")
+        limits = {**_LIMITS, "CPU": _CPU_SECONDS}
+        plan = Plan(hidden=hidden_folders(), kept=kept_folders(path), limits=limits, program=program)
+        return _CandidateRunners(
+            msgspec.json.encode(first),
+            plan.to_json(),
+            opening=opening,
+            arena=self._arena,
+            limits=self._limits,
+            memory=memory,
+            spare=False,
+        )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the system did not allow of the confinement; empty: nothing."""
+        return self._runners.missing if isinstance(self._runners, _CandidateRunners) else ()
+
+    def shift(self, size: int) -> None:
+        """Leave so many bytes before the next batches' memory, so that equal calls meet other addresses."""
+        self._shift = size
+
+    def recycle(self) -> None:
+        """End all loans of memory."""
+        super().recycle()
+        if self._shift:
+            self._arena.lend(self._shift)
+
+    def refresh(self) -> None:
+        """Replace the process by one that has made no call."""
+        self._lost = None
+        super().refresh()
+
+    def _wire(self, call: Call) -> msgspec.Raw | Outcome:
+        buffers = call.buffers
+        if buffers is None:
+            return Outcome(ended=Ended.INEXPRESSIBLE, message="a function has no first phase of its own")
+        base = self._arena.locate(buffers.memory) - _address(buffers.memory)
+        case = call.case
+        outputs = {name: _place(item.view, base) for name, item in buffers.outputs.items()}
+        places = {**{name: _place(item.view, base) for name, item in buffers.inputs.items()}, **outputs}
+        body = {
+            "memory": self._arena.size,
+            "outputs": outputs,
+            "null": [name for name, value in case.arguments.items() if value is None],
+            "arguments": {name: _argument(name, value, places) for name, value in case.arguments.items()},
+        }
+        return msgspec.Raw(msgspec.json.encode(body))
+
+    def _work(self, child: Child, calls: Sequence[tuple[Call, msgspec.Raw, float]]) -> Answers:
+        outcomes: list[Outcome] = []
+        for call, raw, seconds in calls:
+            reply = child.send(bytes(raw), seconds=seconds) or child.receive(seconds=seconds)
+            ending: Ending | None = reply if isinstance(reply, Ending) else None
+            if not isinstance(reply, Ending):
+                try:
+                    outcomes.append(_outcome(decoded(self._decoder, reply), call.buffers))
+                except ChannelError as error:
+                    ending = child.broken(str(error))
+            if ending is not None:
+                if self._stops:
+                    message = "not called: an earlier call ended the process"
+                    self._lost = Outcome(ended=Ended.INEXPRESSIBLE, message=message)
+                # What it wrote into the pipe, or did to the processes around it, is its own doing.
+                ended = Ended.EXIT if ending.ended == Ended.NOT_RUN else ending.ended
+                return outcomes, replace(ending, ended=ended, in_flight=len(outcomes), in_answer=False)
+        return outcomes, None
+
+
+def _outcome(answer: _Answer, buffers: Buffers | None) -> Outcome:
+    """The outcome of a call that has answered: what its outputs hold now is known to the judge alone."""
+    if answer.ended not in (Ended.RETURNED, Ended.RAISED):
+        raise ChannelError(f"`ended` is {answer.ended[:80]!r}")
+    outputs = buffers.outputs if buffers is not None else {}
+    facts = {name: value for name, value in answer.facts.items() if name.removesuffix(_FACTS) in outputs}
+    states = {
+        name: BufferState(sha256=hashlib.sha256(item.view.tobytes()).hexdigest()) for name, item in outputs.items()
+    }
+    seconds = answer.seconds if 0.0 <= answer.seconds < _CPU_SECONDS else 0.0
+    return Outcome(ended=answer.ended, message=answer.message, seconds=seconds, buffers=states, facts=facts)
+
+
+def _place(view: NDArray[Any], base: int) -> dict[str, Any]:
+    return {
+        "offset": _address(view) + base,
+        "shape": view.shape,
+        "strides": view.strides,
+        "dtype": view.dtype.name,
+    }
+
+
+def _address(array: NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _argument(name: str, value: Argument, places: Mapping[str, Any]) -> object:
+    if isinstance(value, Tensor):
+        return places.get(name)
+    if isinstance(value, TensorList):
+        return [places.get(f"{name}[{place}]") for place in range(len(value))]
+    if isinstance(value, Scalar):
+        return number(value)
+    return list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value
+
+
+def package_folders() -> tuple[Path, ...]:
+    """Where this package lies: of a clone the whole of it, with the history and the tests."""
+    clone = _PACKAGE.parent
+    return (clone,) if (clone / "pyproject.toml").is_file() else (_PACKAGE,)
+
+
+def visible_path() -> list[str]:
+    """The folders of modules that a candidate finds: ours without the package's own."""
+    own = package_folders()
+    found = (os.path.realpath(place or os.curdir) for place in sys.path)
+    return [place for place in dict.fromkeys(found) if Path(place) not in own and Path(place).exists()]
+
+
+def hidden_folders() -> tuple[str, ...]:
+    """Folders that a candidate finds empty: the package, the user's own files, and what others leave for others."""
+    scratches = dict.fromkeys((*_SCRATCHES, os.path.realpath(tempfile.gettempdir())))
+    home = os.path.realpath(Path.home())
+    return (*scratches, *([home] if home != "/" else []), *map(str, package_folders()))
+
+
+def kept_folders(path: Collection[str]) -> tuple[str, ...]:
+    """What stays visible below those: Python, its modules and the candidate's folder; nothing of the package's own."""
+    parts = {_PACKAGE, *(item.resolve() for item in _PACKAGE.iterdir() if item.is_symlink())}
+    found: Iterator[str] = map(os.path.realpath, (sys.base_prefix, sys.prefix, *path))
+    inside = [place for place in dict.fromkeys(found) if not parts & {Path(place), *Path(place).parents}]
+    return tuple(sorted(inside, key=len))

@@ -1,0 +1,252 @@
+"""The program in whose process a candidate's function is called. It imports nothing of ours, and is executed as text.
+
+It maps the judge's memory, gives the function arrays over it by parameter name, stores what the function returns, and
+answers each call with a frame (`sandbox.wire`). Arguments: two descriptors (memory, pipe of answers) and what the
+confinement lacks, as JSON. What it answers is checked by the judge, who believes nothing but the bytes of the outputs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import mmap
+import os
+import struct
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_HEADER = struct.Struct("<4sIQ")
+_MARK = b"\x00cts"
+_MESSAGE = 2000
+"""Characters of a message."""
+
+
+class Channel:
+    """Numbered frames of JSON: calls in, answers out."""
+
+    def __init__(self, calls: int, answers: int) -> None:
+        self._calls, self._answers, self._number = calls, answers, 0
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next frame; None where the judge has closed."""
+        header = self._read(_HEADER.size)
+        if not header:
+            return None
+        found: dict[str, Any] = json.loads(self._read(_HEADER.unpack(header)[2]))
+        return found
+
+    def _read(self, size: int) -> bytes:
+        body = bytearray()
+        while len(body) < size:
+            chunk = os.read(self._calls, size - len(body))
+            if not chunk:
+                return b""
+            body += chunk
+        return bytes(body)
+
+    def send(self, answer: Mapping[str, Any]) -> None:
+        """Send one frame."""
+        body = json.dumps(answer).encode()
+        rest = _HEADER.pack(_MARK, self._number, len(body)) + body
+        self._number += 1
+        while rest:
+            rest = rest[os.write(self._answers, rest) :]
+
+
+class Memory:
+    """Arrays over the memory that judge and candidate share."""
+
+    def __init__(self, descriptor: int) -> None:
+        import ml_dtypes  # noqa: PLC0415 - after the path is set
+        import numpy as np  # noqa: PLC0415
+
+        self._np, self._ml, self._descriptor = np, ml_dtypes, descriptor
+        self._map: mmap.mmap | None = None
+        self._size = 0
+
+    def array(self, place: Mapping[str, Any], size: int) -> Any:  # noqa: ANN401 - NumPy is not imported here
+        """The array at a place of the memory, of which `size` bytes are in use."""
+        if self._map is None or size > self._size:
+            self._map, self._size = mmap.mmap(self._descriptor, size), size
+        shape, dtype = tuple(place["shape"]), self._dtype(place["dtype"])
+        if 0 in shape:
+            return self._np.empty(shape, dtype)
+        return self._np.ndarray(shape, dtype, self._map, place["offset"], tuple(place["strides"]))
+
+    def _dtype(self, name: str) -> Any:  # noqa: ANN401
+        return self._np.dtype(getattr(self._ml, name, name))
+
+
+def store(output: Any, result: Any) -> str:  # noqa: ANN401
+    """Put a result into an output, rounded to its dtype; its shape where that is another one, and nothing is stored."""
+    import numpy as np  # noqa: PLC0415
+
+    array = from_torch(result) if is_torch(result) else np.asarray(result)
+    if array.shape != output.shape:
+        return str(list(array.shape))
+    with np.errstate(all="ignore"):
+        output[...] = array if array.dtype == output.dtype else array.astype(output.dtype)
+    return ""
+
+
+def is_torch(value: object) -> bool:
+    """Whether a value is a torch tensor."""
+    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
+
+
+def from_torch(value: Any) -> Any:  # noqa: ANN401 - torch is imported only where a candidate does
+    """A torch tensor as a NumPy array."""
+    torch = sys.modules["torch"]
+    tensor = value.detach().cpu()
+    name = str(tensor.dtype).removeprefix("torch.")
+    if not name.startswith(("bfloat", "float8")):
+        return tensor.numpy()
+    import ml_dtypes  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415
+
+    integers = torch.int16 if name == "bfloat16" else torch.uint8
+    return tensor.contiguous().view(integers).numpy().view(np.dtype(getattr(ml_dtypes, name)))
+
+
+def to_torch(array: Any) -> Any:  # noqa: ANN401
+    """A NumPy array as a torch tensor over the same memory."""
+    import torch  # noqa: PLC0415
+
+    name = array.dtype.name
+    if name.startswith(("bfloat", "float8")):
+        integers = "int16" if name == "bfloat16" else "uint8"
+        return torch.from_numpy(array.view(integers)).view(getattr(torch, name))
+    return torch.from_numpy(array)
+
+
+class Function:
+    """The candidate: its function, and which parameters that takes."""
+
+    def __init__(self, function: Callable[..., Any], names: Mapping[str, str]) -> None:
+        """`names`: C names of parameters by every name."""
+        self._function = function
+        self._names = names
+        signature = inspect.signature(function)
+        parameters = signature.parameters.values()
+        self._takes_all = any(item.kind is item.VAR_KEYWORD for item in parameters)
+        self._positional = [item.name for item in parameters if item.kind is item.POSITIONAL_ONLY]
+        self._keywords = [
+            item.name for item in parameters if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
+        ]
+        self.wants_torch = any("torch" in str(item.annotation) for item in parameters)
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """Call it with those arguments that it takes."""
+        own = {name: values[self._names[name]] for name in self._keywords if self._names.get(name) in values}
+        before = [values[self._names[name]] for name in self._positional]
+        if self._takes_all:
+            own |= {name: value for name, value in values.items() if name not in map(self._names.get, own)}
+        return self._function(*before, **own)
+
+
+def load(opening: Mapping[str, Any]) -> Function:
+    """The function that the opening names."""
+    import importlib  # noqa: PLC0415
+    import importlib.util  # noqa: PLC0415
+
+    if opening["text"] is None:
+        module = importlib.import_module(opening["module"])
+    else:
+        folder = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - the private one
+        path = os.path.join(folder, f"candidate-{os.getpid()}", os.path.basename(opening["file"]))  # noqa: PTH118, PTH119
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        with open(path, "w", encoding="utf-8") as stream:  # noqa: PTH123
+            stream.write(opening["text"])
+        spec = importlib.util.spec_from_file_location(opening["module"], path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{opening['file']} is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[opening["module"]] = module
+        spec.loader.exec_module(module)
+    function: Any = module
+    for name in opening["function"].split("."):
+        function = getattr(function, name)
+    if not callable(function):
+        raise TypeError(f"{opening['function']} is {type(function).__name__}; expected a function")
+    return Function(function, opening["names"])
+
+
+def answer(function: Function, memory: Memory, call: Mapping[str, Any]) -> dict[str, Any]:
+    """Make one call; what it came to."""
+
+    def value(argument: Any) -> Any:  # noqa: ANN401
+        if isinstance(argument, dict) and "offset" in argument:
+            array = memory.array(argument, call["memory"])
+            return to_torch(array) if function.wants_torch else array
+        return [value(item) for item in argument] if isinstance(argument, list) else argument
+
+    outputs = {name: memory.array(place, call["memory"]) for name, place in call["outputs"].items()}
+    values = {name: value(argument) for name, argument in call["arguments"].items()}
+    start = time.perf_counter()
+    result = function(values)
+    facts = {}
+    for name, item in named(result, outputs, call["null"], function).items():
+        if shape := store(outputs[name], item):
+            facts[f"{name}.shape"] = shape
+    return {"ended": "returned", "seconds": time.perf_counter() - start, "facts": facts}
+
+
+def named(result: Any, outputs: Mapping[str, Any], null: list[str], function: Function) -> dict[str, Any]:  # noqa: ANN401
+    """What a function returned, by output; nothing where it has written into the arrays that it was given."""
+    if result is None:
+        return {}
+    if isinstance(result, dict):
+        found = {function._names.get(name, name): value for name, value in result.items() if value is not None}  # noqa: SLF001
+        if unknown := sorted(set(found) - set(outputs)):
+            raise KeyError(f"{unknown[0]!r} is no output of this call; expected {', '.join(outputs)}")
+        return found
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    if len(results) != len(outputs):
+        results = [item for item in results if item is not None]
+    if len(results) != len(outputs) and len(results) != len(outputs) + len(null):
+        raise ValueError(f"it returned {len(results)} arrays; expected {len(outputs)}: {', '.join(outputs)}")
+    return dict(zip(outputs, results, strict=False))
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """What an exception comes to."""
+    try:
+        message = f"{type(error).__name__}: {error}"[:_MESSAGE]
+        message.encode()
+    except Exception:  # noqa: BLE001 - its own text may raise as well
+        message = "an exception without a readable text"
+    return {"ended": "raised", "message": message}
+
+
+def main() -> None:
+    """Serve calls until the pipe ends."""
+    memory_descriptor, answers, missing = sys.argv[1:]
+    calls = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    for descriptor in (int(memory_descriptor), int(answers), calls):
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - os has no keyword for it
+    channel = Channel(calls, int(answers))
+    opening = channel.receive()
+    if opening is None:
+        return
+    sys.path[:0] = opening["path"]
+    memory = Memory(int(memory_descriptor))
+    channel.send({"missing": json.loads(missing)})
+    function: Function | None = None
+    while (call := channel.receive()) is not None:
+        try:
+            if function is None:
+                function = load(opening)
+            reply = answer(function, memory, call)
+        except BaseException as error:  # noqa: BLE001 - whatever a candidate raises is its answer
+            reply = failure(error)
+        channel.send(reply)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,4 @@
+"""What a trial can check: values, statuses, equal calls, life cycles, precision.
+
+May import `execution` and what is below it. Start reading at `registry`.
+"""

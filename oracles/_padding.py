@@ -1,0 +1,50 @@
+"""Padding of the last dimensions by copies of what lies inside, and its gradient."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aclnn_cts.formula.array import Array, F
+from aclnn_cts.oracles._windows import Numbers, Shape, gathered
+
+
+def replicated(size: int, before: int, padded: int) -> Numbers:
+    """(padded,): for each place of a dimension padded by its ends, the element of `size` that it is a copy of."""
+    found: Numbers = np.clip(np.arange(padded) - before, 0, size - 1)
+    return found
+
+
+def copies(sources: Numbers, size: int) -> Numbers:
+    """(size, m): the places that are copies of each element; -1 where there are fewer than m."""
+    counts = np.bincount(sources, minlength=size)
+    found = np.full((size, max(int(counts.max(initial=0)), 1)), -1)
+    order = np.argsort(sources, kind="stable")
+    ranks = np.arange(sources.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    found[sources[order], ranks] = order
+    return found
+
+
+def along(f: F, values: Array, table: Numbers, axis: int) -> Array:
+    """`gathered` along an axis, counted from the end."""
+    order = [place for place in range(values.ndim) if place != values.ndim + axis]
+    moved = gathered(f, values.transpose(*order, values.ndim + axis), table)
+    back = [*order, values.ndim + axis]
+    return moved.transpose(*(back.index(place) for place in range(values.ndim)))
+
+
+def padding_gradient(f: F, gradient: Array, padding: Shape, shape: Shape) -> Array:
+    """The gradient of an array of `shape` padded by its ends: two numbers for each dimension, the last first."""
+    for number in range(len(padding) // 2):
+        axis = -1 - number
+        sources = replicated(shape[axis], padding[2 * number], gradient.shape[axis])
+        gradient = along(f, gradient, copies(sources, shape[axis]), axis)
+    return gradient
+
+
+def padded(f: F, values: Array, padding: Shape, shape: Shape) -> Array:
+    """The array padded to `shape`."""
+    for number in range(len(padding) // 2):
+        axis = -1 - number
+        sources = replicated(values.shape[axis], padding[2 * number], shape[axis])
+        values = along(f, values, sources[:, None], axis)
+    return values

@@ -1,0 +1,123 @@
+"""The verdict on each clause, from what the trials of its constraints, check or example say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from aclnn_cts.core.verdict import TWIN_FAILED, ClauseVerdict, Skip, UntestedReason
+from aclnn_cts.reports.model.attribution import OTHER_CALLS, PLAIN_CALL, VALUES, Said
+from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.speclang.kinds import Strength
+from aclnn_cts.speclang.model import Clause, Spec
+from aclnn_cts.store.counts import ConstraintCount
+
+BY_WEIGHT = (ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.MET, ClauseVerdict.OPEN)
+"""The verdict on a clause of several operators is the first of these that it has for any of them."""
+
+_REASONS = {
+    TWIN_FAILED: UntestedReason.TWIN_FAILED,
+    PLAIN_CALL: UntestedReason.PLAIN_CALL,
+    OTHER_CALLS: UntestedReason.OTHER_CALLS,
+}
+
+
+@dataclass(slots=True)
+class JudgedClause:
+    """The verdict on a clause, and what it rests on."""
+
+    verdict: str
+    reason: str = ""
+    """Of an untested clause."""
+    said: Said = field(default_factory=Said)
+    held: int = 0
+    """Trials whose case keeps it (of a constraint) or meets its condition (of a check)."""
+    broken: int = 0
+    """Trials whose case breaks its constraints."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClauseVerdicts:
+    """The verdicts on the clauses of one operator that a run has in scope."""
+
+    spec: Spec
+    interface: Mapping[str, Clause]
+    """The clauses of the two-phase interface by address."""
+    speakers: Speakers
+    sides: Mapping[str, Mapping[str, ConstraintCount]]
+    """By product and constraint: trials whose case holds it, and whose case breaks it."""
+    products: frozenset[str]
+    """Those that were run."""
+
+    def of(self, clause: Clause, *, prefix: str = "") -> JudgedClause:
+        """The verdict on one clause; `prefix` is that of its constraints' ids."""
+        if clause.untestable is not None:
+            return JudgedClause(ClauseVerdict.UNTESTED, UntestedReason.UNREACHABLE)
+        if not any(map(clause.applies_to, self.products)):
+            return JudgedClause(ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
+        if clause.interface is not None:
+            return self.of(self.interface[clause.interface], prefix="interface.")
+        if clause.constraints:
+            return self._by_constraints(clause, [prefix + name for name in clause.constraints])
+        if clause.example is not None:
+            return _by_trials(self.speakers.by_example.get(clause.example, Said()), condition=False)
+        found = _by_trials(self.speakers.said_of(clause), condition=clause.when is not None)
+        if found.verdict == ClauseVerdict.MET and clause.check == VALUES and self.speakers.is_mostly_open(clause):
+            found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.OPEN_ELEMENTS
+        return found
+
+    def _by_constraints(self, clause: Clause, names: Iterable[str]) -> JudgedClause:
+        items = [self.spec.constraint(name) for name in names]
+        products = [product for product in self.products if clause.applies_to(product)]
+        stated = [item for item in items if any(map(item.applies_to, products))]
+        if not stated:
+            return JudgedClause(ClauseVerdict.UNTESTED, UntestedReason.PRODUCT)
+        found = JudgedClause(ClauseVerdict.MET)
+        reasons = []
+        for item in stated:
+            said = self.speakers.said_of_constraint(item.id, clause)
+            sides = [self.sides.get(product, {}).get(item.id, ConstraintCount()) for product in products]
+            held = sum(side.held for side in sides)
+            found.said.include(said)
+            found.held += held
+            found.broken += sum(side.broken for side in sides)
+            if item.strength == Strength.OPEN or (_is_judged(said) and held):
+                continue
+            skipped = UntestedReason.SKIPPED if said.skipped else UntestedReason.ONE_SIDE
+            reasons.append(_aside_reason(said) if said.aside and not _is_judged(said) else skipped)
+        if found.said.failed:
+            found.verdict = ClauseVerdict.CONTRADICTED
+        elif all(item.strength == Strength.OPEN for item in stated):
+            found.verdict = ClauseVerdict.OPEN
+        elif reasons:
+            found.verdict, found.reason = ClauseVerdict.UNTESTED, reasons[0]
+        return found
+
+
+def _by_trials(said: Said, *, condition: bool) -> JudgedClause:
+    found = JudgedClause(ClauseVerdict.MET, said=said, held=said.trials)
+    if said.failed:
+        found.verdict = ClauseVerdict.CONTRADICTED
+    elif _is_judged(said):
+        pass
+    elif said.skipped and not said.aside:
+        found.verdict = ClauseVerdict.OPEN
+    else:
+        found.verdict = ClauseVerdict.UNTESTED
+        nothing = UntestedReason.CONDITION if condition else UntestedReason.NOT_RUN
+        found.reason = _aside_reason(said) if said.aside else nothing
+    return found
+
+
+def _is_judged(said: Said) -> bool:
+    """Whether at least half of the trials that would have said something did."""
+    return said.judged > 0 and said.judged >= said.aside
+
+
+def _aside_reason(said: Said) -> str:
+    """Why most trials were set aside: the commonest reason."""
+    reasons = {reason: number for reason, number in said.skipped.items() if reason != Skip.OPEN}
+    commonest = max(reasons, key=lambda reason: (reasons[reason], reason))
+    if commonest in _REASONS:
+        return _REASONS[commonest]
+    return UntestedReason.MOSTLY if said.judged else UntestedReason.SKIPPED

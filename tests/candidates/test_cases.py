@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import itertools
+
+import jsonschema
+import pytest
+
+import aclnn_cts
+from aclnn_cts.candidates.schemas import schemas
+from aclnn_cts.core.errors import UsageError
+
+
+def test_equal_seeds_give_equal_calls() -> None:
+    first, again = (list(aclnn_cts.cases("softmax_backward", seed=5, n=20)) for _ in range(2))
+    assert [item.id for item in first] == [item.id for item in again]
+    for one, other in zip(first, again, strict=True):
+        assert one.inputs["output"].tobytes() == other.inputs["output"].tobytes()
+    assert len({item.id for item in first}) > 15
+
+
+def test_calls_without_a_seed_differ() -> None:
+    first, other = (next(aclnn_cts.cases("tanh_backward")) for _ in range(2))
+    assert first.id != other.id
+
+
+def test_regimes_narrow_the_calls() -> None:
+    every = list(aclnn_cts.cases("softmax_backward", seed=1))
+    odd = list(aclnn_cts.cases("softmax_backward", seed=1, regimes=["odd"]))
+    assert 0 < len(odd) < len(every)
+    with pytest.raises(UsageError, match="regimes"):
+        aclnn_cts.cases("softmax_backward", regimes=["huge"])
+
+
+@pytest.mark.parametrize("op", ["softmax_backward", "layer_norm_backward", "gru_backward", "embedding_dense_backward"])
+def test_calls_keep_every_rule_and_their_expected_values_conform(op: str) -> None:
+    schema = schemas()["case_arrays"]
+    for case in itertools.islice(aclnn_cts.cases(op, seed=3), 12):
+        jsonschema.validate(case.to_json(), schema)
+        outputs = case.outputs()
+        expected = aclnn_cts.expected(op, case.arguments)
+        assert set(expected.outputs) <= set(outputs)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import ml_dtypes
+import numpy as np
+import pytest
+
+import aclnn_cts
+from aclnn_cts.candidates.arrays import as_array
+from aclnn_cts.candidates.public import PUBLIC
+from aclnn_cts.candidates.schemas import schemas
+from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.errors import UsageError
+from tests.candidates.kernels import right
+
+
+def call(shape: tuple[int, ...] = (10, 100), dtype: Any = np.float32) -> tuple[dict[str, Any], Any]:
+    generator = np.random.default_rng(7)
+    grad = generator.standard_normal(shape).astype(dtype)
+    exponent = np.exp(generator.standard_normal(shape))
+    output = (exponent / exponent.sum(axis=-1, keepdims=True)).astype(dtype)
+    inputs = {"grad_output": grad, "output": output, "dim": -1}
+    return inputs, right(grad, output, -1).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_right_outputs_conform(dtype: Any) -> None:
+    inputs, out = call(dtype=dtype)
+    found = aclnn_cts.check("softmax_backward", inputs, {"out": out})
+    assert found
+    assert found.ok
+    assert found.verdict == "conforms"
+    assert found.worst is not None
+    assert float(found.worst.error_ratio) <= 1
+    assert found.open_share == 0
+
+
+def test_wrong_element_is_named() -> None:
+    inputs, out = call()
+    out[3, 5] += 1
+    found = aclnn_cts.check("aclnnSoftmaxBackward", inputs, out)
+    assert not found.ok
+    assert found.fault == "value"
+    assert found.worst is not None
+    assert found.worst.index == (3, 5)
+    assert float(found.worst.error_ratio) > 1
+    jsonschema.validate(found.to_json(), schemas()["check"])
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_broken_rule_is_named_and_nothing_judged() -> None:
+    inputs, out = call()
+    found = aclnn_cts.check("softmax_backward", {**inputs, "dim": 2}, out)
+    assert (found.verdict, found.rule, found.clause) == ("inconclusive", "dim.range", "returns.6")
+    assert "dim.range" in found.reason
+
+
+def test_elements_out_of_range_break_their_rule() -> None:
+    inputs = {
+        "grad": np.ones((2, 3), np.float32),
+        "indices": np.array([0, 9]),
+        "numWeights": 4,
+        "paddingIdx": 100,
+        "scaleGradByFreq": False,
+    }
+    found = aclnn_cts.check("embedding_dense_backward", inputs, np.zeros((4, 3), np.float32))
+    assert found.verdict == "inconclusive"
+    assert "indices" in found.rule
+
+
+@pytest.mark.parametrize(
+    ("outputs", "fault"),
+    [
+        (lambda out: out[0], "shape"),
+        (lambda out: {}, "unwritten"),
+        (lambda out: {"out": out * np.nan}, "special-value"),
+    ],
+)
+def test_outputs_in_wrong_form_fail(outputs: Any, fault: str) -> None:
+    inputs, out = call()
+    assert aclnn_cts.check("softmax_backward", inputs, outputs(out)).fault == fault
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "message"),
+    [
+        ({"grad_outputs": 1}, {}, "did you mean"),
+        ({}, {"result": np.zeros(1)}, "writes out"),
+        ({"dim": "last"}, {"out": np.zeros(1)}, "int64_t"),
+    ],
+)
+def test_unknown_names_and_values_are_refused(inputs: dict[str, Any], outputs: Any, message: str) -> None:
+    good, _ = call()
+    with pytest.raises(UsageError, match=message):
+        aclnn_cts.check("softmax_backward", {**good, **inputs}, outputs)
+
+
+def test_framework_names_stand_for_those_of_the_prototype() -> None:
+    generator = np.random.default_rng(1)
+    rows = generator.standard_normal((4, 8))
+    mean, var = rows.mean(axis=1, keepdims=True), rows.var(axis=1, keepdims=True)
+    inputs = {
+        "grad_out": generator.standard_normal((4, 8)).astype(np.float32),
+        "input": rows.astype(np.float32),
+        "normalized_shape": [8],
+        "mean": mean.astype(np.float32),
+        "rstd": (1 / np.sqrt(var + 1e-5)).astype(np.float32),
+        "weight": np.ones(8, np.float32),
+        "bias": np.zeros(8, np.float32),
+        "output_mask": [True, True, True],
+    }
+    expected = aclnn_cts.expected("layer_norm_backward", inputs)
+    outputs = {name: item.value.astype(np.float32) for name, item in expected.outputs.items()}
+    assert set(outputs) == {"gradInputOut", "gradWeightOut", "gradBiasOut"}
+    assert aclnn_cts.check("layer_norm_backward", inputs, outputs).ok
+    assert aclnn_cts.check("layer_norm_backward", inputs, list(outputs.values())).ok
+
+
+def test_expected_ends_are_what_check_accepts() -> None:
+    inputs, _ = call((4, 16))
+    expected = aclnn_cts.expected("softmax_backward", inputs)["out"]
+    assert (np.abs(expected.upper - expected.value) <= expected.bound * (1 + 1e-9)).all()
+    for end, inwards in ((expected.lower, np.inf), (expected.upper, -np.inf)):
+        nearest = end.astype(np.float32)
+        is_beyond = (nearest < end) if inwards > 0 else (nearest > end)
+        inside = np.where(is_beyond, np.nextafter(nearest, np.float32(inwards)), nearest)
+        assert aclnn_cts.check("softmax_backward", inputs, inside).ok
+        assert not aclnn_cts.check("softmax_backward", inputs, np.nextafter(nearest, np.float32(-inwards))).ok
+
+
+def test_torch_and_dlpack_give_what_numpy_gives() -> None:
+    torch = pytest.importorskip("torch")
+    inputs, out = call(dtype=ml_dtypes.bfloat16)
+    tensor = torch.from_numpy(out.view(np.int16)).view(torch.bfloat16)
+    assert as_array(tensor).dtype == numpy_dtype("BF16")
+    assert aclnn_cts.check("softmax_backward", inputs, tensor).ok
+
+    class Exporter:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return self.array.__dlpack_device__()
+
+    plain, right_out = call()
+    assert aclnn_cts.check("softmax_backward", plain, Exporter(right_out)).ok
+
+
+def test_check_needs_no_package_of_an_extra() -> None:
+    program = (
+        "import sys, numpy as np, aclnn_cts\n"
+        "x = np.ones((2, 3), np.float32)\n"
+        "assert aclnn_cts.check('tanh_backward', {'gradOutput': x, 'output': x * 0}, x).ok\n"
+        "print(sorted({name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    for name in ("pytest", "hypothesis", "rich", "click", "torch", "markdown_it", "selectolax", "allpairspy"):
+        assert f"'{name}'" not in done.stdout
+
+
+def test_importing_the_package_imports_nothing_of_it() -> None:
+    program = "import sys, aclnn_cts; print([name for name in sys.modules if name.startswith('aclnn_cts.')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there() -> None:
+    stub = Path(aclnn_cts.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    for name in PUBLIC:
+        assert getattr(aclnn_cts, name) is not None
+        assert f'"{name}"' in stub
+    with pytest.raises(AttributeError):
+        getattr(aclnn_cts, "nothing")  # noqa: B009 - no type has it

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+import aclnn_cts
+from aclnn_cts.candidates.judge import seconds_of
+from aclnn_cts.candidates.schemas import schemas
+from aclnn_cts.candidates.verdict import CandidateFinding, Judgement
+from aclnn_cts.core.errors import UsageError
+from tests.candidates import kernels
+
+OPERATOR = "softmax_backward"
+_OPERATOR_THAT_WRITES_NOTHING = """
+#include <cstdint>
+extern "C" int aclnnTanhBackwardGetWorkspaceSize(
+    const void*, const void*, const void*, uint64_t* size, void** executor) {
+  static int mark;
+  *size = 0;
+  *executor = &mark;
+  return 0;
+}
+extern "C" int aclnnTanhBackward(void*, uint64_t, void*, void*) { return 0; }
+"""
+FILE = Path(kernels.__file__)
+
+
+def judged(name: str, **options: Any) -> Judgement:
+    return aclnn_cts.judge(f"{FILE}:{name}", OPERATOR, **{"budget": "60s", "seed": 11, **options})
+
+
+_SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("by_name", "into_given_memory", "all_arguments")]
+
+
+@pytest.mark.parametrize("name", ["right", *_SLOW])
+def test_right_function_conforms(name: str) -> None:
+    found = judged(name)
+    assert found.verdict == "conforms", found.reason
+    assert found.complete
+    assert found.failed == 0
+    assert aclnn_cts.reward(found) == 1.0
+    jsonschema.validate(found.to_json(), schemas()["judgement"])
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("wrong", "value"),
+        ("other_shape", "shape"),
+        ("two_results", "rejected"),
+        ("raises", "rejected"),
+        ("crashes", "crash"),
+    ],
+)
+def test_wrong_function_fails_with_its_fault(name: str, fault: str) -> None:
+    found = judged(name)
+    assert (found.verdict, found.findings[0].fault) == ("fails", fault)
+    assert found.reason == found.findings[0].sentence
+    assert aclnn_cts.reward(found) < 0.9
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    jsonschema.validate(document, schemas()["judgement"])
+
+
+def test_finding_has_its_call_as_arrays() -> None:
+    found = judged("wrong").findings[0]
+    assert found.case is not None
+    arguments = found.case.arguments
+    out = kernels.wrong(arguments["gradOutput"], arguments["output"], arguments["dim"])
+    again = aclnn_cts.check(OPERATOR, arguments, np.asarray(out).astype(found.case.outputs()["out"].dtype))
+    assert again.verdict == "fails"
+
+
+def test_hanging_function_costs_its_limit() -> None:
+    start = time.monotonic()
+    found = judged("hangs", budget="1s")
+    assert (found.verdict, found.findings[0].fault) == ("fails", "hang")
+    assert time.monotonic() - start < 20
+
+
+def test_equal_seeds_make_equal_judgements() -> None:
+    first, again = judged("wrong"), judged("wrong")
+    assert first.findings[0].trial == again.findings[0].trial
+    assert (first.seed, first.passed, first.failed) == (again.seed, again.passed, again.failed)
+
+
+def test_seed_comes_from_entropy_and_is_recorded() -> None:
+    first, other = judged("raises", seed=None), judged("raises", seed=None)
+    assert first.seed != other.seed
+
+
+def test_function_of_a_module_runs_in_a_fresh_process() -> None:
+    found = aclnn_cts.judge(kernels.raises, OPERATOR, seed=1)
+    assert found.isolation == "confined"
+    assert found.findings[0].fault == "rejected"
+
+
+def test_closure_needs_no_sandbox_and_the_verdict_says_so() -> None:
+    factor = 1.0
+
+    def scaled(grad_output: Any, output: Any, dim: int) -> Any:
+        return factor * kernels.right(grad_output, output, dim)
+
+    with pytest.raises(UsageError, match="sandbox=False"):
+        aclnn_cts.judge(scaled, OPERATOR)
+    found = aclnn_cts.judge(scaled, OPERATOR, sandbox=False, seed=1, budget="60s")
+    assert (found.verdict, found.isolation) == ("conforms", "none")
+
+
+@pytest.mark.slow
+def test_adapter_is_judged_by_its_word() -> None:
+    found = aclnn_cts.judge("reference", "tanh_backward", seed=1, budget="60s")
+    assert found.verdict == "conforms"
+
+
+@pytest.mark.slow
+def test_library_with_the_c_interface_is_judged_with_its_statuses(tmp_path: Path) -> None:
+    source, library = tmp_path / "op.cpp", tmp_path / "libop.so"
+    source.write_text(_OPERATOR_THAT_WRITES_NOTHING, encoding="utf-8")
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    found = aclnn_cts.judge(str(library), "tanh_backward", seed=1, budget="60s")
+    assert (found.verdict, found.candidate, found.isolation) == ("fails", str(library), "process")
+    assert found.findings[0].fault == "unwritten"
+
+
+@pytest.mark.parametrize("word", ["nothing.py:f", f"{FILE}", f"{FILE}:two words", "nothing.so", "no_adapter"])
+def test_candidate_that_cannot_be_understood_is_refused(word: str) -> None:
+    with pytest.raises(UsageError):
+        aclnn_cts.judge(word, OPERATOR)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10s", 10.0), ("500ms", 0.5), ("2m", 120.0), (3, 3.0)])
+def test_budget_is_read(text: str | float, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0s", "-1s", "ten", "2 days", "nan"])
+def test_wrong_budget_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="budget"):
+        seconds_of(text)
+
+
+def failing(*, passed_first: int, ratio: float | str) -> Judgement:
+    finding = CandidateFinding(fault="value", sentence="", error_ratio=ratio)
+    return Judgement(
+        verdict="fails",
+        candidate="",
+        operator="",
+        product="",
+        seed=0,
+        findings=(finding,),
+        planned=100,
+        passed_first=passed_first,
+    )
+
+
+def test_reward_grows_with_passed_trials_and_falls_with_the_error_ratio() -> None:
+    by_passed = [aclnn_cts.reward(failing(passed_first=number, ratio=2.0)) for number in (0, 10, 50, 99)]
+    by_ratio = [aclnn_cts.reward(failing(passed_first=5, ratio=ratio)) for ratio in (1.5, 4.0, 1e6, "inf")]
+    assert by_passed == sorted(by_passed)
+    assert by_ratio == sorted(by_ratio, reverse=True)
+    assert len({*by_passed}) == len({*by_ratio}) == 4
+    assert max(*by_passed, *by_ratio) < 1.0
+
+
+def test_inconclusive_counts_as_wrong() -> None:
+    assert aclnn_cts.reward(Judgement(verdict="inconclusive", candidate="", operator="", product="", seed=0)) == 0.0

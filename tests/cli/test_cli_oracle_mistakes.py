@@ -1,0 +1,86 @@
+"""A mistake in a user's oracle ends a command with its file, line, output and call, and accuses nobody."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.errors import OracleError
+from aclnn_cts.core.expected import OracleInput
+from aclnn_cts.oracles import registry
+from tests.oracles.support import make_call
+
+Call = Callable[..., Any]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "adding-an-operator.md").read_text(encoding="utf-8")
+SPEC, FORMULA = (re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)[0] for kind in ("yaml", "python"))
+RESULT = '{"gradInput": gradOutput * (1.0 - output) * output}'
+
+
+def write(folder: Path, text: str) -> None:
+    (folder / "mine").mkdir()
+    (folder / "mine" / "logistic_backward.yaml").write_text(SPEC, encoding="utf-8")
+    (folder / "mine" / "logistic_backward.py").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ("gradOutput.nosuch", "_backward: AttributeError: "),
+        ('{"gradInputs": gradOutput}', "_backward: no result 'gradInput'; it has gradInputs"),
+    ],
+)
+def test_oracle_check_names_a_mistake_of_a_formula(call: Call, tmp_path: Path, result: str, message: str) -> None:
+    assert FORMULA.count(RESULT) == 1
+    write(tmp_path, FORMULA.replace(RESULT, result))
+    called = call("oracle", "check", "logistic_backward", "--specs", "mine", "--calls", "10")
+    assert called.code == 2
+    assert re.search(rf"mine/logistic_backward\.py:[78]: {re.escape(message)}", called.err)
+    assert "the call: gradOutput " in called.err
+    assert "itself" not in called.err
+
+
+def question() -> OracleInput:
+    return make_call({"x": np.ones((3, 2))}, {"out": Tensor(shape=(3, 2), dtype="FLOAT")})
+
+
+EXPECTED = """
+import numpy as np
+from aclnn_cts.core.expected import ExpectedOutput
+
+def expected(call):
+    x = call.tensors["x"]
+    return {result}
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("None", "returned no dict of ExpectedOutput"),
+        ('{"out": x}', "returned no dict of ExpectedOutput"),
+        ('{"out": ExpectedOutput(value=x[0])}', r"out has the shape \[2\], expected \[3, 2\]"),
+        ('{"out": ExpectedOutput(value=x, open=np.zeros((3, 2)))}', "open is float64"),
+    ],
+)
+def test_mistake_of_a_function_of_ones_own_names_its_file(tmp_path: Path, result: str, message: str) -> None:
+    (tmp_path / "own.yaml").touch()
+    (tmp_path / "own.py").write_text(EXPECTED.replace("{result}", result), encoding="utf-8")
+    oracle = registry.load("own", folders=[tmp_path])
+    with pytest.raises(OracleError, match=rf"own\.py:[57]: expected: .*{message}"):
+        oracle(question())
+
+
+def test_output_that_a_function_of_ones_own_does_not_give_is_its_mistake(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").touch()
+    (tmp_path / "own.py").write_text(EXPECTED.replace("{result}", '{"y": ExpectedOutput(value=x)}'), encoding="utf-8")
+    found = registry.load("own", folders=[tmp_path])(question())
+    with pytest.raises(OracleError, match="no result 'out'; it has y"):
+        found["out"]

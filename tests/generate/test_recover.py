@@ -1,0 +1,54 @@
+"""Names that no argument shows as they are: a hidden choice decides on shapes, or only a product is passed."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.sampler import Sampler
+from tests.speclang.small_spec import SMALL, changed
+from tests.support.drawn import drawn
+from tests.support.spec_text import spec_from_text
+
+
+def small_sampler(*changes: tuple[str, str]) -> Sampler:
+    text = reduce(lambda text, change: changed(*change, text=text), changes, SMALL)
+    return Sampler(spec_from_text(text, stem="small"), Target(product="atlas-a2"))
+
+
+def test_a_shape_is_read_as_the_hidden_choice_that_reads_its_names_has_it() -> None:
+    sampler = small_sampler(
+        ('shape: "[*A, D]"', 'shape: "[*A, D] if order == 0 else [D, *A] if order == 1 else [1, D, *A]"'),
+        ('items: "[D, 2]"', 'items: "[3, 2]"'),
+        (
+            "{name: D, in: [1, 9]}",
+            '{name: D, in: [1, 7]}\n  - {name: order, one_of: [0, 1, "2 if rank(A) > 1 else 0"]}',
+        ),
+        ("{name: pad, in: [0, 7]}", "{name: pad, is: D}"),
+    )
+    orders = set()
+    for case in drawn(sampler, 60, stream="order"):
+        drawing = recover(sampler, case)
+        assert drawing is not None
+        assert drawing.names["D"] == case.arguments["pad"]
+        orders.add(drawing.names["order"])
+    assert orders == {0, 1, 2}
+
+
+def test_a_run_of_which_only_the_number_of_elements_is_passed_has_that_many() -> None:
+    sampler = small_sampler(
+        ('shape: "[*A, D]"', 'shape: "[*A] if D > 4 else [*B]"'),
+        ("[0, 3], sizes: [1, 9]}", "[1, 3], sizes: [1, 99999]}\n  - {run: B, length: [1, 4], numel: numel(A)}"),
+        # A constant comes first, which says nothing about the run.
+        ("{name: pad, in: [0, 7]}", "{name: pad, one_of: [0, 7]}\n  - {name: count, is: numel(A)}"),
+        ("int8_t, role: attribute}", "int8_t, role: attribute}\n  - {name: count, type: int64_t, role: attribute}"),
+    )
+    for case in drawn(sampler, 60, stream="count"):
+        drawing = recover(sampler, case)
+        assert drawing is not None
+        tensor = case.arguments["x"]
+        assert isinstance(tensor, Tensor)
+        assert math.prod(drawing.names["A"]) == case.arguments["count"] == tensor.numel

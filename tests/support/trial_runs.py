@@ -1,0 +1,44 @@
+"""A trial runner over any session, and the trials and records of one check."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from aclnn_cts.adapters.protocol import Adapter
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.trial import Trial
+from aclnn_cts.core.verdict import Record
+from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.oracles import registry
+from aclnn_cts.sandbox.host import InProcessHost
+from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.trials.plan import Part
+from aclnn_cts.trials.trial_runner import Bench
+
+A2 = Target(product="atlas-a2")
+
+
+@cache
+def specs() -> Specs:
+    """The operators that the product of the tests has."""
+    return load_specs().on(A2.product)
+
+
+def hand_written() -> list[str]:
+    """The operators that have an oracle beside their formula, and are emulated by hand for tests."""
+    return [spec.operator for spec in specs().values() if hasattr(registry.load_module(spec.stem), "expected")]
+
+
+def bench(adapter: Adapter, target: Target = A2, *, folders: tuple[Path, ...] = ()) -> Bench:
+    known = load_specs(folders) if folders else specs()
+    host = InProcessHost(adapter.open(target, known))
+    return Bench(specs=known, host=host, settings=BenchSettings(adapter="test", target=target, spec_folders=folders))
+
+
+def trials(made: Bench, check: str, operator: str, count: int, *, seed: int = 0) -> list[Trial]:
+    return list(made.expand(Part(operator, check, check, count=count), seed=seed))
+
+
+def records(made: Bench, check: str, operator: str, count: int, *, seed: int = 0) -> list[Record]:
+    return [item for judged in made.run(trials(made, check, operator, count, seed=seed)) for item in judged.records]

@@ -1,0 +1,78 @@
+"""Values are judged in every trial: where all outputs are wrong, none passes that has a supported call with values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pytest
+
+from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession, Values
+from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.expected import Condensed, Float64, OracleInput
+from aclnn_cts.core.target import Target
+from aclnn_cts.core.verdict import FAILED_CHECKS, UNJUDGED_VALUES, VALUE_CHECK, Record, Result
+from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.batches import calls_of
+from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS
+from aclnn_cts.trials.plan import Profile, plan_parts
+from aclnn_cts.trials.trial_runner import Bench
+from tests.support.trial_runs import bench, specs
+
+SMALL = Profile("small", random=4, breaks=1, memory=2, equal_calls=1, life_cycle=1)
+CHECKS = {"values", "boundary", "memory"}
+
+
+class Wrong(ReferenceAdapter):
+    """Documented statuses; nan in place of every number, and 0 in place of nan."""
+
+    def open(self, target: Target, specs: Mapping[str, Spec]) -> ReferenceSession:
+        return _Session(target, specs)
+
+
+class _Session(ReferenceSession):
+    def _condensed(self, spec: Spec, question: OracleInput) -> Condensed | None:
+        return None
+
+    def _values(self, spec: Spec) -> Values:
+        right = super()._values(spec)
+
+        def wrong(question: OracleInput) -> Mapping[str, Float64]:
+            return {name: np.where(np.isnan(value), 0.0, np.nan) for name, value in right(question).items()}
+
+        return wrong
+
+
+def planned(made: Bench, spec: Spec) -> Iterator[Record]:
+    for part in plan_parts([spec], product="atlas-a2", chosen=SMALL):
+        for judged in made.run(made.expand(part, seed=0)):
+            yield from judged.records
+
+
+def has_values(spec: Spec, case: Case) -> bool:
+    """Whether a document supports a call whose outputs have elements."""
+    outputs = [case.arguments[name] for name in spec.outputs]
+    return (
+        case.call.phases == 2
+        and any(isinstance(item, Tensor) and item.numel for item in outputs)
+        and not evaluate(spec, case).broken
+    )
+
+
+@pytest.mark.parametrize("operator", sorted(specs()))
+def test_no_trial_with_a_supported_call_passes_where_all_values_are_wrong(operator: str) -> None:
+    spec, made = specs()[operator], bench(Wrong())
+    failed: Counter[str] = Counter()
+    for record in planned(made, spec):
+        calls = [asked.case for asked in calls_of(record.trial, specs(), capabilities=made.host.capabilities)]
+        kind = record.trial.check
+        if record.verdict.result == Result.PASSED and any(has_values(spec, case) for case in calls):
+            assert UNJUDGED_VALUES in record.verdict.facts, (kind, record.verdict)
+        if record.verdict.result == Result.FAILED:
+            failed[kind] += 1
+            if kind in EQUAL_CALLS or kind == "memory":
+                assert VALUE_CHECK in record.verdict.facts[FAILED_CHECKS], record.verdict.message
+    assert failed.keys() >= CHECKS
+    assert any(kind.startswith("life-cycle/") for kind in failed)
