@@ -61,11 +61,10 @@ void append(std::string &key, const aclTensor *tensor)
 std::string cache_key(const Request &request)
 {
     std::string key = request.name;
-    for (const aclTensor *tensor : request.inputs) {
-        append(key, tensor);
-    }
-    for (const aclTensor *tensor : request.outputs) {
-        append(key, tensor);
+    for (const auto *tensors : {&request.inputs, &request.outputs, &request.excluded}) {
+        for (const aclTensor *tensor : *tensors) {
+            append(key, tensor);
+        }
     }
     if (!SHARED("cache-without-attributes")) {
         append(key, request.attributes);

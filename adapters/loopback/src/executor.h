@@ -19,6 +19,8 @@ struct Request {
     std::vector<const aclTensor *> outputs;
     // Attributes and arrays: part of the key by which the cache knows a call.
     std::vector<int64_t> attributes;
+    // Outputs that a mask excludes: checked, never written.
+    std::vector<const aclTensor *> excluded = {};
 };
 
 // An attribute's bits, for a request.

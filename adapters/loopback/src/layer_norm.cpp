@@ -14,6 +14,9 @@ const aclTensor *LayerNormBackward::wanted(size_t number) const
 Request LayerNormBackward::request() const
 {
     Request request{name, {grad_out, input, mean, rstd, weight, bias}, {wanted(0), wanted(1), wanted(2)}, {}};
+    for (size_t number = 0; number < 3; ++number) {
+        request.excluded.push_back(wanted(number) == nullptr ? gradients[number] : nullptr);
+    }
     add_array(request, normalized_shape);
     add_array(request, output_mask);
     return request;
