@@ -41,7 +41,7 @@ def blocks(
 
 def test_what_is_looked_at_is_everything(full: Acceptance, blocks: dict[str, list[Block]]) -> None:
     assert full.credibility.disputes
-    assert len(full.credibility.errors) == 3
+    assert len(full.credibility.errors) == 2
     assert full.waivers
     [own] = full.comparisons
     assert own.ends
