@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 
@@ -151,7 +152,7 @@ def regrouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for found in _grouped(numbers, after):
         inside = frozenset(found.fingerprints)
         parts = [item for item in given if item.waiver == found.waiver and not inside.isdisjoint(item.fingerprints)]
-        best = min(parts, key=_order)
+        best = min(parts, key=partial(_order, found.key.symptom))
         made.append((given.index(parts[0]), msgspec.structs.replace(best, key=found.key, counts=found.counts)))
     return tuple(item for _, item in sorted(made, key=itemgetter(0)))
 
@@ -167,9 +168,12 @@ _SHOWS = (
 """What shows a fault best comes first."""
 
 
-def _order(finding: Finding) -> tuple[int, bool, bool, int]:
+def _order(symptom: Symptom, finding: Finding) -> tuple[bool, int, bool, bool, int]:
+    # What shows the symptom itself comes first: equal calls that always differ do not stand for a value that is wrong
+    # now and then.
+    is_another = finding.key.symptom != symptom
     tells_calls = finding.trial is not None and bool(finding.trial.after)
-    return _SHOWS.index(finding.confirmed), not tells_calls, not finding.shrunk, -finding.failures
+    return is_another, _SHOWS.index(finding.confirmed), not tells_calls, not finding.shrunk, -finding.failures
 
 
 def findings_in(results: ResultReader) -> tuple[Finding, ...]:

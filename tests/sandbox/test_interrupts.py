@@ -25,6 +25,8 @@ from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.triage.test_shrink import softmax
 
 ROOT = Path(__file__).parents[2]
+TANH_ARGUMENTS = {"gradOutput": "gradOutput", "output": "output", "gradInput": "out"}
+"""By name of TanhBackward, of SoftmaxBackward."""
 NOISY = "tests.support.signals_adapter:Signals"
 
 WORKER = """\
@@ -210,10 +212,15 @@ def test_the_smallest_trial_so_far_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_findings_that_were_shrunk_are_kept(tmp_path: Path) -> None:
-    cases = [softmax((5, 11)), softmax((2, 11), "FLOAT")]
-    (tmp_path / "cases.jsonl").write_text("\n".join(json.dumps(trial_to_json(item)) for item in cases), "utf-8")
+    # A second finding is one of another operator.
+    tanh = trial_to_json(softmax((2, 11), "FLOAT"))
+    arguments = tanh["case"]["arguments"]
+    tanh["case"]["operator"] = "aclnnTanhBackward"
+    tanh["case"]["arguments"] = {name: arguments[old] for name, old in TANH_ARGUMENTS.items()}
+    cases = [trial_to_json(softmax((5, 11))), tanh]
+    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)), "utf-8")
     # More calls than the run makes, and than shrinking one of the two findings takes.
-    adapter = f"{NOISY},fault=two,number={int(signal.SIGTERM)},after=22"
+    adapter = f"{NOISY},fault=two,number={int(signal.SIGTERM)},after=34"
     run = start("run", "--cases", "cases.jsonl", "--adapter", adapter, "-o", "made", folder=tmp_path)
     _, err = run.communicate(timeout=120)
     assert run.returncode == 1, err

@@ -165,9 +165,7 @@ def test_every_clause_with_a_check_and_a_condition_is_put_to_the_test() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", SPECS)
-def test_clauses_that_no_call_tells_apart_are_those_of_the_snapshot(
-    operator: str, snapshot: SnapshotAssertion
-) -> None:
+def test_clauses_that_no_call_tells_apart_are_those_of_the_snapshot(operator: str, snapshot: SnapshotAssertion) -> None:
     """A row is a set of clauses that are contradicted together: of one dtype, one shape, one branch, or one meaning."""
     spec = SPECS[operator]
     found = set()

@@ -55,14 +55,14 @@ def verdicts(run: Ran, *, without: frozenset[Fingerprint] = frozenset()) -> list
 def expect_the_same(one: Ran, two: Ran) -> None:
     """All numbers, and the verdicts of all that both have kept.
 
-    Of more failures than a finding keeps, those are kept whose chunks were done first; there must be others.
+    Of more failures than a finding keeps, those are kept whose chunks were done first.
     """
     assert {**one.result, "run": ""} == {**two.result, "run": ""}
     failures = {item.key: item.failures for item in findings(one)}
     assert failures == {item.key: item.failures for item in findings(two)}
     full = frozenset(key for key, number in failures.items() if number > EXAMPLES)
-    assert len(full) < len(failures)
-    assert verdicts(one, without=full) == verdicts(two, without=full)
+    compared = verdicts(one, without=full)
+    assert compared == verdicts(two, without=full) != []
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     found = findings(run)
     assert len(found) == 1
     finding = found[0]
-    assert (finding.key.check, finding.kind) == ("values", "value")
+    assert (finding.key.output, finding.kind) == ("out", "value")
     assert finding.failures > 3
     assert finding.confirmed == Confirmed.ALWAYS
     assert finding.alone == (3, 3)

@@ -36,11 +36,11 @@ def test_only_in_company(ran: Run) -> None:
     assert stands.trial.after
     assert stands.shrunk
     assert stands.failures == sum(item.failures for item in found)
-    file = run.path / "failures" / shown[0].file
+    file = run.path / "failures" / stands.file
     again = ran("replay", str(file), "--adapter", "rare_adapter:Rare,fault=company", "-v")
     assert again.code == 1
     assert "made first" in again.out
-    assert [record.trial for record in again.records] == [shown[0].trial]
+    assert [record.trial for record in again.records] == [stands.trial]
 
 
 @pytest.mark.slow
