@@ -115,11 +115,12 @@ def test_a_wrong_value_is_shrunk_told_and_replayed_and_can_be_waived(gate: Run, 
         assert re.search(line, shown), shown
     commands = re.findall(r"^replay: aclnn-cts (.+)$", shown, re.MULTILINE)
     shrunk = [trial for trial in map(_trial, commands) if trial.case.origin.source == "hypothesis"]
-    assert [_shape(trial) for trial in shrunk] == [(4,)]
+    # Both tests show one finding, whose file holds its smallest trial.
+    assert {_shape(trial) for trial in shrunk} == {(4,)}
     # Whatever the dtype and mode, the wrong element is one finding.
     of_values = re.split(r"^_+ test_(?=\w+\[)", shown, flags=re.MULTILINE)[-1]
     assert of_values.startswith("values")
-    assert len(re.findall(r"^SoftmaxBackward: value of out \(\d+ trials\);", of_values, re.MULTILINE)) == 1
+    assert len(re.findall(r"^SoftmaxBackward: value of out, .*\(\d+ trials\);", of_values, re.MULTILINE)) == 1
 
     again = subprocess.run(
         [sys.executable, "-m", "aclnn_cts", *shlex.split(commands[0])],
