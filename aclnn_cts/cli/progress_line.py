@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aclnn_cts.cli.output import count, span
+from aclnn_cts.core.finding import Finding
 from aclnn_cts.findings.findings import Failures
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
@@ -79,8 +80,6 @@ class RunMeter:
         self._counts = Counts()
         self._expected: int | None = None
         self._failures = Failures()
-        self._findings = (0, 0)
-        """Fingerprints that were grouped, and the findings that they are."""
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
@@ -95,11 +94,13 @@ class RunMeter:
                 self._counts.add(record.verdict, waived=bool(record.waiver))
                 self._failures.add(record)
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those without a waiver so far."""
+        return self._failures.unwaived
+
     def moment(self) -> Moment:
         """What is known now."""
-        if self._findings[0] != len(self._failures.best):
-            unwaived = sum(not item.waiver for item in self._failures.findings)
-            self._findings = len(self._failures.best), unwaived
         seconds, ended = time.monotonic() - self._began, self._counts.ended
         planned = None if self._expected is None else max(self._expected, self._counts.cases)
         rate = ended / seconds if seconds > 0 else 0.0
@@ -108,7 +109,7 @@ class RunMeter:
             seconds=seconds,
             counts=self._counts,
             planned=planned,
-            findings=self._findings[1],
+            findings=len(self.findings),
             rate=rate,
             left=left,
         )

@@ -175,7 +175,17 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     help="Also check that rows keep their bits when part of their batch is computed. No document promises it.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show how much of the values is open, by operator, dtype and check."
+    "--max-findings",
+    type=IntegerWithin(1),
+    metavar="N",
+    help="Stop after N findings that no waiver accepts.",
+)
+@click.option("--fail-fast", is_flag=True, help="Stop after the first finding, as --max-findings 1.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also show what is open, by dtype and check, and the calls of each size regime.",
 )
 @click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as JSON, anew each second.")
 @force_option
@@ -195,6 +205,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     progress: Path | None,
     min_judged: int,
     batch_invariance: bool,
+    max_findings: int | None,
+    fail_fast: bool,
     verbose: bool,
     max_bytes: int,
     call_seconds: int | None,
@@ -209,7 +221,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     """Run the conformance tests of the operators (default: all) on an implementation."""
     begin(f"{', '.join(operators) or 'all operators'} on {adapter}")
     from aclnn_cts.cli.progress_line import PROGRESS_FILE, ProgressFile
-    from aclnn_cts.cli.screen import Screen, show_end, show_openness
+    from aclnn_cts.cli.screen import Screen, show_end, show_openness, show_regimes
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
@@ -261,10 +273,11 @@ def run(  # noqa: PLR0913 - one parameter an option
         min_judged=min_judged,
         named=tuple(spec.operator for spec in chosen) if operators else (),
         waivers=read_waivers([*shipped_waivers(), *waivers]),
+        max_findings=1 if fail_fast else max_findings,
         inputs=file_hashes((*case_files, *waivers)),
     )
     keep_for_good()
-    screen = Screen(ProgressFile(watched, path) if watched is not None else None)
+    screen = Screen(ProgressFile(watched, path) if watched is not None else None, run=path)
     try:
         summary = run_engine(options, [screen])
     except KeyboardInterrupt:
@@ -278,6 +291,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         screen.close()
     if verbose:
         show_openness(console(), summary)
+        show_regimes(console(), summary)
     show_end(console(), summary, path, specs)
     return summary.exit_code
 

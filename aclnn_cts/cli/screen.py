@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from aclnn_cts.cli.output import OutsideConsole, count, note, show_rows, show_table, table, wrap
+from aclnn_cts.cli.output import OutsideConsole, count, note, show_rows, show_table, span, table, wrap
 from aclnn_cts.cli.progress_line import EVERY, ProgressFile, RunMeter, progress_document, progress_line
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError
@@ -29,7 +29,7 @@ from aclnn_cts.store.counts import Observed
 from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import Manifest, ran_on
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
-from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
+from aclnn_cts.store.run_verdict import explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
 from aclnn_cts.trials.checks.precision_probe import precision_used
 
@@ -54,10 +54,16 @@ _STYLES = {
 
 
 class Screen:
-    """How far a run is, on standard error: a bar on a terminal, a line a minute elsewhere; notices always."""
+    """How far a run is, on standard error: a bar on a terminal, a line a minute elsewhere; notices always.
 
-    def __init__(self, file: ProgressFile | None = None) -> None:
+    - `run`: the run's directory; each of its first findings is shown as soon as it is found, with its trial file.
+    """
+
+    def __init__(self, file: ProgressFile | None = None, *, run: Path | None = None) -> None:
         self._meter = RunMeter()
+        self._run = run
+        self._found: set[str] = set()
+        """Trial files of the findings that were shown."""
         self._file = file
         self._progress: Progress | None = None
         self._said = time.monotonic()
@@ -93,6 +99,8 @@ class Screen:
     def _show(self, event: Event) -> None:
         if isinstance(event, Notice):
             click.echo(printable_lines(f"note: {event.message}"), err=True)
+        elif isinstance(event, BatchJudged) and self._run is not None:
+            self._show_new(self._run)
         if self._progress is None or self._task is None:
             if isinstance(event, BatchJudged) and time.monotonic() - self._said >= EVERY:
                 self._said = time.monotonic()
@@ -112,6 +120,22 @@ class Screen:
             )
         elif isinstance(event, RunFinished):
             self._progress.stop()
+
+    def _show_new(self, run: Path) -> None:
+        """Name the findings that the last batch brought; the end has them all with condition and command."""
+        new = [item for item in self._meter.findings if item.file not in self._found]
+        if not new or len(self._found) >= FINDINGS_SHOWN:
+            return
+        from aclnn_cts.findings.finding_text import title_of
+
+        for finding in new[: FINDINGS_SHOWN - len(self._found)]:
+            lines = (
+                f"{span(self._meter.moment().seconds)}  found {title_of(finding)}: {finding.message.partition(';')[0]}",
+                f"         {shlex.quote(str(run / FAILURES / finding.file))}",
+            )
+            for line in lines:
+                click.echo(printable_lines(line), err=True)
+            self._found.add(finding.file)
 
     def close(self) -> None:
         """Give the terminal back, whatever happened."""
@@ -146,8 +170,6 @@ def show_end(
     where = str(run / FAILURES) if kept else ""
     show_findings(out, found, where=where, errors=show_errors(out, summary))
     _show_observed(out, summary)
-    if summary.terms is not None and summary.terms.plan in (Plan.PROFILE, Plan.CAMPAIGN):
-        show_regimes(out, summary)
     _show_precision(out, directory)
     if kept:
         show_next(out, found, run)
@@ -427,7 +449,8 @@ def show_findings(out: Console, found: Sequence[FindingText], *, where: str, err
         wrap(out, f"   ... and {len(standing) - FINDINGS_SHOWN} more{more}")
     waived = Counter(item.finding.waiver for item in found if item.finding.waiver)
     if waived:
-        said = ", ".join(f"{name} ({number})" for name, number in waived.items())
+        named = ", ".join(f"{name} ({number})" for name, number in waived.items())
+        said = named if len(waived) <= SOME else f"{len(waived)} waivers, which `aclnn-cts report` names"
         wrap(out, f"{count(waived.total(), 'waived finding')}, by waiver: {said}")
     out.print()
 

@@ -133,6 +133,8 @@ class Skip:
     NOT_CHOSEN = "operator not chosen"
     SENTINEL = "known-good call rejected"
     """The operator rejects the sentinel, so that no other rejection says anything (`trials.checks.sentinel`)."""
+    STOPPED = "stopped"
+    """The run had as many findings as it was asked for."""
 
 
 class OutOfScope:

@@ -46,6 +46,8 @@ class Failures:
     """The failure that shows each best, by waiver."""
     _alone: dict[Fingerprint, bool] = field(default_factory=dict)
     """Whether a fingerprint was seen alone, of those that were run again."""
+    _unwaived: tuple[int, tuple[Finding, ...]] = (0, ())
+    """How many fingerprints there were when findings were last made, and those without a waiver."""
 
     def add(self, record: Record) -> None:
         """Take a record; those that passed say which operators enforce constraints."""
@@ -77,6 +79,13 @@ class Failures:
         operators = {item.operator for counts in self.numbers.values() for item in counts}
         found = _grouped(self.numbers, self.order_dependent, unenforced=operators - self.enforced)
         return tuple(shown_by(item, (self.best[item.waiver, each] for each in item.fingerprints)) for item in found)
+
+    @property
+    def unwaived(self) -> tuple[Finding, ...]:
+        """The findings so far that no waiver accepts; made anew only where a fingerprint is new."""
+        if self._unwaived[0] != len(self.best):
+            self._unwaived = len(self.best), tuple(item for item in self.findings if not item.waiver)
+        return self._unwaived[1]
 
 
 def _grouped(

@@ -73,6 +73,7 @@ _TABLE = (
     _Option("edition", "the edition of the documents, such as public (default: each spec's own)", "NAME"),
     _Option("max-bytes", "maximum size of one call's arguments, in bytes", "N", default=str(DEFAULT_MAX_BYTES)),
     _Option("min-judged", "share of a test's trials that must be judged, in percent (default 90)", "N", default="90"),
+    _Option("max-findings", "findings that no waiver accepts, after which tests are skipped (default: no end)", "N"),
     _Option("call-timeout", "time after which a call counts as a hang (default 60 s, or the adapter's)", "SECONDS"),
     _Option("phases", "one or both (default); one: statuses alone", "NAME", default="both"),
     _Option(
@@ -173,6 +174,7 @@ def _options(config: pytest.Config) -> GateOptions:
                 call_seconds=_number(config, "call-timeout", float) if _given(config, "call-timeout") else None,
                 strict_limits=_given(config, "strict-limits"),
                 min_judged=_number(config, "min-judged", int),
+                max_findings=_number(config, "max-findings", int) if _given(config, "max-findings") else None,
             )
         except (UsageError, HarnessError) as error:
             # `run` has the same options without the prefix.

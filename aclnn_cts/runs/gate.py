@@ -20,6 +20,7 @@ from aclnn_cts.findings.finding_text import finding_text
 from aclnn_cts.findings.findings import Failures, shown_by
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
+from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -55,6 +56,8 @@ class GateOptions:
     waivers: tuple[Waiver, ...] = ()
     min_judged: int = MIN_JUDGED
     """Percent of a check's trials that must be judged."""
+    max_findings: int | None = None
+    """The number of findings without a waiver after which nothing more is tried; None: everything is."""
     named: frozenset[str] = frozenset()
     """Operators that the command line names; empty: all."""
 
@@ -76,6 +79,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     edition: str = "",
     max_bytes: int = DEFAULT_MAX_BYTES,
     min_judged: int = MIN_JUDGED,
+    max_findings: int | None = None,
     phases: int = 2,
     call_seconds: float | None = None,
     strict_limits: bool = False,
@@ -93,6 +97,8 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         raise UsageError(f"--call-timeout {call_seconds}: expected seconds, above 0 and at most 86400")
     if not 1 <= min_judged <= 100:
         raise UsageError(f"--min-judged {min_judged}: expected percent, an integer from 1 to 100")
+    if max_findings is not None and max_findings < 1:
+        raise UsageError(f"--max-findings {max_findings}: expected a number of findings, at least 1")
     chosen = frozenset(specs.find(word, where="--op").operator for word in operators)
     return GateOptions(
         settings=BenchSettings(
@@ -112,6 +118,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         operators=tuple(spec for name, spec in specs.items() if not chosen or name in chosen),
         waivers=read_waivers([*shipped_waivers(), *waivers]),
         min_judged=min_judged,
+        max_findings=max_findings,
         named=chosen,
     )
 
@@ -181,6 +188,7 @@ class Gate:
             specs=options.specs, host=host, settings=options.settings, explained=self.waivers.explains, sparing=True
         )
         self._told = WaiverEvidence()
+        self._limit = FindingLimit(options.max_findings)
         self._sentinels: dict[str, Record | None] = {}
 
     def check(self, spec: Spec, check: str) -> GateResult:
@@ -191,6 +199,8 @@ class Gate:
         if not self.bench.scope.offers(spec.operator, self.options.settings.target.product):
             return self._not_offered(spec)
         result = self._nothing_yet(spec, check)
+        if self._limit.reached:
+            return self._finished(result, beside=self._limit.notice)
         if check.startswith(PINNED):
             return self._check_pinned(spec, check.removeprefix(PINNED), result)
         settings = self.options.settings
@@ -200,6 +210,13 @@ class Gate:
             if (rejected := self._rejected_sentinel(spec)) is not None:
                 result.add(rejected)
                 return self._finished(result)
+        self._run_plan(spec, check, result)
+        if check in SEARCHED and not self._limit.reached:
+            self._search(spec, check, result)
+        return self._finished(result)
+
+    def _run_plan(self, spec: Spec, check: str, result: GateResult) -> None:
+        settings = self.options.settings
         parts = plan_parts(
             [spec],
             product=settings.target.product,
@@ -210,9 +227,6 @@ class Gate:
             if part.check == check:
                 for record in self._run(self.bench.expand(part, seed=self.options.seed)):
                     result.add(record)
-        if check in SEARCHED:
-            self._search(spec, check, result)
-        return self._finished(result)
 
     def _rejected_sentinel(self, spec: Spec) -> Record | None:
         """The record of a known-good call that is rejected: then no other rejection says anything."""
@@ -297,7 +311,11 @@ class Gate:
     def _run(self, trials: Iterable[Trial]) -> Iterator[Record]:
         for judged in self.bench.run(list(trials)):
             for record in judged.records:
-                yield self.waivers.apply(record)
+                applied = self.waivers.apply(record)
+                self._limit.add(applied)
+                yield applied
+            if self._limit.reached:
+                break
 
     def _found(self, result: GateResult) -> Iterator[Finding]:
         """The findings of a check, with what a search has made smaller."""

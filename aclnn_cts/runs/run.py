@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.runs.beginning import is_asked, new_manifest, why_not_asked
+from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
@@ -74,6 +75,8 @@ class RunOptions:
     """Whether first phases alone are judged only of operators that accept a known-good call."""
     pins: bool = True
     """Whether the cases that waivers pin are run first."""
+    max_findings: int | None = None
+    """The number of findings without a waiver after which nothing more is tried; None: everything is."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of case and waiver files by path."""
 
@@ -120,34 +123,33 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
         ) as writer:
             _demand(options, bench, writer.summary)
             tables = ProductTables(product=settings.target.product, specs=options.operators)
+            limit = FindingLimit(options.max_findings)
             # First to the store, so that nobody shows what is not kept.
-            tell = _told_to(writer, tables, *consumers)
+            tell = _told_to(writer, tables, limit, *consumers)
             try:
                 tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, tell)
                 dropped = _dropped(bench, options, waivers, tell)
                 if options.pins:
-                    _run_trials(bench, pinned_trials(waivers, options.operators), waivers, tell)
-                _run_trials(bench, _given_trials(bench, tell, options, dropped), waivers, tell)
+                    _run_trials(bench, pinned_trials(waivers, options.operators), waivers, tell, limit)
+                _run_trials(bench, _given_trials(bench, tell, options, dropped), waivers, tell, limit)
                 if options.profile is not None:
                     asked = [
                         item for item in options.operators if is_asked(item, options.settings) and item not in dropped
                     ]
-                    _run_plan(bench, asked, options.profile, options, waivers, tell)
+                    _run_plan(bench, asked, options.profile, options, waivers, tell, limit)
                     if settings.phases == 2:
                         writer.append_part(Summary(), state=possible_state(asked, settings.target))
-                    _check_both_sides(asked, options, writer)
+                    if not limit.reached:
+                        _check_both_sides(asked, options, writer)
                     if settings.phases == 2:
                         _find_conditions(writer, bench)
-                report = waivers.report()
-                if options.profile is None:  # chosen trials: those that need the waiver may be others
-                    report = replace(report, unused=())
-                writer.summary.violate(report.violations())
                 # A runtime tells the product; without one it is the user's word.
                 suspicion = "" if host.capabilities.executes else tables.suspicion
-                notices = [*report.notices(), *filter(None, (suspicion,))]
-                writer.summary.notices.extend(notices)
-                for message in notices:
+                is_whole = options.profile is not None and not limit.reached
+                notices = [*_of_waivers(waivers, writer.summary, is_whole=is_whole), suspicion, limit.notice]
+                writer.summary.notices.extend(filter(None, notices))
+                for message in filter(None, notices):
                     tell(Notice(message=message))
             except KeyboardInterrupt as error:
                 ended = RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True)
@@ -160,6 +162,15 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             with interrupts_held_back():
                 tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
             return writer.summary
+
+
+def _of_waivers(waivers: Waivers, summary: Summary, *, is_whole: bool) -> Sequence[str]:
+    """What a run says of its waivers. Of some trials alone, others may need those that none of these did."""
+    report = waivers.report()
+    if not is_whole:
+        report = replace(report, unused=())
+    summary.violate(report.violations())
+    return report.notices()
 
 
 _LOOKED_AT = 20_000
@@ -282,12 +293,19 @@ def _given_trials(bench: Bench, tell: Consumer, options: RunOptions, dropped: Se
     return trials
 
 
-def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: Consumer) -> None:
+def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: Consumer, limit: FindingLimit) -> None:
     """Trials that are given, each under its own kind."""
     for trial in trials:
         tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
-    for judged in bench.run(trials):
+    left = {trial.id: trial.case for trial in trials}
+    for judged in () if limit.reached else bench.run(trials):
         _tell_judged(judged, waivers, tell)
+        for record in judged.records:
+            left.pop(record.trial_id, None)
+        if limit.reached:
+            break
+    for case in left.values() if limit.reached else ():
+        tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=Skip.STOPPED))
 
 
 def _case_of(item: Trial | Case) -> Case:
@@ -300,20 +318,41 @@ def _tell_judged(judged: Judged, waivers: Waivers, tell: Consumer) -> None:
 
 
 def _run_plan(
-    bench: Bench, operators: Sequence[Spec], chosen: Profile, options: RunOptions, waivers: Waivers, tell: Consumer
+    bench: Bench,
+    operators: Sequence[Spec],
+    chosen: Profile,
+    options: RunOptions,
+    waivers: Waivers,
+    tell: Consumer,
+    limit: FindingLimit,
 ) -> None:
     settings = options.settings
     parts = plan_parts(operators, product=settings.target.product, chosen=chosen, phases=settings.phases)
     tell(Expected(number=sum(part.count for part in parts)))
-    for part, number, judged in _judged_parts(bench, parts, options, tell):
-        if number:
+    left = {part: part.count for part in parts}
+    begun = set()
+    with contextlib.closing(_judged_parts(bench, parts, options, tell)) as results:
+        for part, number, judged in () if limit.reached else results:
+            if part not in begun:
+                begun.add(part)
+                left[part] = number
+                if number:
+                    tell(Planned(operator=part.operator, kind=part.kind, number=number))
+            _tell_judged(judged, waivers, tell)
+            left[part] -= len(judged.records)
+            if limit.reached:
+                break
+    # What is not tried any more is counted, so that the share of what was judged tells it.
+    for part, number in left.items() if limit.reached else ():
+        if part not in begun:
             tell(Planned(operator=part.operator, kind=part.kind, number=number))
-        _tell_judged(judged, waivers, tell)
+        if number:
+            tell(Skipped(operator=part.operator, kind=part.kind, reason=Skip.STOPPED, number=number))
 
 
 def _judged_parts(
     bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
-) -> Iterator[tuple[Part, int, Judged]]:
+) -> Generator[tuple[Part, int, Judged], None, None]:
     if options.workers > 1:
         from aclnn_cts.runs.plan_worker import judge_parts  # noqa: PLC0415 - one process needs no scheduler
 

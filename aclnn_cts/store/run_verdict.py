@@ -200,6 +200,8 @@ def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None)
     counts = total_of(map(operator.aim, (Aim.VALUES, Aim.STATUS))) if plan == Plan.PROFILE else operator.asked
     # Whoever chooses cases can have them made on a software device (--unsafe).
     counted = counts.counted + (counts.unsafe if plan == Plan.CASES else 0)
+    # Of a plan, what was not tried any more has no aim: it counts whole.
+    counted += total.skipped_by_reason.get(Skip.STOPPED, 0) if plan == Plan.PROFILE else 0
     failures = total.unwaived
     if failures:
         note = Note(

@@ -230,6 +230,15 @@ def test_a_wrong_status_is_told_with_constraint_and_clause(gate: Run) -> None:
     assert Path(files[0]).is_file()
 
 
+def test_tests_behind_the_last_finding_are_skipped(gate: Run) -> None:
+    words = ("--aclnn-op", "softmax_backward,tanh_backward", "-k", "boundaries or memory", "-rs")
+    shown = gate("--aclnn-adapter", "wrong:Wrong,fault=value", *words, "--aclnn-max-findings", "1")
+    ended(shown, 1, "1 failed, 3 skipped", "stopped after 1 finding")
+    mistake = gate("--aclnn-adapter", "reference", *words, "--aclnn-max-findings", "0")
+    assert mistake.ret == pytest.ExitCode.USAGE_ERROR
+    mistake.stderr.fnmatch_lines(["*--aclnn-max-findings 0: expected a number of findings, at least 1"])
+
+
 def test_a_gate_on_which_nothing_was_judged_fails(gate: Run) -> None:
     result = gate(
         "--aclnn-adapter", "wrong:Wrong,fault=speechless", "--aclnn-op", "softmax_backward", "-k", "memory", "-rs"

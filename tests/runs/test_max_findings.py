@@ -1,0 +1,43 @@
+"""A run that stops after a number of findings: what it tried, what it says of the rest, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aclnn_cts.core.verdict import Skip
+from tests.runs.test_run import softmax, written
+from tests.runs.test_run_faults import wrong
+from tests.support.ran import Ran
+
+Run = Callable[..., Ran]
+PLAN = ("softmax_backward", "tanh_backward")
+
+
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_the_first_finding_ends_a_run(ran: Run, workers: str) -> None:
+    run = ran("run", *PLAN, "--adapter", wrong("value"), "--fail-fast", "--workers", workers)
+    assert run.code == 1
+    assert len(run.directory.failures()) == 1
+    assert "found SoftmaxBackward: value of out: " in run.err
+    assert "stopped after 1 finding" in run.err
+    total = run.directory.summary().total
+    assert total.ended == total.cases > 500
+    assert total.skipped_by_reason[Skip.STOPPED] > 0.9 * total.cases
+    assert run.result["judged"] == 0
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(ran: Run) -> None:
+    one = ran("run", "tanh_backward", "--adapter", "reference", "--fail-fast")
+    two = ran("run", "tanh_backward", "--adapter", "reference")
+    assert {**one.result, "run": ""} == {**two.result, "run": ""}
+
+
+def test_given_cases_behind_the_last_finding_are_not_tried(ran: Run, tmp_path: Path) -> None:
+    cases = written(tmp_path / "cases.jsonl", *[softmax(size, 3) for size in range(2, 400)])
+    run = ran("run", "--adapter", wrong("value"), "--cases", cases, "--max-findings", "1")
+    assert (run.code, run.result["cases"]) == (1, 398)
+    assert run.result["failed"] + run.result["skipped"] == 398
+    assert run.result["skipped"] > 0
