@@ -236,7 +236,6 @@ def run(  # noqa: PLR0913 - one parameter an option
     watched = output_file(progress, written_by_us=PROGRESS_FILE, option="--progress") if progress is not None else None
     measuring = Measuring(gate=chosen_tolerances(tolerances))
     specs = load_specs(folders, edition=edition)
-    chosen = specs.select(operators)
     chosen_profile = profile(profile_name)
     if batch_invariance:
         chosen_profile = msgspec.structs.replace(chosen_profile, requested=ON_REQUEST)
@@ -244,8 +243,9 @@ def run(  # noqa: PLR0913 - one parameter an option
     target = checked_target(product)
     if trials:
         target = _target_of(trials, product, case_files)
-        if not operators:
-            chosen = specs.select(tuple(dict.fromkeys(case_of(item).operator for item in trials)))
+    # Specs are built on demand: of case files alone, only those of their operators.
+    of_trials = dict.fromkeys(case_of(item).operator for item in trials)
+    chosen = specs.select(operators or tuple(of_trials))
     path = out if out is not None else default_run_path("run", adapter)
     options = RunOptions(
         command="run",
