@@ -294,7 +294,7 @@ def _show_precision(out: Console, run: RunDirectory) -> None:
     answers: dict[tuple[str, tuple[str, ...]], list[tuple[str, str]]] = {}
     asked: dict[str, set[tuple[str, str]]] = {}
     for (operator, output, mode, dtype), names in precision_used(run).items():
-        if dtype == "FLOAT" and names != ("FLOAT",):
+        if dtype == "FLOAT" and "FLOAT" not in names:
             answers.setdefault((operator, names), []).append((output, mode))
         if dtype == "FLOAT":
             asked.setdefault(operator, set()).add((output, mode))

@@ -32,7 +32,7 @@ CASES = 600
 _RULES, _TESTS = 4, 3
 _HIGHEST_MODULUS = 256
 _MODULI = np.arange(2, _HIGHEST_MODULUS + 1)
-_VALUES = 32
+_VALUES = 64
 """Values of a number that are tried as thresholds."""
 _LEAST_GAIN = 4.0
 """Bits that a test must save beyond its own length."""

@@ -150,8 +150,10 @@ def test_torch_fails_as_the_waivers_say_and_in_no_other_way(
 def test_entries_that_an_implementation_has_mended_are_reported(tmp_path: Path) -> None:
     waivers = waivers_for("reference")
     _, records, notices = judged(tmp_path, "reference", "atlas-a2", waivers)
-    assert {record.verdict.result for record in records} == {Result.PASSED}
+    assert {record.verdict.result for record in records} == {Result.PASSED, Result.SKIPPED}
+    pins = [identifier for identifier, _ in pinned(waivers, "atlas-a2")]
+    # A call that succeeds where the document leaves the values open is not judged.
+    mended = [name for name, item in zip(pins, records, strict=True) if item.verdict.result == Result.PASSED]
     assert [notice.partition(": waiver ")[2] for notice in notices] == [
-        f"{identifier}: its pinned cases pass now; remove it"
-        for identifier in dict.fromkeys(identifier for identifier, _ in pinned(waivers, "atlas-a2"))
+        f"{identifier}: its pinned cases pass now; remove it" for identifier in dict.fromkeys(mended)
     ]

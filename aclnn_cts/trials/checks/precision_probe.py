@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case, Data, Tensor, owner, with_arguments
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import ExpectedOutput
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, to_dtype, widen
 from aclnn_cts.core.trial import Trial
@@ -224,6 +225,9 @@ def precision_used(run: RunDirectory) -> Mapping[tuple[str, str, str, str], tupl
     found: dict[tuple[str, str, str, str], set[str]] = {}
     with run.results() as results:
         for record in results.records(Query(check_id=Precision().id)):
+            if record.waiver and record.verdict.kind != Fault.MODEL:
+                # A waiver says where the wrong value comes from, and that is no format.
+                continue
             for deviation in record.verdict.deviations:
                 if (names := formats_of(record, deviation.output)) is not None:
                     mode, dtype = record.verdict.mode, record.fingerprint.dtype
