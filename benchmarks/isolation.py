@@ -22,7 +22,7 @@ import msgspec
 from aclnn_cts.adapters.loopback_build import build
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.cli.output import console, show_table, table, wrap
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
@@ -133,6 +133,8 @@ def status_rates(specs: Specs) -> dict[str, StatusRate]:
     with ProcessHost("loopback", target=target, spare=False) as host:
         bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="loopback", target=target, phases=1))
         for spec in specs.values():
+            if not bench.scope.offers(spec.operator, PRODUCT):
+                continue
             parts = plan_parts([spec], product=PRODUCT, chosen=profile("quick"), phases=1)
             times = [processor_seconds()]
             # A trial of the life cycle is four thousand calls.
@@ -167,9 +169,12 @@ def recovery(spec: Spec, specs: Specs, *, deaths: int) -> list[float]:
 
 
 def _with_elements(case: Case, numel: int) -> Case:
-    """The call with tensors of so many elements."""
+    """The call with tensors of so many elements, all of them 1."""
+    ones = Data(recipe="constant", mean=1.0)
     arguments = {
-        name: msgspec.structs.replace(value, shape=(numel,)) if isinstance(value, Tensor) else 0
+        name: msgspec.structs.replace(value, shape=(numel,), data=ones if value.data is not None else None)
+        if isinstance(value, Tensor)
+        else 0
         for name, value in case.arguments.items()
     }
     return msgspec.structs.replace(case, arguments=arguments)
