@@ -29,7 +29,7 @@ from aclnn_cts.store.counts import Observed
 from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import Manifest, ran_on
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
-from aclnn_cts.store.run_verdict import explained, headline, percent
+from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
 from aclnn_cts.trials.checks.precision_probe import precision_used
 
@@ -170,6 +170,9 @@ def show_end(
     where = str(run / FAILURES) if kept else ""
     show_findings(out, found, where=where, errors=show_errors(out, summary))
     _show_observed(out, summary)
+    if summary.terms is not None and summary.terms.plan == Plan.CAMPAIGN:
+        # A longer campaign reaches more.
+        show_regimes(out, summary)
     _show_precision(out, directory)
     if kept:
         show_next(out, found, run)
@@ -290,11 +293,11 @@ def show_next(out: Console, found: Sequence[FindingText], run: Path) -> None:
 
 
 def _show_precision(out: Console, run: RunDirectory) -> None:
-    """Where FLOAT was not computed as FLOAT, as far as probes tell; what has one answer on one line."""
+    """Where a format narrower than FLOAT was used, as far as probes tell; what has one answer on one line."""
     answers: dict[tuple[str, tuple[str, ...]], list[tuple[str, str]]] = {}
     asked: dict[str, set[tuple[str, str]]] = {}
     for (operator, output, mode, dtype), names in precision_used(run).items():
-        if dtype == "FLOAT" and "FLOAT" not in names:
+        if dtype == "FLOAT" and names and "FLOAT" not in names:
             answers.setdefault((operator, names), []).append((output, mode))
         if dtype == "FLOAT":
             asked.setdefault(operator, set()).add((output, mode))
@@ -310,7 +313,7 @@ def _show_precision(out: Console, run: RunDirectory) -> None:
         if any((output, mode) not in places for output, mode in asked[operator] if output in outputs):
             words.append(", ".join(modes))
         chosen = f" {'; '.join(words)}" if words else ""
-        formats = " or ".join(names) or "none that is known"
+        formats = " or ".join(names)
         wrap(out, f"{operator.removeprefix('aclnn')}{chosen} (FLOAT): {formats}", indent=2)
     out.print()
 
