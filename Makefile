@@ -21,7 +21,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
-judge = @$(BIN)/aclnn-cts run $(1) --workers $(JOBS) $(ARGS) || [ $$? -eq 1 ]
+judge = @$(BIN)/aclnn-cts run $(1) --workers $(JOBS) || [ $$? -eq 1 ]
 
 # A first minute: what torch computes, then a kernel with a planted mistake (adapters/example.py) and the finding that shows it.
 run: $(STAMP)
@@ -30,7 +30,7 @@ run: $(STAMP)
 	$(call judge,softmax_backward --adapter aclnn_cts.adapters.example:OneBlockSoftmax)
 
 run-all: $(STAMP)
-	$(call judge,--adapter torch)
+	$(call judge,--adapter torch $(ARGS))
 
 # Where the environment forbids bytecode (PYTHONDONTWRITEBYTECODE), each process that a test starts would compile 250
 # modules: a fifth of a short command's time. The folders behind the links are named too: compileall follows none.

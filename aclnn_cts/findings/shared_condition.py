@@ -32,8 +32,8 @@ CASES = 600
 _RULES, _TESTS = 4, 3
 _HIGHEST_MODULUS = 256
 _MODULI = np.arange(2, _HIGHEST_MODULUS + 1)
-_VALUES = 64
-"""Values of a number that are tried as thresholds."""
+_VALUES = 32
+"""Values of a number that are tried as thresholds, those that tell failing calls apart best (`_telling`)."""
 _LEAST_GAIN = 4.0
 """Bits that a test must save beyond its own length."""
 _SURPRISE, _NO_SURPRISE = -math.log2(0.01), -math.log2(0.99)
@@ -142,7 +142,7 @@ def _is_clean(found: tuple[tuple[str, ...], _Mask], fails: _Mask) -> bool:
 
 def _searched(features: Sequence[_Feature], fails: _Mask, kept: float) -> tuple[tuple[str, ...], _Mask]:
     """The condition that tells what fails best, and where it holds; `kept` as of `_KEPT`."""
-    tests = _tests(features, fails.size)
+    tests = _tests(features, fails)
     failing = np.count_nonzero(fails)
     rules: list[str] = []
     left = np.ones(fails.size, np.bool_)
@@ -185,16 +185,16 @@ def _rule(tests: _Tests, fails: _Mask, left: _Mask, kept: float) -> tuple[str, _
     return (" and ".join(texts), inside) if texts else None
 
 
-def _tests(features: Sequence[_Feature], calls: int) -> _Tests:
+def _tests(features: Sequence[_Feature], fails: _Mask) -> _Tests:
     found = [
         (text, feature.bits + bits, mask)
         for feature in features
-        for text, mask, bits in (_of_words(feature) if feature.words else _of_numbers(feature))
+        for text, mask, bits in (_of_words(feature) if feature.words else _of_numbers(feature, fails))
     ]
     return _Tests(
         texts=[text for text, _, _ in found],
         bits=np.array([bits for _, bits, _ in found]),
-        masks=np.array([mask for _, _, mask in found], np.bool_).reshape(-1, calls),
+        masks=np.array([mask for _, _, mask in found], np.bool_).reshape(-1, fails.size),
         numbers=[feature for feature in features if _has_residues(feature)],
     )
 
@@ -489,7 +489,7 @@ def _negated(text: str) -> str:
     return f"not {text}"
 
 
-def _of_numbers(feature: _Feature) -> Iterator[tuple[str, _Mask, float]]:
+def _of_numbers(feature: _Feature, fails: _Mask) -> Iterator[tuple[str, _Mask, float]]:
     values, known, text = feature.values, feature.known, feature.text
     distinct = np.unique(values[known])
     if distinct.size < 2:
@@ -497,7 +497,7 @@ def _of_numbers(feature: _Feature) -> Iterator[tuple[str, _Mask, float]]:
     bits = 2.0 + math.log2(distinct.size)
     if distinct[0] == 0:
         yield f"{text} != 0", (values != 0) & known, 2.0
-    for value in distinct[:: -(-distinct.size // _VALUES)]:
+    for value in _telling(distinct, values[known & fails], values[known & ~fails]):
         number = _number(value)
         yield f"{text} == {number}", (values == float(number)) & known, bits
         if 2 < distinct.size <= _FEW:
@@ -506,6 +506,14 @@ def _of_numbers(feature: _Feature) -> Iterator[tuple[str, _Mask, float]]:
             yield f"{text} >= {number}", (values >= float(number)) & known, bits
         if value != distinct[-1]:
             yield f"{text} <= {number}", (values <= float(number)) & known, bits
+
+
+def _telling(distinct: NDArray[Any], failing: NDArray[Any], passing: NDArray[Any]) -> NDArray[Any]:
+    """The values before or behind which the shares of failing and passing calls differ most."""
+    below = [np.searchsorted(np.sort(calls), distinct) / max(calls.size, 1) for calls in (failing, passing)]
+    apart = np.append(abs(below[0] - below[1]), 0.0)
+    best = np.argsort(-np.maximum(apart[:-1], apart[1:]), kind="stable")[:_VALUES]
+    return np.asarray(distinct[np.sort(best)])
 
 
 def _number(value: np.generic) -> str:
