@@ -14,7 +14,7 @@ Run = Callable[..., Ran]
 
 
 def test_autograd_of_torch_agrees(ran: Run, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     path = tmp_path / "cases.jsonl"
     operator = "flash_attention_unpadding_score_grad"
     assert main(("cases", operator, "--kind", "valid", "-n", "24", "-o", str(path))) == 0

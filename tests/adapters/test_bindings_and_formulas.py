@@ -31,7 +31,7 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 
 torch_adapter = pytest.importorskip("aclnn_cts.adapters.torch_adapter")
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
 
 SPECS = load_specs()
 BOUND = sorted(SPECS.keys() & bindings.shipped("torch").keys())

@@ -40,7 +40,7 @@ def test_lists_cross_the_interface_of_the_device(ran: Run, cases: Callable[[str,
 
 
 def test_autograd_of_torch_agrees(ran: Run, cases: Callable[[str, int], Path]) -> None:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     run = ran("run", "--adapter", "torch", "--cases", str(cases("valid", 12)))
     assert run.code == 0, run.out + run.err
     assert run.result["passed"] > 6

@@ -135,7 +135,7 @@ def test_expected_ends_are_what_check_accepts() -> None:
 
 
 def test_torch_and_dlpack_give_what_numpy_gives() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     inputs, out = call(dtype=ml_dtypes.bfloat16)
     tensor = torch.from_numpy(out.view(np.int16)).view(torch.bfloat16)
     assert as_array(tensor).dtype == numpy_dtype("BF16")

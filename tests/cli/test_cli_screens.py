@@ -189,7 +189,7 @@ def test_fuzz_with_a_finding(call: Call, snapshot: SnapshotAssertion) -> None:
 @pytest.mark.slow
 def test_the_end_of_make_run_begins_with_the_verdict(call: Call) -> None:
     """`make run` is this command for all operators: words first, then figures, then what to do next."""
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     lines = call("run", "softmax_backward", "--adapter", "torch", "-o", "run").out.splitlines()
     starts = (
         "Verdict: conforms with waivers; ",

@@ -57,7 +57,7 @@ def test_cheat_is_caught(cheat: Cheat) -> None:
 @pytest.mark.parametrize("cheat", ALL, ids=named)
 def test_naive_judge_accepts_cheat(cheat: Cheat) -> None:
     if "torch" in cheat.file.read_text(encoding="utf-8"):
-        pytest.importorskip("torch")
+        pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     assert passes_naive_judge(cheat)
 
 
@@ -65,7 +65,7 @@ def test_naive_judge_accepts_cheat(cheat: Cheat) -> None:
 @pytest.mark.parametrize("cheat", ALL, ids=named)
 def test_cheat_is_caught_or_harmless_for_every_seed(cheat: Cheat) -> None:
     if "torch" in cheat.file.read_text(encoding="utf-8"):
-        pytest.importorskip("torch")
+        pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     for seed in range(SEEDS):
         found = judged(cheat, seed=seed)
         expected = "conforms" if cheat.id in HARMLESS else "fails"

@@ -12,7 +12,7 @@ from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.expression import FUNCTIONS
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
 
 WINDOWS = FUNCTIONS["windows"][1]
 

@@ -31,7 +31,7 @@ def drawn(batches: int, points: int) -> dict[str, NDArray[np.float64 | np.int64]
 
 
 def test_it_is_the_gradient_of_the_distances_to_the_nearest_points() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     tensors = drawn(1, 9)
     leaves = [torch.from_numpy(tensors[name]).requires_grad_() for name in ("xyz1", "xyz2")]
     apart = ((leaves[0][:, :, None] - leaves[1][:, None]) ** 2).sum(-1)

@@ -11,7 +11,7 @@ from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.oracles import registry
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.oracles import registry
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
 
 STEM = "upsample_bilinear2d_backward_v2"
 LAST = (0, 2, 3, 1)

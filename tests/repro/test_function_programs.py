@@ -78,7 +78,7 @@ TORCH = TORCH.replace("* gradOutput.dtype.type(2) + gradOutput.dtype.type(1)", "
 def ran(folder: Path, language: str, item: Case | Trial, function: str) -> subprocess.CompletedProcess[str]:
     """The program of a file, made on the command line and run where nothing of ours can be imported."""
     if language == "torch":
-        pytest.importorskip("torch")
+        pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     document = trial_to_json(item) if isinstance(item, Trial) else case_to_json(item)
     file, program = folder / "trial.json", folder / "repro.py"
     file.write_text(json.dumps(document))

@@ -68,7 +68,7 @@ def own_class(folder: Path) -> tuple[str, Mapping[str, str]]:
 
 
 def wrong_binding(folder: Path) -> tuple[str, Mapping[str, str]]:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
     file = folder / "wrong.yaml"
     file.write_text(WRONG_BINDING, encoding="utf-8")
     return f"torch:bindings={file}", {}
