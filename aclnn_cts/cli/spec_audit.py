@@ -132,7 +132,7 @@ def _audit(
     if str(out) == "-":
         pass  # the claims file is there
     else:
-        for fields, view, words in _shown(result, document, stale, astray):
+        for fields, view, words in _listed_entries(result, document, stale, astray):
             if as_json or view is not None:
                 show({"operator": spec.operator, **fields}, view or (), words, as_json=as_json)
     note(_summary(result, path))
@@ -185,7 +185,7 @@ def _named(entry: Entry) -> str:
     return f"{entry.statement.reference}{f' ({joined(products)})' if products else ''}"
 
 
-def _shown(
+def _listed_entries(
     result: Audit,
     document: Document,
     stale: Sequence[Claim],

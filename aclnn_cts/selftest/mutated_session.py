@@ -108,12 +108,16 @@ class MutatedSession:
             return self._reordered(call, decoy, decoy.variant)
         mutants = [mutant for mutant in self._mutants if mutant.operator == case.operator]
         if not mutants:
-            return self._made(call)
+            return self._reference_outcome(call)
         broken = {item.id for item in evaluate(self._specs[case.operator], case).broken}
         firing = [mutant for mutant in mutants if fires(mutant, case, broken)]
         of_values = [mutant for mutant in firing if mutant.site is not Site.STATUS]
         of_status = [mutant for mutant in firing if mutant.site is Site.STATUS]
-        outcome = self._computed_wrongly(call, of_values, of_status) if of_values else self._answered(call, of_status)
+        outcome = (
+            self._computed_wrongly(call, of_values, of_status)
+            if of_values
+            else self._outcome_of_checks(call, of_status)
+        )
         for mutant in mutants:
             changed = _written(call, outcome).get(changed_tensor(mutant, case))
             if mutant.kind == STALE and changed is not None and changed.view.size:
@@ -121,9 +125,9 @@ class MutatedSession:
         return outcome
 
     def _computed_wrongly(self, call: Call, of_values: Sequence[Mutant], of_status: Sequence[Mutant]) -> Outcome:
-        given = _given(call, of_values)
+        given = _inputs_of(call, of_values)
         fills = {name: buffer.view.copy() for name, buffer in _rewritten(call, of_values)}
-        outcome = self._answered(call, of_status)
+        outcome = self._outcome_of_checks(call, of_status)
         if outputs := _written(call, outcome):
             self._change(call.case, of_values, outputs, given)
             for name, buffer in _rewritten(call, of_values):
@@ -132,10 +136,10 @@ class MutatedSession:
                 _seen(call, buffer, VIEW_KINDS[0])[...] = values
         return outcome
 
-    def _made(self, call: Call) -> Outcome:
+    def _reference_outcome(self, call: Call) -> Outcome:
         return self._plain.run([call])[0]
 
-    def _answered(self, call: Call, mutants: Sequence[Mutant]) -> Outcome:
+    def _outcome_of_checks(self, call: Call, mutants: Sequence[Mutant]) -> Outcome:
         """What the reference answers with other checks and statuses."""
         kinds = {mutant.kind: mutant for mutant in mutants}
         if CRASH in kinds:
@@ -143,7 +147,7 @@ class MutatedSession:
         if REFUSED in kinds:
             return Outcome(phase_one=_INVALID)
         skipping = frozenset(mutant for mutant in mutants if mutant.kind == UNCHECKED)
-        outcome = self._skipped(call, skipping) if skipping else self._made(call)
+        outcome = self._skipped(call, skipping) if skipping else self._reference_outcome(call)
         later = _SUCCESS if call.case.call.phases == 2 else None
         if skipping and outcome.ended in (Ended.RAISED, Ended.NOT_RUN):
             # The reference computes nothing of such a call; an implementation without the check answers something.
@@ -251,7 +255,7 @@ class MutatedSession:
     def _reordered(self, call: Call, decoy: CorrectVariant, variant: Variant) -> Outcome:
         """A correct call in another order of summation, where the decoy's trigger fires and the inputs are finite."""
         inputs = _held(call)
-        outcome = self._made(call)
+        outcome = self._reference_outcome(call)
         case = call.case
         outputs = _written(call, outcome)
         if not outputs or case.operator != decoy.operator:
@@ -426,7 +430,7 @@ class _Given:
     """By kind: the inputs as they look to who ignores strides or offsets."""
 
 
-def _given(call: Call, mutants: Iterable[Mutant]) -> _Given:
+def _inputs_of(call: Call, mutants: Iterable[Mutant]) -> _Given:
     kinds = {mutant.kind for mutant in mutants if mutant.site is Site.INPUT and mutant.kind in VIEW_KINDS}
     inputs = {} if call.buffers is None else call.buffers.inputs
     return _Given(

@@ -74,9 +74,9 @@ def write_compiled(path: Path, spec: Spec) -> None:
     """Keep the spec of a file of the package; OSError where its folder cannot be written."""
     if not _is_up_to_date():
         return
-    given = {key: value for key, value in _given(spec).items() if key not in _FROM_FILE}
-    given["clauses"] = msgspec.msgpack.encode([_given(clause) for clause in spec.clauses])
-    given["claims"] = msgspec.msgpack.encode({address: _given(claim) for address, claim in spec.claims.items()})
+    given = {key: value for key, value in _given_fields(spec).items() if key not in _FROM_FILE}
+    given["clauses"] = msgspec.msgpack.encode([_given_fields(clause) for clause in spec.clauses])
+    given["claims"] = msgspec.msgpack.encode({address: _given_fields(claim) for address, claim in spec.claims.items()})
     content = msgspec.msgpack.encode(given)
     kept = _kept(path)
     kept.parent.mkdir(exist_ok=True)
@@ -85,7 +85,7 @@ def write_compiled(path: Path, spec: Spec) -> None:
     unfinished.replace(kept)
 
 
-def _given(value: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of any class
+def _given_fields(value: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of any class
     """The fields that an object was made with, as plain data, without those that have their default."""
     return {
         item.name: _plain(found)
@@ -101,9 +101,9 @@ def _plain(value: Any) -> object:  # noqa: ANN401 - whatever a spec holds
         return {_CLASS: "ShapeExpression", "text": value.text}
     if isinstance(value, Example):
         arguments = msgspec.msgpack.encode(value.arguments)
-        return {_CLASS: "Example", **_given(value), "arguments": {_CLASS: "arguments", "content": arguments}}
+        return {_CLASS: "Example", **_given_fields(value), "arguments": {_CLASS: "arguments", "content": arguments}}
     if is_dataclass(value):
-        return {_CLASS: type(value).__name__, **_given(value)}
+        return {_CLASS: type(value).__name__, **_given_fields(value)}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, frozenset):

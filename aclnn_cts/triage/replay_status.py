@@ -102,14 +102,14 @@ def answer(
     files: Sequence[tuple[Path, Trial]], recorded: Mapping[str, Finding], records: Mapping[str, Sequence[Record]]
 ) -> list[Answered]:
     """The answer for each file; `records` are the new ones, by the trial's id."""
-    return [_answered(file, trial, recorded.get(file.name), records.get(trial.id, ())) for file, trial in files]
+    return [_compare_finding(file, trial, recorded.get(file.name), records.get(trial.id, ())) for file, trial in files]
 
 
 _ORDER = (Answer.SAME, Answer.OTHER, Answer.FAILS, Answer.UNSEEN, Answer.FIXED, Answer.CANNOT)
 """Of several executions, the answer that comes first here stands for all."""
 
 
-def _answered(file: Path, trial: Trial, before: Finding | None, records: Sequence[Record]) -> Answered:
+def _compare_finding(file: Path, trial: Trial, before: Finding | None, records: Sequence[Record]) -> Answered:
     steady = before is None or _is_steady(before, trial)
     words = [_word(before, record, steady=steady) for record in records]
     chosen = min(words, key=_ORDER.index, default=Answer.CANNOT)

@@ -117,7 +117,7 @@ def shrink_run(
                 if finding.shrunk and not again:
                     yield Made(finding=finding, tried=finding.trial, shrunk=None, record=None)
                     continue
-                made = _made(bench, finding, finding.trial, executions)
+                made = _shrink_finding(bench, finding, finding.trial, executions)
                 if made.shrunk is not None:
                     findings[number] = made.finding
                     _keep(store, run, findings, made.finding, programs)
@@ -140,7 +140,7 @@ def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
         )
 
 
-def _made(bench: Bench, finding: Finding, trial: Trial, executions: int) -> Made:
+def _shrink_finding(bench: Bench, finding: Finding, trial: Trial, executions: int) -> Made:
     keys = {finding.key, *(item.key for item in finding.fingerprints)}
 
     def execute(tried: Trial) -> Record:

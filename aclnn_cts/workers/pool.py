@@ -68,7 +68,7 @@ class _Sequence:
         self.working[slot] = number
         return self.jobs[number]
 
-    def heard(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Take an answer, or hand a job out again whose worker was lost."""
         if isinstance(event, Done):
             number = self.working.pop(event.slot)

@@ -22,7 +22,7 @@ class Plan(Protocol):
         """The job that a free worker is given now; None where there is nothing for it."""
         ...
 
-    def heard(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Take an answer, or the loss of a worker."""
         ...
 
@@ -37,5 +37,5 @@ def schedule(plan: Plan, dispatcher: Dispatcher, *, seconds: float) -> Iterator[
             if slot.health == Health.READY and (job := plan.next_for(number)) is not None:
                 dispatcher.submit(number, job)
         for event in dispatcher.wait(seconds):
-            plan.heard(event)
+            plan.handle_event(event)
         yield

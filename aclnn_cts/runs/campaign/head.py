@@ -278,7 +278,7 @@ class Head:
         living = sum(slot.health != Health.OUT for slot in self.dispatcher.slots)
         return self._turns.of_finding(number, living=living, costly=question.costly)
 
-    def heard(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Take an answer, the loss of a worker, or that one cannot be opened or is back."""
         slot = self.dispatcher.slots[event.slot]
         if isinstance(event, Done | Lost):

@@ -376,7 +376,7 @@ def test_a_mistake_of_ours_leaves_what_was_finished(ran: Run, monkeypatch: pytes
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr(Head, "heard", fails)
+        broken.setattr(Head, "handle_event", fails)
         run = fuzz(ran, "none", "--chunks", "1")
     assert run.code not in (0, 1)
     assert not run.directory.summary().finished
