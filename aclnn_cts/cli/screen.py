@@ -98,7 +98,7 @@ class Screen:
 
     def _show(self, event: Event) -> None:
         if isinstance(event, Notice):
-            click.echo(printable_lines(f"note: {event.message}"), err=True)
+            self._print(f"note: {event.message}")
         elif isinstance(event, BatchJudged) and self._run is not None:
             self._show_new(self._run)
         if self._progress is None or self._task is None:
@@ -134,8 +134,15 @@ class Screen:
                 f"         {shlex.quote(str(run / FAILURES / finding.file))}",
             )
             for line in lines:
-                click.echo(printable_lines(line), err=True)
+                self._print(line)
             self._found.add(finding.file)
+
+    def _print(self, line: str) -> None:
+        """A line on standard error, above the progress where a terminal shows one."""
+        if self._progress is None:
+            click.echo(printable_lines(line), err=True)
+        else:
+            self._progress.console.print(Text(printable_lines(line)), soft_wrap=True)
 
     def close(self) -> None:
         """Give the terminal back, whatever happened."""
