@@ -255,6 +255,7 @@ def _show_judged(out: Console, summary: Summary) -> None:
 _SKIPS = {
     Skip.OPEN: "left open by the documents",
     Skip.UNSAFE: "must not reach a real device",
+    Skip.STOPPED: "not tried any more, behind the last finding",
 }
 
 

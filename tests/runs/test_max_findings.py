@@ -23,6 +23,7 @@ def test_the_first_finding_ends_a_run(ran: Run, workers: str) -> None:
     assert len(run.directory.failures()) == 1
     assert "found SoftmaxBackward: value of out: " in run.err
     assert "stopped after 1 finding" in run.err
+    assert "not tried any more, behind the last finding" in run.out
     total = run.directory.summary().total
     assert total.ended == total.cases > 500
     assert total.skipped_by_reason[Skip.STOPPED] > 0.9 * total.cases
