@@ -185,7 +185,7 @@ def _recomputed(archive: ZipFile, records: Recount, folders: Sequence[Path]) -> 
     yield from judged_again(archive, records.sample, specs=specs, judges=judges)
 
 
-_WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN, Skip.SENTINEL)
+_WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN, Skip.SENTINEL, Skip.STOPPED)
 """Reasons of skips that no record tells of."""
 _CASES = "cases/"
 _NUMBER = re.compile(r"-\d+\.json$")
@@ -327,7 +327,7 @@ def _same_evidence(said: OperatorSummary, found: OperatorSummary) -> bool:
 
 def _differences(said: Counts, found: Counts, *, whole: bool) -> Iterator[str]:
     """How the counts of one kind differ from those of its records."""
-    for word in ("passed", "failed", "waived", "twin_failed", "errors"):
+    for word in ("passed", "failed", "waived", "twin_failed", "twin_waived", "errors"):
         stated, number = getattr(said, word), getattr(found, word)
         if stated != number and (whole or stated < number):
             yield f"{stated} {word} are stated; the records have {number}"

@@ -53,6 +53,8 @@ class Counts(_Sum):
     waived: int = 0
     twin_failed: int = 0
     """Broken calls whose valid twin failed: what they break was not judged."""
+    twin_waived: int = 0
+    """Of these, those whose twin's failure a waiver accepts."""
     errors: int = 0
     skipped: int = 0
     skipped_by_reason: dict[str, int] = {}
@@ -112,6 +114,7 @@ class Counts(_Sum):
         if verdict.result == Result.FAILED:
             self.waived += waived
             self.twin_failed += not is_judged(verdict)
+            self.twin_waived += waived and not is_judged(verdict)
 
     def count(self, result: str, *, reason: str, number: int = 1) -> None:
         """Count an end of trials, none of which a waiver accepts.
@@ -300,8 +303,8 @@ class OperatorSummary(msgspec.Struct):
         return self.kinds.get(name) or self.kinds.setdefault(name, Counts())
 
     def aim(self, name: str) -> Counts:
-        """The counts of an aim, made on first use."""
-        return self.aims.get(name) or self.aims.setdefault(name, Counts())
+        """The counts of an aim: none of one that no trial had."""
+        return self.aims.get(name) or Counts()
 
     def constraint(self, identifier: str) -> ConstraintCount:
         """The counts of a constraint, made on first use: naming one that no trial touches shows it as zero."""
@@ -353,7 +356,7 @@ class OperatorSummary(msgspec.Struct):
         self.kind(kind).add(verdict, waived=waived)
         if kind == PINNED:
             return
-        counts = self.aim(aim)
+        counts = self.aims.setdefault(aim, Counts())
         counts.cases += 1
         counts.add(verdict, waived=waived)
         if verdict.result == Result.OUT_OF_SCOPE or verdict.kind == Skip.OPEN:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aclnn_cts.cli.main import main
 from aclnn_cts.core.verdict import Skip
 from tests.runs.test_run import softmax, written
 from tests.runs.test_run_faults import wrong
@@ -28,6 +29,8 @@ def test_the_first_finding_ends_a_run(ran: Run, workers: str) -> None:
     assert total.ended == total.cases > 500
     assert total.skipped_by_reason[Skip.STOPPED] > 0.9 * total.cases
     assert run.result["judged"] == 0
+    bundle = str(run.path.with_suffix(".zip"))
+    assert (main(["bundle", str(run.path), "-o", bundle]), main(["verify", bundle])) == (0, 0)
 
 
 def test_a_limit_that_is_not_reached_changes_nothing(ran: Run) -> None:

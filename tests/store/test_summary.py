@@ -9,7 +9,7 @@ import pytest
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import TWIN_FAILED, Record, Result, RunVerdict, Skip
 from aclnn_cts.store.counts import ConstraintCount, CoverageCount
 from aclnn_cts.store.run_verdict import Plan, Terms
 from aclnn_cts.store.summary import Summary, result_line, summary_from_json, summary_to_json
@@ -215,3 +215,23 @@ def test_a_summary_apart_counts_on_alone() -> None:
     second.problems.append("p")
     assert first == before
     assert second.total.failed == first.total.failed + 2
+
+
+@pytest.mark.parametrize(
+    ("plan", "waiver", "verdict"),
+    [
+        (Plan.CHECK, "accepted", RunVerdict.CONFORMS_WITH_WAIVERS),
+        (Plan.CHECK, "", RunVerdict.FAILS),
+        (Plan.CASES, "accepted", RunVerdict.INCONCLUSIVE),
+    ],
+)
+def test_what_hangs_on_a_waived_failure_keeps_a_test_of_the_gate_from_nothing(
+    plan: Plan, waiver: str, verdict: RunVerdict
+) -> None:
+    summary = Summary(terms=Terms(plan), finished=True)
+    twins = {"result": Result.FAILED, "kind": Fault.REJECTED, "facts": {TWIN_FAILED: "rejected"}, "waiver": waiver}
+    records = [make_record(0), *(make_record(number, **twins) for number in range(1, 5))]  # type: ignore[arg-type]
+    summary.plan(SOFTMAX, "valid", number=len(records))
+    for record in records:
+        summary.add(record)
+    assert summary.conclusion.verdict == verdict
