@@ -17,7 +17,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
-	figures soak-fuzz soak-programs test-ray docs picture shots lint power power-quick power-generated \
+	figures soak-fuzz soak-programs test-ray docs tutorials site picture shots lint power power-quick power-generated \
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
@@ -171,8 +171,18 @@ test-ray: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m tools.generate
 
+# What the commands of docs/tutorials/ print; `ARGS=first-bug` runs one.
+tutorials: $(STAMP)
+	$(BIN)/python -m tools.tutorials $(ARGS)
+
+# The pages in build/site, which open without a server. The packages that make them are no part of `dev`.
+site: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[site]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 picture: $(STAMP)
-	$(BIN)/python -m tools.capture docs/images/run.svg -- run softmax_backward --adapter torch
+	rm -rf build/picture
+	$(BIN)/python -m tools.capture docs/images/run.svg -- run softmax_backward --adapter aclnn_cts.adapters.example:OneBlockSoftmax -o build/picture
 
 # Both editions of a report in both languages, three widths, light and dark, in build/shots; and the README's pictures.
 shots: $(STAMP)

@@ -1,7 +1,7 @@
 """`make bench`: how fast the harness is, as figures beside the goals and as ratios against doing without it.
 
-A benchmark and no gate: the exit code is 0 whatever the figures are. `make bench ARGS=--store` keeps them for README.md
-(then: `make docs`). Run as `python -m benchmarks.bench [--rounds N]` from the checkout.
+A benchmark and no gate: the exit code is 0 whatever the figures are. `make bench ARGS=--store` keeps them for
+docs/speed.md (then: `make docs`). Run as `python -m benchmarks.bench [--rounds N]` from the checkout.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure everything, print it, and store it where that is asked for."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="rounds of each measurement (7)")
-    parser.add_argument("--store", action="store_true", help="keep the figures for README.md (then: make docs)")
+    parser.add_argument("--store", action="store_true", help="keep the figures for docs/speed.md (then: make docs)")
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
     parser.add_argument(
         "--alone", type=Path, metavar="FILE", help="measure nothing to compare with, and write the figures to FILE"

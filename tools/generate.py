@@ -54,6 +54,7 @@ def pages(specs: Specs) -> Mapping[str, str]:
     }
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
     measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
+    texts |= {"profiles.md": _profiles((FOLDER / "profiles.md").read_text(encoding="utf-8"))}
     texts |= {"ci.md": _ignored((FOLDER / "ci.md").read_text(encoding="utf-8"))}
     made_schemas = {"case": case_schema(), **schemas()}
     texts |= {f"../specs/{name}.schema.json": json.dumps(item, indent=1) + "\n" for name, item in made_schemas.items()}
@@ -63,6 +64,25 @@ def pages(specs: Specs) -> Mapping[str, str]:
 def operator_pages(specs: Iterable[Spec]) -> dict[str, str]:
     """The pages of operators."""
     return {f"{_OPERATORS}/{spec.stem}.md": "\n".join(_page(spec)) + "\n" for spec in specs}
+
+
+_PLANS = ("<!-- profiles: made from the plans by `make docs`; type nothing here -->", "<!-- profiles: end -->")
+
+
+def _profiles(page: str) -> str:
+    """The page on profiles with the calls that each plans for one operator."""
+    titles = (
+        "profile",
+        "valid calls",
+        "for each rule, calls that break it",
+        "calls with guarded memory",
+        "equal calls",
+    )
+    rows = [
+        (f"`{chosen.name}`", *(f"{n:,}" for n in (chosen.random, chosen.breaks, chosen.memory, chosen.equal_calls)))
+        for chosen in PROFILES.values()
+    ]
+    return between(page, *_PLANS, "\n".join([_PLANS[0], *table(titles, rows), _PLANS[1]]))
 
 
 _IGNORED = ("<!-- ignored: made from waivers/ by `make docs`; type nothing here -->", "<!-- ignored: end -->")

@@ -140,7 +140,7 @@ def _isolation(found: Mapping[str, Measured]) -> Iterator[str]:
 
 SECTIONS: Sequence[Section] = (
     Section(
-        page="../README.md",
+        page="speed.md",
         name="speed",
         sources=(bench.NAME,),
         measure="make bench ARGS=--store",

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 import venv
 from collections.abc import Mapping
@@ -27,11 +25,11 @@ from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waiver
 from aclnn_cts.findings.waivers.matching import admits_version
 from aclnn_cts.pip_constraints import CONSTRAINTS
 from tests.docs.test_pages import ROOT, blocks
+from tests.support.processes import done
 
 PAGE = ROOT / "docs" / "ci.md"
 NARROWED = "--aclnn-op softmax_backward -k 'pinned or examples'"
 WHOLE = bool(os.environ.get("ACLNN_CTS_WHOLE_GATE"))
-NOT_COPIED = (".*", "build", "dist", "*.egg-info", "__pycache__")
 SCHEMAS = {"github": "vendor.github-workflows", "gitlab": "vendor.gitlab-ci"}
 
 
@@ -71,46 +69,6 @@ def snippet(name: str) -> Snippet:
         [script] = re.findall(r"sh '''(.*?)'''", text, re.DOTALL)
         return Snippet(scripts=(script,), interpreter=("sh", "-xe"))
     return Snippet(scripts=(text,), interpreter=("sh",))
-
-
-def done(command: list[str], folder: Path, environment: Mapping[str, str] | None = None, *, code: int = 0) -> str:
-    """What a command prints; it must end with this exit code."""
-    ended = subprocess.run(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
-    assert ended.returncode == code, ended.stdout
-    return ended.stdout
-
-
-def _not_copied(folder: str, names: list[str]) -> set[str]:
-    """What no clone has: of `runs`, the folder at the top alone."""
-    runs = {"runs"} if Path(folder) == ROOT else set()
-    return shutil.ignore_patterns(*NOT_COPIED)(folder, names) | runs
-
-
-@pytest.fixture(scope="module", name="wheels")
-def build_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel, built by the line of the page."""
-    checkout = tmp_path_factory.mktemp("checkout") / "aclnn-cts"
-    shutil.copytree(ROOT, checkout, symlinks=True, ignore=_not_copied)
-    [line] = [line for block in blocks(PAGE, "console") for line in block.splitlines() if line.startswith("pip wheel ")]
-    # What builds is installed here, as torch needs it; pip would fetch it.
-    done([sys.executable, "-m", *shlex.split(line), "--no-build-isolation"], checkout)
-    return checkout / "wheels"
-
-
-@pytest.fixture(scope="module", name="installed")
-def share_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with links to all packages that are installed here, without this one."""
-    folder = tmp_path_factory.mktemp("packages")
-    for path in map(Path, sys.path):
-        if path.name not in ("site-packages", "dist-packages"):
-            continue
-        for entry in path.iterdir():
-            ours = entry.name.startswith(("aclnn_cts", "__editable__"))
-            if not ours and entry.suffix != ".pth" and not (folder / entry.name).exists():
-                (folder / entry.name).symlink_to(entry)
-    return folder
 
 
 @pytest.fixture(name="image")

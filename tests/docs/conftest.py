@@ -1,0 +1,51 @@
+"""For tests of several pages: the wheel of this checkout, and a folder of the packages that are installed here."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_pages import ROOT, blocks
+from tests.support.processes import done
+
+NOT_COPIED = (".*", "build", "dist", "*.egg-info", "__pycache__")
+
+
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    """What no clone has: of `runs`, the folder at the top alone."""
+    runs = {"runs"} if Path(folder) == ROOT else set()
+    return shutil.ignore_patterns(*NOT_COPIED)(folder, names) | runs
+
+
+@pytest.fixture(scope="session", name="wheels")
+def build_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel, built by the line of the page."""
+    checkout = tmp_path_factory.mktemp("checkout") / "aclnn-cts"
+    shutil.copytree(ROOT, checkout, symlinks=True, ignore=_not_copied)
+    [line] = [
+        line
+        for block in blocks(ROOT / "docs" / "ci.md", "console")
+        for line in block.splitlines()
+        if line.startswith("pip wheel ")
+    ]
+    # What builds is installed here, as torch needs it; pip would fetch it.
+    done([sys.executable, "-m", *shlex.split(line), "--no-build-isolation"], checkout)
+    return checkout / "wheels"
+
+
+@pytest.fixture(scope="session", name="installed")
+def share_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with links to all packages that are installed here, without this one."""
+    folder = tmp_path_factory.mktemp("packages")
+    for path in map(Path, sys.path):
+        if path.name not in ("site-packages", "dist-packages"):
+            continue
+        for entry in path.iterdir():
+            ours = entry.name.startswith(("aclnn_cts", "__editable__"))
+            if not ours and entry.suffix != ".pth" and not (folder / entry.name).exists():
+                (folder / entry.name).symlink_to(entry)
+    return folder

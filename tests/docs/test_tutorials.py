@@ -1,0 +1,76 @@
+"""The tutorials: their commands print what the pages show, from the wheel, in an empty folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_pages import ROOT
+from tests.support.processes import done
+from tools.tutorials import CHINESE, english_pages, run_tutorial, translated, without_times
+
+PAGES = english_pages()
+RUN = """
+import sys
+from pathlib import Path
+from tools.tutorials import run_tutorial
+print(run_tutorial(Path(sys.argv[1]), Path(sys.argv[2])).text)
+"""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_exists_in_chinese_with_the_commands_of_the_english_one(page: Path) -> None:
+    chinese = (CHINESE / page.name).read_text(encoding="utf-8")
+    assert translated(chinese, page.read_text(encoding="utf-8")) == chinese
+
+
+def test_a_changed_output_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text('```sh title="f.sh"\necho one 3.5 s\nexit 4\n```\n\n```console\n$ sh f.sh\n$ echo $?\n```\n')
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    text = run_tutorial(page, folder).text
+    assert "```console\n$ sh f.sh\none 3.5 s\n$ echo $?\n4\n```" in text
+    assert without_times(text) == without_times(text.replace("3.5 s", "0.1 s"))
+    assert without_times(text) != without_times(text.replace("one", "two"))
+
+
+@pytest.fixture(scope="session", name="python")
+def install_wheel(tmp_path_factory: pytest.TempPathFactory, wheels: Path, installed: Path) -> Path:
+    """The Python of an environment that has the wheel and this machine's packages, and not this checkout."""
+    folder = tmp_path_factory.mktemp("wheel") / "environment"
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    [found] = folder.glob("lib/python*/site-packages")
+    (found / "installed.pth").write_text(f"{installed}\n", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
+    done([*pip, "install", "--quiet", "--no-deps", "--no-index", "--find-links", str(wheels), "aclnn-cts"], folder)
+    return python
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_prints_what_its_page_shows(page: Path, tmp_path: Path, python: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    # The tool alone is imported from the checkout, from a folder that has no other package.
+    tool = tmp_path / "tool" / "tools"
+    tool.mkdir(parents=True)
+    (tool / "tutorials.py").symlink_to(ROOT / "tools" / "tutorials.py")
+    ran = subprocess.run(
+        [str(python), "-c", RUN, str(page), str(folder)],
+        env={**os.environ, "PYTHONPATH": str(tool.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    committed = page.read_text(encoding="utf-8")
+    assert re.search(r"aclnn_cts/\S+\.py", ran.stdout) is None, "a traceback of ours"
+    assert without_times(ran.stdout) == without_times(committed), "call `make tutorials`"

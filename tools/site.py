@@ -1,0 +1,53 @@
+"""Hooks of `make site` (mkdocs.yml): what a page needs in the site that it does not need in the repository.
+
+A link out of docs/, to a source file or the changelog, has no page in the site: its text stays. The folder of the
+operators lists its pages.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import Protocol
+
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+
+
+class File(Protocol):
+    """A file of docs/, as MkDocs has it."""
+
+    src_uri: str
+
+
+class Files(Protocol, Iterable[File]):
+    """All files of docs/, as MkDocs has them."""
+
+    def get_file_from_path(self, path: str) -> File | None:
+        """The file of this path below docs/."""
+
+
+class Page(Protocol):
+    """A page, as MkDocs has it."""
+
+    file: File
+
+
+def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
+    """The Markdown of a page before it is rendered."""
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def inside(link: re.Match[str]) -> str:
+        address = link[2].partition("#")[0]
+        if "://" in address or not address:
+            return link[0]
+        found = posixpath.normpath(posixpath.join(folder, address))
+        return link[0] if files.get_file_from_path(found) else link[1]
+
+    text = _LINK.sub(inside, markdown)
+    if page.file.src_uri == "operators/README.md":
+        names = sorted(
+            posixpath.basename(file.src_uri) for file in files if re.match(r"operators/\w+_\w+\.md$", file.src_uri)
+        )
+        text += "\n## Pages\n\n" + "\n".join(f"- [{name.removesuffix('.md')}]({name})" for name in names) + "\n"
+    return text
