@@ -17,7 +17,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
-	figures soak-fuzz soak-programs test-ray docs tutorials site picture shots lint power power-quick power-generated \
+	figures soak-fuzz soak-programs test-ray docs tutorials site picture shots lint power power-quick power-generated release-check \
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
@@ -197,6 +197,10 @@ lint: $(STAMP)
 	$(BIN)/mypy --strict -p aclnn_cts
 	$(BIN)/mypy --strict tests conftest.py .ci benchmarks tools
 	$(BIN)/python -m tools.stale_names
+
+# Whether this checkout can be released: committed, described, current, and a wheel that works alone.
+release-check: $(STAMP)
+	@$(BIN)/python -m tools.release_check
 
 # The kill matrix of a release: every seeded fault with 5 seeds, every decoy with 10. Most of an hour; `SEEDS=1
 # DECOY_SEEDS=2` takes ten minutes, `power-quick` less.

@@ -82,6 +82,9 @@ _TABLE = (
         "output that is written",
         sort="flag",
     ),
+    _Option("baseline", "a run, or a folder of --aclnn-failures, whose findings fail no test", "RUN"),
+    _Option("changed", "only operators that files name which differ from this commit", "COMMIT"),
+    _Option("shard", "the K-th of N parts of the tests, such as 2/8", "K/N"),
     _Option("failures", "where trial files of findings go (default: pytest's cache)", "DIR"),
 )
 
@@ -132,7 +135,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         _narrow(config)
         if not _is_worker(config):
             options = _options(config)
-            report = Report(options.settings.adapter, waivers=options.waivers)
+            report = Report(options.settings.adapter, waivers=options.waivers, unnamed=options.unnamed)
             config.pluginmanager.register(report, "aclnn-cts-report")
     elif not _is_worker(config) and any(_within_suites(config, word) for word in config.args):
         raise pytest.UsageError(NEEDS_ADAPTER)
@@ -175,10 +178,13 @@ def _options(config: pytest.Config) -> GateOptions:
                 strict_limits=_given(config, "strict-limits"),
                 min_judged=_number(config, "min-judged", int),
                 max_findings=_number(config, "max-findings", int) if _given(config, "max-findings") else None,
+                baseline=Path(_given(config, "baseline")) if _given(config, "baseline") else None,
+                changed=_given(config, "changed"),
             )
         except (UsageError, HarnessError) as error:
             # `run` has the same options without the prefix.
             raise pytest.UsageError(re.sub("^--", "--aclnn-", str(error))) from None
+        _shard(config)
         if failures := _given(config, "failures"):
             _make(Path(failures))
         config.stash[_OPTIONS] = options
@@ -190,6 +196,15 @@ def _phases(config: pytest.Config) -> int:
     if word not in {"one", "both"}:
         raise pytest.UsageError(f"--aclnn-phases: {shown(word)}; expected one or both")
     return 1 if word == "one" else 2
+
+
+def _shard(config: pytest.Config) -> tuple[int, int]:
+    """Which part of the tests is asked for, of how many."""
+    word = _given(config, "shard") or "1/1"
+    found = re.fullmatch(r"([1-9]\d{0,3})/([1-9]\d{0,3})", word)
+    if found is None or int(found[1]) > int(found[2]):
+        raise pytest.UsageError(f"--aclnn-shard: {shown(word)}; expected K/N with K from 1 to N, such as 2/8")
+    return int(found[1]), int(found[2])
 
 
 def _make(folder: Path) -> None:
@@ -244,6 +259,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if suites and not _given(config, "adapter") and not _is_worker(config):
         raise pytest.UsageError(NEEDS_ADAPTER)
     items[:] = [item for item in items if _param(item) != _NOTHING]
+    part, parts = _shard(config)
+    ours = [item for item in items if "conformance" in getattr(item, "fixturenames", ())]
+    # One of each kind in turn, so that no part has all long tests. Other tests belong to every part.
+    left_out = {id(item) for place, item in enumerate(ours) if place % parts != part - 1}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
+    items[:] = [item for item in items if id(item) not in left_out]
     # Stable: pinned cases, whose waivers may be mended, come before what they excuse.
     items.sort(key=lambda item: not _param(item)[1].startswith("pinned/"))
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aclnn_cts.core.printable import shown
+
 if TYPE_CHECKING:
     from aclnn_cts.findings.waivers.file import Waiver
     from aclnn_cts.runs.gate import Gate, GateResult
@@ -33,6 +35,10 @@ class Report:
         default_factory=lambda: dict.fromkeys(("judged", "passed", "failed", "accepted", "errors"), 0)
     )
     """Of trials, by result; `accepted` are failures that waivers accept."""
+    unnamed: tuple[str, ...] = ()
+    """Changed files that name no operator, where changes decide what is tested."""
+    known: dict[str, int] = field(default_factory=dict)
+    """Tests in which a finding of the baseline failed again, by its name."""
     pinned: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("passed", "failed"), 0))
     """Of cases that waivers pin."""
     waived: dict[str, int] = field(default_factory=dict)
@@ -76,6 +82,7 @@ class Report:
             (self.outside, facts.pop("outside", {})),
             (self.verdicts, facts.pop("verdicts", {})),
             (self.pinned, facts.pop("pinned", {})),
+            (self.known, facts.pop("known", {})),
             (self.numbers, facts),
         ):
             for key, number in numbers.items():
@@ -127,6 +134,13 @@ class Report:
         if any(self.pinned.values()):
             told = ", ".join(f"{number} {word}" for word, number in self.pinned.items())
             terminalreporter.write_line(f"cases that waivers pin: {told}")
+        if self.known:
+            names = ", ".join(name.removesuffix(".json") for name in sorted(self.known))
+            terminalreporter.write_line(f"findings of the baseline, which fail no test: {names}")
+        if self.unnamed:
+            one = "1 changed file names"
+            said = one if len(self.unnamed) == 1 else f"{len(self.unnamed)} changed files name"
+            terminalreporter.write_line(f"{said} no operator, such as {shown(self.unnamed[0])}")
         for waiver, number in sorted(self.waived.items()):
             terminalreporter.write_line(f"waived by {waiver}: {number}")
         for notice in self._notices():
@@ -179,6 +193,7 @@ class Conformance:
             **({"pinned": numbers} if pinned else {**numbers, "judged": counts.judged, "accepted": counts.waived}),
             errors=counts.errors,
             waived=result.summary.waivers,
+            known=dict.fromkeys(result.known, 1),
             skipped=counts.skipped_by_reason,
             outside=counts.out_of_scope_by_reason,
             verdicts={result.summary.verdict.value: 1} if counts.counted and not pinned else {},

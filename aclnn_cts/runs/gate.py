@@ -20,6 +20,8 @@ from aclnn_cts.findings.finding_text import finding_text
 from aclnn_cts.findings.findings import Failures, shown_by
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
+from aclnn_cts.runs.baseline import known_findings
+from aclnn_cts.runs.changed import changed_files, operators_of
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
@@ -60,6 +62,10 @@ class GateOptions:
     """The number of findings without a waiver after which nothing more is tried; None: everything is."""
     named: frozenset[str] = frozenset()
     """Operators that the command line names; empty: all."""
+    baseline: frozenset[str] = frozenset()
+    """Findings that fail no test, by the names of their trial files."""
+    unnamed: tuple[str, ...] = ()
+    """Changed files that name no operator."""
 
     def pinned(self, spec: Spec) -> tuple[str, ...]:
         """The cases of an operator that waivers for this adapter pin, by names that `Gate.check` takes."""
@@ -83,6 +89,8 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     phases: int = 2,
     call_seconds: float | None = None,
     strict_limits: bool = False,
+    baseline: Path | None = None,
+    changed: str = "",
 ) -> GateOptions:
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
     choose(adapter)
@@ -99,7 +107,11 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         raise UsageError(f"--min-judged {min_judged}: expected percent, an integer from 1 to 100")
     if max_findings is not None and max_findings < 1:
         raise UsageError(f"--max-findings {max_findings}: expected a number of findings, at least 1")
-    chosen = frozenset(specs.find(word, where="--op").operator for word in operators)
+    named = frozenset(specs.find(word, where="--op").operator for word in operators)
+    change = operators_of(changed_files(changed, Path.cwd()), tuple(specs.values())) if changed else None
+    chosen = named or frozenset(specs)
+    if change is not None:
+        chosen &= change.operators
     return GateOptions(
         settings=BenchSettings(
             adapter=adapter,
@@ -115,11 +127,13 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         profile=profile(profile_name),
         seed=seed,
         specs=specs,
-        operators=tuple(spec for name, spec in specs.items() if not chosen or name in chosen),
+        operators=tuple(spec for name, spec in specs.items() if name in chosen),
         waivers=read_waivers([*shipped_waivers(), *waivers]),
         min_judged=min_judged,
         max_findings=max_findings,
-        named=chosen,
+        named=named,
+        baseline=frozenset() if baseline is None else known_findings(baseline),
+        unnamed=() if change is None else change.others,
     )
 
 
@@ -142,7 +156,9 @@ class GateResult:
     """What a search has found: it is shown for its finding."""
     errors: list[str] = field(default_factory=list)
     findings: tuple[Finding, ...] = ()
-    """Of the unwaived failures, the most frequent first."""
+    """Of the unwaived failures, the most frequent first, without those of the baseline."""
+    known: tuple[str, ...] = ()
+    """Findings of the baseline that failed again."""
     beside: str = ""
     """Why nothing was tried; empty where something was."""
     unjudged: tuple[str, ...] = ()
@@ -188,7 +204,7 @@ class Gate:
             specs=options.specs, host=host, settings=options.settings, explained=self.waivers.explains, sparing=True
         )
         self._told = WaiverEvidence()
-        self._limit = FindingLimit(options.max_findings)
+        self._limit = FindingLimit(options.max_findings, known=options.baseline)
         self._sentinels: dict[str, Record | None] = {}
 
     def check(self, spec: Spec, check: str) -> GateResult:
@@ -267,7 +283,9 @@ class Gate:
         counted = sum(found.counted for found in conclusion.operators.values())
         if conclusion.verdict == RunVerdict.INCONCLUSIVE and counted and not beside:
             result.unjudged = (f"{headline(conclusion)}:", *explained(conclusion))
-        result.findings = tuple(map(self._kept, self._found(result)))
+        found, baseline = tuple(self._found(result)), self.options.baseline
+        result.findings = tuple(self._kept(item) for item in found if item.file not in baseline)
+        result.known = tuple(item.file for item in found if item.file in baseline)
         result.beside = beside
         return result
 

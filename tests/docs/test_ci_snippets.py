@@ -44,7 +44,7 @@ class Snippet:
 
 def documents() -> dict[str, str]:
     """The text of each snippet, by CI system."""
-    github, gitlab = blocks(PAGE, "yaml")
+    github, _, gitlab = blocks(PAGE, "yaml")
     [jenkins] = blocks(PAGE, "groovy")
     [shell] = blocks(PAGE, "sh")
     return {"github": github, "gitlab": gitlab, "jenkins": jenkins, "shell": shell}
@@ -136,6 +136,50 @@ def test_a_snippet_is_red_on_a_failure_and_keeps_the_findings(
     assert list((checkout / "findings").iterdir())
     [suite] = ET.parse(checkout / "gate.xml").getroot().iter("testsuite")
     assert suite.attrib["failures"] == "1"
+
+
+def action_steps(**given: str) -> list[tuple[str, dict[str, str]]]:
+    """The scripts of `action.yml` and their variables, with these inputs."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    inputs = {name: given.get(name, entry.get("default", "")) for name, entry in action["inputs"].items()}
+    assert set(given) <= set(inputs)
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: inputs[found[1]], text)
+
+    return [
+        (step["run"], {name: filled(text) for name, text in step["env"].items()}) for step in action["runs"]["steps"]
+    ]
+
+
+def test_the_action_keeps_the_schema_of_github(tmp_path: Path) -> None:
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed: pip install 'aclnn-cts[dev]'")
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions"]
+    done([*check, str(ROOT / "action.yml")], tmp_path)
+
+
+def test_no_input_of_the_action_is_pasted_into_a_script() -> None:
+    """It would be run as code."""
+    assert [script for script, _ in action_steps() if "${{" in script] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "code"), [("none", 0), ("value", 1)])
+def test_the_action_tests_an_adapter(
+    fault: str, code: int, tmp_path: Path, wheels: Path, image: Mapping[str, str]
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    shutil.copy(ROOT / "tests" / "plugin" / "wrong.py", theirs)
+    adapter = "reference" if fault == "none" else f"wrong:Wrong,fault={fault}"
+    install, test = action_steps(adapter=adapter, op="softmax_backward", shard="1/2")
+    # What builds is installed here; pip would fetch it.
+    variables = {**install[1], "SOURCE": str(wheels.parent), "PIP_NO_BUILD_ISOLATION": "0"}
+    done(["bash", "-e", "-c", install[0]], theirs, {**image, **variables})
+    shown = done(["bash", "-e", "-c", test[0]], theirs, {**image, **test[1], "PYTEST_ADDOPTS": ""}, code=code)
+    assert "deselected" in shown
+    assert (theirs / "aclnn-cts.xml").is_file()
+    assert bool(list((theirs / "findings").glob("*.json"))) == bool(code)
 
 
 def torch_waivers() -> list[Waiver]:

@@ -239,6 +239,50 @@ def test_tests_behind_the_last_finding_are_skipped(gate: Run) -> None:
     mistake.stderr.fnmatch_lines(["*--aclnn-max-findings 0: expected a number of findings, at least 1"])
 
 
+def test_a_finding_of_the_baseline_fails_no_test_and_a_new_one_does(gate: Run, pytester: pytest.Pytester) -> None:
+    words = ("--aclnn-adapter", "wrong:Wrong,fault=value", "--aclnn-op", "softmax_backward", "-k", "values")
+    ended(gate(*words, "--aclnn-failures", "before"), 1)
+    [finding] = (pytester.path / "before").glob("*.json")
+    again = gate(*words, "--aclnn-baseline", "before", "--aclnn-failures", "after", "--aclnn-max-findings", "1")
+    ended(again, 0, f"findings of the baseline, which fail no test: {finding.stem}")
+    assert not list((pytester.path / "after").glob("*.json"))
+    finding.rename(finding.with_name("another.json"))
+    ended(gate(*words, "--aclnn-baseline", "before"), 1)
+    ended(
+        gate(*words, "--aclnn-baseline", "nowhere"), USAGE, "--aclnn-baseline nowhere: expected the directory of a run"
+    )
+
+
+def test_shards_have_every_test_once(gate: Run) -> None:
+    words = ("--aclnn-adapter", "reference", "--collect-only", "-q", "--aclnn-op", "softmax_backward,tanh_backward")
+
+    def tests(*more: str) -> list[str]:
+        return [line for line in ended(gate(*words, *more), 0).splitlines() if "::" in line]
+
+    parts = [tests("--aclnn-shard", f"{part}/3") for part in (1, 2, 3)]
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert sorted(test for part in parts for test in part) == sorted(tests())
+    ended(gate(*words, "--aclnn-shard", "4/3"), USAGE, "expected K/N with K from 1 to N")
+
+
+def test_changed_files_choose_operators(gate: Run, pytester: pytest.Pytester) -> None:
+    def git(*words: str) -> None:
+        name = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *name, *words], cwd=pytester.path, check=True, capture_output=True)
+
+    git("init", "--quiet")
+    git("add", "-A")
+    git("commit", "--quiet", "-m", "first")
+    kernels = pytester.mkdir("kernels")
+    (kernels / "gelu_backward_v2.cpp").write_text("", encoding="utf-8")
+    (kernels / "aclnnTanhBackward.h").write_text("", encoding="utf-8")
+    words = ("--aclnn-adapter", "reference", "--aclnn-changed", "HEAD", "-k", "examples or determinism")
+    (kernels / "notes.txt").write_text("", encoding="utf-8")
+    shown = ended(gate(*words, "-v"), 0, "changed files name no operator, such as 'kernels/notes.txt'")
+    assert set(re.findall(r"\[(\w+)\]", shown)) == {"GeluBackwardV2", "TanhBackward"}
+    ended(gate("--aclnn-adapter", "reference", "--aclnn-changed", "no-such"), USAGE, "expected a commit that git knows")
+
+
 def test_a_gate_on_which_nothing_was_judged_fails(gate: Run) -> None:
     result = gate(
         "--aclnn-adapter", "wrong:Wrong,fault=speechless", "--aclnn-op", "softmax_backward", "-k", "memory", "-rs"

@@ -1,0 +1,71 @@
+"""Which operators a change touches: those that the path of a changed file names."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.printable import shown
+from aclnn_cts.speclang.model import Spec
+
+_SECONDS = 60
+"""For git, which reads an index: more than that is a hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What differs from an earlier commit."""
+
+    operators: frozenset[str]
+    """By C name."""
+    others: tuple[str, ...]
+    """Changed files whose path names no operator."""
+
+
+def changed_files(base: str, folder: Path) -> list[str]:
+    """Files that differ between a commit and the working tree of this folder, untracked ones too.
+
+    Raises UsageError where git cannot say.
+    """
+    if base.startswith("-"):
+        raise UsageError(f"--changed {shown(base)}: expected a commit, a branch or a tag")
+    found: list[str] = []
+    for words in (("diff", "--name-only", "-z", base, "--"), ("ls-files", "--others", "--exclude-standard", "-z")):
+        try:
+            done = subprocess.run(  # noqa: S603 - no shell, and the commit is no option
+                ["git", *words],  # noqa: S607 - git is looked for on the path
+                cwd=folder,
+                capture_output=True,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UsageError(f"--changed {shown(base)}: git did not run: {error}") from error
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            raise UsageError(f"--changed {shown(base)}: expected a commit that git knows here; git says {shown(said)}")
+        found += [name.decode(errors="replace") for name in done.stdout.split(b"\0") if name]
+    return found
+
+
+def operators_of(files: Iterable[str], specs: Sequence[Spec]) -> Change:
+    """Operators whose stem or C name is in the path of one of these files, in any case.
+
+    Of names that hold each other, the longest counts: `gelu_backward_v2.cpp` is no file of `gelu_backward`.
+    """
+    names = {word.lower(): spec.operator for spec in specs for word in (spec.stem, spec.operator)}
+    longest = sorted(names, key=len, reverse=True)
+    operators, others = set(), []
+    for file in files:
+        rest, found = file.lower(), set()
+        for name in longest:
+            if name in rest:
+                found.add(names[name])
+                rest = rest.replace(name, "\0")
+        operators |= found
+        if not found:
+            others.append(file)
+    return Change(frozenset(operators), tuple(others))
