@@ -82,6 +82,11 @@ FORMS: Mapping[str, Form] = {
     "csv": Form("trials.csv", "aclnn_cts.reports.exporters:csv_bytes", begins(b"\xef\xbb\xbfrun,trial_id,operator,")),
     "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes", _is_our_workbook),
     "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins(b"## aclnn-cts: ")),
+    "pr": Form(
+        "pull-request.md",
+        "aclnn_cts.reports.pull_request:pull_request_bytes",
+        begins("### (?:Precision report|精度报告)".encode()),
+    ),
     "outline": Form(
         "test-report.zh.md", "aclnn_cts.reports.markdown:outline_bytes", begins("# aclnn 算子符合性测试报告\n".encode())
     ),
@@ -105,7 +110,8 @@ FORMS: Mapping[str, Form] = {
     "forms",
     multiple=True,
     metavar="NAME,...",
-    help="html (the explorer), signing, pdf, junit, sarif, csv, xlsx, markdown or outline, whatever the suffix.",
+    help="html (the explorer), signing, pdf, junit, sarif, csv, xlsx, markdown, pr (for a pull request) or outline, "
+    "whatever the suffix.",
 )
 @click.option("--baseline", metavar="DIR", type=click.Path(path_type=Path), help="An earlier run to compare with.")
 @click.option(

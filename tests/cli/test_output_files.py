@@ -80,6 +80,7 @@ WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
     "bundle": (("bundle", "run", "-o"), "x.bundle"),
     **{f"report {name}": (("report", "run", "-o"), f"x{form.suffix}") for name, form in report.FORMS.items()},
     "report signing": (("report", "run", "--format", "signing", "-o"), "x.html"),
+    "report pr": (("report", "run", "--format", "pr", "-o"), "x.md"),
     "report outline": (("report", "run", "--format", "outline", "-o"), "x.md"),
     "shrink": (("shrink", "case.json", "--adapter", WRONG, "--executions", "3", "-o"), "x.json"),
     "repro cpp": (("repro", "case.json", "-o"), "x.cpp"),

@@ -20,6 +20,8 @@ from aclnn_cts.reports.markdown import CHAPTERS, markdown_bytes, outline_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.runs import trial_rows
+from aclnn_cts.reports.pull_request import pull_request_bytes
+from aclnn_cts.reports.text import Language, share_text
 from aclnn_cts.reports.workbook import COLUMNS, SHEETS, workbook_bytes
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.page_text import half_width
@@ -185,6 +187,30 @@ def test_a_chinese_summary_has_chinese_marks(faulty: Acceptance) -> None:
     """Below the heading, by which the file is known as ours."""
     _, _, text = markdown_bytes(faulty, None, "zh").decode().partition("\n")
     assert half_width(re.sub("`[^`]*`", "", text)) == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_report_of_a_pull_request_is_a_screen(faulty: Acceptance, hostile: Acceptance, language: Language) -> None:
+    for report in (faulty, hostile):
+        text = pull_request_bytes(report, None, language).decode()
+        assert len(text.splitlines()) <= 40
+        assert "[a](b)" not in text
+        assert not re.search(r"(?<!\\)@all", text)
+    text = pull_request_bytes(faulty, None, language).decode()
+    [run] = faulty.runs
+    for part in (*(item.operator for item in faulty.operators), f" {run.manifest.seed}", run.manifest.adapter, "mixed"):
+        assert part in text
+    assert ("不符合" if language == "zh" else "**fails**") in text
+    if language == "zh":
+        assert half_width(re.sub("`[^`]*`", "", text)) == []
+
+
+def test_the_report_of_a_pull_request_gives_the_worst_ratio_of_each_output(faulty: Acceptance) -> None:
+    text = pull_request_bytes(faulty, None, "en").decode()
+    worst = max(faulty.precision, key=lambda row: row.largest)
+    [first] = re.findall(r"^\| \w+\.\w+ .*$", text, re.MULTILINE)[:1]
+    assert first.startswith(f"| {worst.operator.removeprefix('aclnn')}.{worst.output} | {worst.dtype}")
+    assert share_text(worst.worst) in first
 
 
 def test_the_outline_is_filled_in(faulty: Acceptance) -> None:
