@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList, made, owner
-from aclnn_cts.core.dtypes import acl_name, numpy_dtype
+from aclnn_cts.core.dtypes import DIMENSIONS, acl_name, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outside import spelled
 from aclnn_cts.core.printable import shown
@@ -107,9 +107,46 @@ def bind(
         if not isinstance(held, TensorList):
             shape = held.shape if isinstance(held, Tensor) else array.shape
             known[name] = Tensor(shape, acl_name(array.dtype))
-    case = Case(spec.operator, known, target)
+    case = Case(spec.operator, dict(_formatted(spec, known, target)), target)
     check_prototype(spec, case, where=where)
     return BoundCall(case=case, inputs=arrays, inferred=frozenset(name for name, item in found.items() if item))
+
+
+def with_channels_last(spec: Spec, call: BoundCall) -> BoundCall:
+    """The same call with channels in the last axis, where the document lists such formats; else the call itself."""
+    case = call.case
+    arguments = dict(_formatted(spec, case.arguments, case.target, channels_last=True))
+    if arguments == case.arguments:
+        return call
+    return replace(call, case=msgspec.structs.replace(case, arguments=arguments))
+
+
+def _formatted(
+    spec: Spec, arguments: Mapping[str, Argument], target: Target, *, channels_last: bool = False
+) -> Iterator[tuple[str, Argument]]:
+    """The arguments with a format for each tensor.
+
+    ND where the document lists it for that many dimensions, else the first for so many that it lists, channels second
+    or last.
+    """
+    chosen: dict[str, str] = {}
+
+    def looked(item: Parameter, tensor: Tensor) -> Tensor:
+        listed = item.layouts.get(len(tensor.shape)) or item.formats.get(target.product, ("ND",))
+        sized = [name for name in listed if DIMENSIONS.get(name) in (None, len(tensor.shape))]
+        placed = [name for name in sized if name.endswith("C") == channels_last]
+        own = (*(name for name in listed if name == "ND" and not channels_last), *placed, *sized, *listed)[0]
+        chosen.setdefault(item.name, chosen.get(item.format_as or "", own))
+        return msgspec.structs.replace(tensor, format=chosen[item.name])
+
+    for item in spec.parameters:
+        value = arguments.get(item.name)
+        if isinstance(value, Tensor):
+            yield item.name, looked(item, value)
+        elif isinstance(value, TensorList):
+            yield item.name, TensorList(tuple(looked(item, entry) for entry in value.items))
+        elif item.name in arguments:
+            yield item.name, value
 
 
 def _argument(item: Parameter, value: object, arrays: dict[str, NDArray[Any]], target: Target) -> Argument:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import msgspec
@@ -20,8 +20,9 @@ from aclnn_cts.candidates.arrays import (
     content_rules,
     evaluation,
     plain_json,
+    with_channels_last,
 )
-from aclnn_cts.core.case import Tensor, owner, real_view
+from aclnn_cts.core.case import Case, Tensor, owner, real_view
 from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.outcome import Outcome
@@ -30,6 +31,7 @@ from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.judgement.bound import bound, left_open
+from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.names import parameter_names
@@ -95,6 +97,12 @@ class ExpectedArray:
     """No conforming output is farther from `value`."""
     open: NDArray[np.bool_]
     """Where the document leaves the element open."""
+    overflow: NDArray[np.bool_]
+    """Where an intermediate may overflow, so that inf and nan conform too."""
+
+
+EXPECTED_PARTS = tuple(field.name for field in fields(ExpectedArray))
+"""The arrays that say what conforms of one output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +120,7 @@ class Expected:
         return {
             "operator": self.operator,
             "outputs": {
-                name: {key: array_json(getattr(item, key)) for key in ("value", "lower", "upper", "bound", "open")}
+                name: {key: array_json(getattr(item, key)) for key in EXPECTED_PARTS}
                 for name, item in self.outputs.items()
             },
         }
@@ -172,9 +180,8 @@ def check(
     """
     known = document(op, product, edition)
     got = named_outputs(known, outputs)
-    call = bind(known.spec, inputs, got, names=known.names, target=known.target)
+    call, rules = _call(known, inputs, got)
     judge, case, operator = known.judge, call.case, known.spec.operator
-    rules = evaluation(known.spec, call, known.contents)
     if (wrong := _wrong_outputs(known, call, got)) is not None and not rules.broken:
         return wrong
     rule = clause = words = ""
@@ -200,6 +207,25 @@ def check(
             ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=operator, reason=reason, rule=rule, clause=clause
         )
     return _check(operator, verdict, rule=rule, clause=clause)
+
+
+def _call(
+    known: Document, inputs: Mapping[str, object], outputs: Mapping[str, NDArray[Any]]
+) -> tuple[BoundCall, Evaluation]:
+    """The call of these arrays, and what the rules say of it.
+
+    Arrays have no format. Channels come second, as frameworks have them; where a rule is then broken and none with
+    channels last, they come last.
+    """
+    call = bind(known.spec, inputs, outputs, names=known.names, target=known.target)
+    rules = evaluation(known.spec, call, known.contents)
+    if rules.broken:
+        other = with_channels_last(known.spec, call)
+        if other is not call:
+            again = evaluation(known.spec, other, known.contents)
+            if not again.broken:
+                return other, again
+    return call, rules
 
 
 def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> Check:
@@ -300,12 +326,16 @@ def expected(
     document, and for arguments for which the mathematics has no value.
     """
     known = document(op, product, edition)
-    call = bind(known.spec, inputs, {}, names=known.names, target=known.target)
-    rules = evaluation(known.spec, call, known.contents)
+    call, rules = _call(known, inputs, {})
     if rules.broken and not rules.has_values:
         first = rules.broken[0]
         raise UsageError(f"inputs: the rule {first.id} is broken: {first.rule.describe(call.case.product).en}")
-    performed = Performed(case=call.case, outcome=Outcome(), arrays=call.inputs)
+    return expected_of(known, call.case, call.inputs)
+
+
+def expected_of(known: Document, case: Case, inputs: Mapping[str, NDArray[Any]]) -> Expected:
+    """The same of a call that is described already. Raises UsageError where the mathematics gives no value."""
+    performed = Performed(case=case, outcome=Outcome(), arrays=inputs)
     found: dict[str, ExpectedArray] = {}
     with np.errstate(all="ignore"):
         try:
@@ -314,18 +344,19 @@ def expected(
             reason = f"{type(error).__name__}: {error}"
             raise UsageError(f"inputs: the mathematics gives no value for such arguments ({reason})") from None
         for name, item in limits.items():
-            tensor = call.case.tensor(name)
+            tensor = case.tensor(name)
             if not isinstance(tensor, Tensor):
                 continue
             shape = real_view(tensor).shape
             value = np.broadcast_to(item.expected.value, shape)
             made = bound(item.expected, item.model, operands=item.operands)
-            unsaid, _ = left_open(value, item.expected, item.model, made)
+            unsaid, overflow = left_open(value, item.expected, item.model, made)
             found[name] = ExpectedArray(
                 value=np.array(value),
                 lower=np.array(np.broadcast_to(made.ends.lower, shape)),
                 upper=np.array(np.broadcast_to(made.ends.upper, shape)),
                 bound=np.array(np.broadcast_to(np.asarray(made.ends.width, np.float64), shape)),
                 open=unsaid,
+                overflow=overflow,
             )
     return Expected(operator=known.spec.operator, outputs=found)

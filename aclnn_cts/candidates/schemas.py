@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.candidates.check import Check
+from aclnn_cts.candidates.check import EXPECTED_PARTS, Check
 from aclnn_cts.candidates.verdict import CandidateFinding, Judgement
 from aclnn_cts.core.case_schema import DIALECT, object_schema, trial_definitions, with_words
 
@@ -28,7 +28,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
             "inputs": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Array"}},
         }
     )
-    output = object_schema({name: {"$ref": "#/$defs/Array"} for name in ("value", "lower", "upper", "bound", "open")})
+    output = object_schema({name: {"$ref": "#/$defs/Array"} for name in EXPECTED_PARTS})
     expected = object_schema(
         {"operator": {"type": "string"}, "outputs": {"type": "object", "additionalProperties": output}}
     )

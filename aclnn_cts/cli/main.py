@@ -119,6 +119,7 @@ COMMANDS = (
     CommandEntry("verify", "aclnn_cts.cli.bundle:verify", "Check a bundle without a device."),
     CommandEntry("shrink", "aclnn_cts.cli.shrink:shrink", "Write the smallest trial that fails the same way."),
     CommandEntry("repro", "aclnn_cts.cli.shrink:repro", "Write a standalone program that reproduces a case."),
+    CommandEntry("export", "aclnn_cts.cli.export:export", "Write a test of an operator that needs nothing of ours."),
     CommandEntry("faults", "aclnn_cts.cli.faults:faults", "Measure how many seeded faults (mutants) are found."),
     CommandEntry("mutants", "aclnn_cts.cli.mutants:mutants", "Measure how many generated mutants are found."),
     CommandEntry("doctor", "aclnn_cts.cli.doctor:doctor", "Say what is installed and usable here."),

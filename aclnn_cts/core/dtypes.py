@@ -163,6 +163,11 @@ FORMATS: MappingProxyType[str, int] = MappingProxyType(
     }
 )
 
+DIMENSIONS: MappingProxyType[str, int] = MappingProxyType(
+    {"NC": 2, "NCL": 3, "NCHW": 4, "NHWC": 4, "HWCN": 4, "NCDHW": 5, "NDHWC": 5}
+)
+"""How many dimensions a format is for; those that are left out are for any."""
+
 PRIVATE_FORMATS: frozenset[str] = frozenset(
     {"NC1HWC0", "FRACTAL_Z", "NC1HWC0_C04", "FRACTAL_NZ", "NDC1HWC0", "FRACTAL_Z_3D"}
 )

@@ -8,6 +8,7 @@ import pytest
 import aclnn_cts
 from aclnn_cts.candidates.schemas import schemas
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.speclang.load import load_specs
 
 
 def test_equal_seeds_give_equal_calls() -> None:
@@ -29,6 +30,13 @@ def test_regimes_narrow_the_calls() -> None:
     assert 0 < len(odd) < len(every)
     with pytest.raises(UsageError, match="regimes"):
         aclnn_cts.cases("softmax_backward", regimes=["huge"])
+
+
+@pytest.mark.parametrize("op", sorted(spec.stem for spec in load_specs().values()))
+def test_arrays_alone_say_what_is_expected_of_a_call(op: str) -> None:
+    """Arrays have no format, and a document may list every format but ND."""
+    for case in itertools.islice(aclnn_cts.cases(op, seed=3), 8):
+        assert aclnn_cts.expected(op, case.arguments).outputs
 
 
 @pytest.mark.parametrize("op", ["softmax_backward", "layer_norm_backward", "gru_backward", "embedding_dense_backward"])

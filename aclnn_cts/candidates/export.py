@@ -1,0 +1,125 @@
+"""A test of one operator that needs nothing of this project: golden values and bounds beside a pytest module."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts import __version__
+from aclnn_cts.candidates.arrays import plain_json
+from aclnn_cts.candidates.cases import CaseArrays, cases
+from aclnn_cts.candidates.check import Document, document, expected_of
+from aclnn_cts.core.case import TensorList
+from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.errors import UsageError
+
+_TEMPLATE = "templates/operator_test.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedTest:
+    """The two files of a test."""
+
+    stem: str
+    module: bytes
+    """`test_STEM.py`."""
+    data: bytes
+    """`STEM.npz`: inputs as bytes, and the value, ends and open elements of each output."""
+    number: int
+    """Calls."""
+
+
+def export_pytest(
+    op: str,
+    *,
+    seed: int = 0,
+    n: int = 40,
+    max_elements: int = 4096,
+    product: str | None = None,
+    edition: str | None = None,
+) -> ExportedTest:
+    """A test of `n` calls whose arrays have at most so many elements each, as the profile `standard` draws them.
+
+    Calls without an element that the document determines are left out. Raises UsageError where no call is left.
+    """
+    known = document(op, product, edition)
+    arrays: dict[str, NDArray[Any]] = {}
+    entries: list[dict[str, Any]] = []
+    for case in cases(op, seed=seed, profile="standard", product=product, edition=edition):
+        if len(entries) == n:
+            break
+        if all(tensor.numel <= max_elements for _, tensor in case.case.tensors()):
+            entries += _exported(known, case, arrays)
+    if not entries:
+        raise UsageError(f"--max-elements {max_elements}: no call is that small; give a larger number")
+    arrays["cases"] = np.frombuffer(json.dumps(entries).encode(), np.uint8)
+    spec = known.spec
+    fields = {
+        "OPERATOR": spec.operator,
+        "PRODUCT": known.target.product,
+        "NUMBER": str(len(entries)),
+        "VERSION": __version__,
+        "SEED": str(seed),
+        "FILE": f"test_{spec.stem}.py",
+        "DATA": f"{spec.stem}.npz",
+        "ORDER": json.dumps([item.name for item in spec.parameters if item.role != "input"]),
+    }
+    text = (resources.files("aclnn_cts.candidates") / _TEMPLATE).read_text(encoding="utf-8")
+    for name, value in fields.items():
+        text = text.replace(f"@{name}@", value)
+    return ExportedTest(stem=spec.stem, module=text.encode(), data=_archive(arrays), number=len(entries))
+
+
+def _exported(known: Document, case: CaseArrays, arrays: dict[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+    """One call, whose arrays are added; nothing where no element is determined."""
+    found = expected_of(known, case.case, case.inputs)
+    if all(item.open.all() for item in found.outputs.values()):
+        return
+    for name, array in case.inputs.items():
+        arrays[f"{case.id}/{name}"] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    outputs = {}
+    for name, item in found.outputs.items():
+        tensor = case.case.tensor(name)
+        if tensor is None:
+            continue
+        outputs[name] = {"shape": list(tensor.shape), "dtype": numpy_dtype(tensor.dtype).name}
+        for part in ("value", "lower", "upper", "open", "overflow"):
+            arrays[f"{case.id}/{name}/{part}"] = getattr(item, part)
+    yield {
+        "id": case.id,
+        "attributes": plain_json(case.attributes),
+        "inputs": dict(_inputs(case)),
+        "outputs": outputs,
+    }
+
+
+def _inputs(case: CaseArrays) -> Iterator[tuple[str, Any]]:
+    """Shape, dtype and strides in elements of each input; a list of them for a list of tensors."""
+
+    def facts(array: NDArray[Any]) -> dict[str, Any]:
+        size = max(array.itemsize, 1)
+        return {
+            "shape": list(array.shape),
+            "dtype": array.dtype.name,
+            "strides": [stride // size for stride in array.strides],
+        }
+
+    for name, value in case.case.arguments.items():
+        if name in case.inputs:
+            yield name, facts(case.inputs[name])
+        elif isinstance(value, TensorList) and f"{name}[0]" in case.inputs:
+            yield name, [facts(case.inputs[f"{name}[{place}]"]) for place in range(len(value))]
+
+
+def _archive(arrays: dict[str, NDArray[Any]]) -> bytes:
+    """Equal arrays give equal bytes: NumPy writes entries with a fixed date."""
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # names are no options of it
+    return file.getvalue()
