@@ -17,7 +17,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
-	figures soak-fuzz soak-programs test-ray docs tutorials site picture shots lint power power-quick power-generated release-check \
+	figures soak-fuzz soak-programs test-ray docs tutorials site matrix picture shots lint power power-quick power-generated release-check \
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
@@ -179,6 +179,14 @@ tutorials: $(STAMP)
 site: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# What the reference, the software device and torch come to, as a page in build/matrix: five minutes.
+matrix: $(STAMP)
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	for adapter in reference loopback torch; do \
+		$(BIN)/aclnn-cts run --adapter $$adapter --workers $(JOBS) -o "$$folder/$$adapter" $(ARGS) || [ $$? -ne 2 ] || exit 2; \
+	done; \
+	$(BIN)/aclnn-cts matrix "$$folder"/* -o build/matrix --force
 
 picture: $(STAMP)
 	rm -rf build/picture

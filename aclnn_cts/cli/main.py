@@ -114,6 +114,7 @@ COMMANDS = (
     CommandEntry(
         "report", "aclnn_cts.cli.report:report", "Write the acceptance report of runs, as a page and in other formats."
     ),
+    CommandEntry("matrix", "aclnn_cts.cli.matrix:matrix", "Write what several runs say of each operator, as pages."),
     CommandEntry("waive", "aclnn_cts.cli.main:waive", "Draft a waiver for a finding."),
     CommandEntry("bundle", "aclnn_cts.cli.bundle:bundle", "Pack the evidence of a run into one file."),
     CommandEntry("verify", "aclnn_cts.cli.bundle:verify", "Check a bundle without a device."),

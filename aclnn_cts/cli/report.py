@@ -165,12 +165,17 @@ def _prints() -> bool:
 
 def page(run: Path) -> bytes:
     """The report of one run as a page; HarnessError where the libraries that it takes are not installed."""
+    return page_of(run, "en")[1]
+
+
+def page_of(run: Path, language: str) -> tuple[Acceptance, bytes]:
+    """The report of one run, and its page, which opens in a language."""
     make = _maker("html")
     from aclnn_cts.reports.model.build import acceptance
     from aclnn_cts.reports.model.runs import trial_rows
 
     shown = acceptance((run,))
-    return make(shown, lambda: trial_rows((run,), findings=shown.findings), "en")
+    return shown, make(shown, lambda: trial_rows((run,), findings=shown.findings), language)
 
 
 def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:

@@ -542,7 +542,7 @@ def test_every_output_of_every_command_keeps_to_these_rules() -> None:
         for option in ("--output", "--progress")
         if option in parameter.opts
     ]
-    directories = {(name, "--output") for name in ("run", "fuzz", "replay", "export")}
+    directories = {(name, "--output") for name in ("run", "fuzz", "replay", "export", "matrix")}
     for name, option, parameter, command in outputs:
         assert isinstance(parameter.type, OutputPath), name
         forced = any("--force" in each.opts for each in command.params)
