@@ -12,6 +12,7 @@ from benchmarks import (
     bench_formula,
     bench_report,
     bench_scale,
+    bench_watch,
     campaign_faults,
     campaign_memory,
     campaign_rates,
@@ -217,6 +218,13 @@ SECTIONS: Sequence[Section] = (
         sources=(wrong_kernels.NAME,),
         measure="make bench-wrong-kernels ARGS=--store",
         body=_wrong_kernels,
+    ),
+    Section(
+        page="watch-training.md",
+        name="watch",
+        sources=(bench_watch.NAME,),
+        measure="make bench-watch ARGS=--store",
+        body=_rows((bench_watch.NAME, bench_watch.shown)),
     ),
     Section(
         page="adding-an-operator.md",
