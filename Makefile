@@ -16,7 +16,7 @@ STAMP := .venv/installed
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
-	bench-gaming bench-watch bench-wrong-kernels bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
+	bench-gaming bench-watch bench-wrong-kernels bench-judge-kernels bench-regimes bench-scale check-specs soak-oracles claims operator \
 	figures soak-fuzz soak-programs test-ray docs tutorials site matrix picture shots lint power power-quick power-generated release-check \
 	loopback bytecode clean
 
@@ -128,7 +128,7 @@ bench-wrong-kernels: $(STAMP)
 	@$(BIN)/python -m benchmarks.wrong_kernels $(ARGS)
 
 # What `check` and `judge` cost: the first call, a small one, large ones.
-bench-candidates: $(STAMP)
+bench-judge-kernels: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_candidates $(ARGS)
 
 # What watching a training costs a step, of a small transformer and a small CNN on the CPU.

@@ -1,4 +1,4 @@
-"""`make bench-candidates`: what the functions cost: the first check, a small one, a large one, and a judgement.
+"""`make bench-judge-kernels`: what the functions cost: the first check, a small one, a large one, and a judgement.
 
 CPU seconds in processes of their own, on softmax calls. The imports that the first check does not count are those of
 NumPy, ml_dtypes, msgspec and the reader of compiled specs. Run as `python -m benchmarks.bench_candidates`.
@@ -10,10 +10,12 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from aclnn_cts.core.errors import HarnessError
+from benchmarks.shown import Row
 from benchmarks.stored import Rounds, start, store
 
 NAME = "candidates"
@@ -21,7 +23,10 @@ NAME = "candidates"
 FIRST, SMALL, LARGE = "first check, s of CPU", "check of 1,000 elements, ms of CPU", "elements checked a second of CPU"
 PEAK = "peak MiB of a check of 2^25 elements"
 WRONG, RIGHT = "wrong candidate, s", "right candidate, s"
-GOALS = {FIRST: 0.1, SMALL: 1.0, LARGE: 60e6, PEAK: 24 * 1024.0, WRONG: 1.0, RIGHT: 4.0}
+MANY, HANG = "100 candidates, half of them wrong, two workers, s", "a candidate that hangs, s beyond its budget of 5 s"
+GOALS = {FIRST: 0.1, SMALL: 1.0, LARGE: 60e6, PEAK: 24 * 1024.0, WRONG: 1.0, RIGHT: 4.0, MANY: 180.0, HANG: 1.0}
+_BUDGET = 5.0
+"""Seconds of the candidate that hangs."""
 
 _PREPARE = """
 import resource, sys, time
@@ -78,6 +83,54 @@ def _judged(name: str, rounds: int) -> float:
     return median(seconds)
 
 
+def _many() -> float:
+    """Seconds of the command line for 100 candidates, start included."""
+    words = [f"{_KERNELS}:{'right' if place % 2 else 'wrong'}" for place in range(100)]
+    command = [
+        sys.executable,
+        "-m",
+        "aclnn_cts",
+        "judge",
+        *words,
+        "--op",
+        "softmax_backward",
+        "--workers",
+        "2",
+        "--json",
+    ]
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    right = sum('"verdict":"conforms"' in line for line in lines)
+    if (len(lines), right) != (len(words), len(words) // 2):
+        raise HarnessError(f"{len(lines)} verdicts, of which {right} conform: {done.stderr}")
+    return time.monotonic() - began
+
+
+def _hanging() -> float:
+    """Seconds beyond the budget that a candidate which hangs takes."""
+    from aclnn_cts import judge  # noqa: PLC0415 - as above
+
+    began = time.monotonic()
+    judge(f"{_KERNELS}:hangs", "softmax_backward", budget=_BUDGET)
+    return time.monotonic() - began - _BUDGET
+
+
+def shown(rounds: Rounds) -> Iterator[Row]:
+    """Rows for the page."""
+    for name, goal in GOALS.items():
+        if name in rounds:
+            value, least = median(rounds[name]), name == LARGE
+            missed = value < goal if least else value > goal
+            form = ",.0f" if value >= 100 else ".2f"
+            yield Row(
+                what=name,
+                figure=f"{value:{form}}",
+                goal=f"at {'least' if least else 'most'} {goal:,g}",
+                missed=missed,
+            )
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_candidates", description=__doc__)
@@ -89,12 +142,13 @@ def main(arguments: Sequence[str]) -> int:
     found = dict(zip((FIRST, SMALL, LARGE), map(tuple, zip(*runs, strict=True)), strict=True))
     found[PEAK] = tuple(_numbers(_PREPARE + _PEAK))
     found |= {WRONG: (_judged("wrong", options.rounds),), RIGHT: (_judged("right", options.rounds),)}
+    found |= {MANY: (_many(),), HANG: (_hanging(),)}
     for name, values in found.items():
         print(f"{name}: {median(values):.4g} (goal: {GOALS[name]:.4g})")
     print(f"on {started.text}")
     if options.store:
         rounds: Rounds = found
-        store(NAME, rounds, command="make bench-candidates ARGS=--store", started=started, needed=tuple(GOALS))
+        store(NAME, rounds, command="make bench-judge-kernels ARGS=--store", started=started, needed=tuple(GOALS))
     return 0
 
 

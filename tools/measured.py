@@ -9,6 +9,7 @@ from itertools import chain
 from benchmarks import (
     bench,
     bench_bundle,
+    bench_candidates,
     bench_formula,
     bench_report,
     bench_scale,
@@ -211,6 +212,13 @@ SECTIONS: Sequence[Section] = (
         sources=(gaming.NAME,),
         measure="make bench-gaming ARGS=--store",
         body=_cheats,
+    ),
+    Section(
+        page="judging-kernels.md",
+        name="costs",
+        sources=(bench_candidates.NAME,),
+        measure="make bench-judge-kernels ARGS=--store",
+        body=_rows((bench_candidates.NAME, bench_candidates.shown)),
     ),
     Section(
         page="wrong-kernels.md",
