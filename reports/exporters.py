@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import quote
@@ -56,12 +56,17 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                 ("product", product_text(run, "en")),
                 ("profile", run.manifest.profile),
             ):
-                SubElement(properties, "property", name=key, value=_clean(value))
+                SubElement(properties, "property", name=key, value=cleaned(value))
         found = {card.id for unit in units for card in unit.unwaived}
         SubElement(properties, "property", name="findings", value=str(len(found)))
         for unit in units:
             _add(suite, unit)
     root.attrib.update({name: str(number) for name, number in totals.items()})
+    return xml_bytes(root)
+
+
+def xml_bytes(root: Element) -> bytes:
+    """A document with what XML cannot hold replaced."""
     indent(root)
     content: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return printable_document(content.decode()).encode() + b"\n"
@@ -75,26 +80,27 @@ def _add(suite: Element, unit: TestUnit) -> None:
         cards = unit.unwaived
         first = cards[0].message if cards else "; ".join(unit.violations) or counts_line(unit.ends)
         kind = cards[0].kind if cards else "failed"
-        failure = SubElement(test, "failure", type=kind, message=_clean(first))
-        failure.text = _clean("\n\n".join([*unit.violations, *map(finding_text, cards)]))
+        failure = SubElement(test, "failure", type=kind, message=cleaned(first))
+        failure.text = cleaned("\n\n".join([*unit.violations, *map(finding_text, cards)]))
     elif unit.state == "error":
         SubElement(
             test,
             "error",
             type="error of the harness",
-            message=_clean("; ".join(unit.problems) or counts_line(unit.ends)),
+            message=cleaned("; ".join(unit.problems) or counts_line(unit.ends)),
         )
     elif unit.state == "skipped":
         SubElement(test, "skipped", message=counts_line(unit.ends))
     waived = [card for card in unit.findings if card.waived]
     if waived:
         output = SubElement(test, "system-out")
-        output.text = _clean(
+        output.text = cleaned(
             "\n\n".join(f"waived by {', '.join(card.waivers)}\n{finding_text(card)}" for card in waived)
         )
 
 
-def _clean(text: str) -> str:
+def cleaned(text: str) -> str:
+    """Text without what XML cannot hold."""
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", printable_document(text))
 
 
@@ -234,33 +240,32 @@ def sarif_bytes(report: Acceptance, rows: object, language: Language) -> bytes:
     """The log; a waived finding is a suppressed result. The same runs give the same bytes."""
     kinds = list(dict.fromkeys(card.kind for card in report.findings))
     reasons = {row.id: row.reason or row.id for row in report.waivers}
-    document = {
-        "$schema": _SCHEMA,
-        "version": "2.1.0",
-        "runs": [
+    run = {
+        "originalUriBaseIds": {run.name: _base(run) for run in report.runs},
+        "invocations": [
             {
-                "tool": {
-                    "driver": {
-                        "name": "aclnn-cts",
-                        "version": report.runs[0].manifest.harness,
-                        "rules": [_rule(kind, language) for kind in kinds],
-                    }
-                },
-                "originalUriBaseIds": {run.name: _base(run) for run in report.runs},
-                "invocations": [
-                    {
-                        "executionSuccessful": run.finished and not run.interrupted,
-                        "commandLine": " ".join(("aclnn-cts", run.manifest.command, *run.manifest.arguments)),
-                        "startTimeUtc": run.manifest.started.replace("+00:00", "Z"),
-                    }
-                    for run in report.runs
-                ],
-                "properties": dict(verdict_facts(report, language)),
-                "results": [_result(card, kinds.index(card.kind), reasons, language) for card in report.findings],
+                "executionSuccessful": run.finished and not run.interrupted,
+                "commandLine": " ".join(("aclnn-cts", run.manifest.command, *run.manifest.arguments)),
+                "startTimeUtc": run.manifest.started.replace("+00:00", "Z"),
             }
+            for run in report.runs
         ],
+        "properties": dict(verdict_facts(report, language)),
+        "results": [_result(card, kinds.index(card.kind), reasons, language) for card in report.findings],
     }
+    return sarif_log(kinds, run, version=report.runs[0].manifest.harness, language=language)
+
+
+def sarif_log(kinds: Sequence[str], run: Mapping[str, Any], *, version: str, language: Language) -> bytes:
+    """A log of one run of ours: its rules are kinds of fault, in the order in which results count them."""
+    driver = {"name": "aclnn-cts", "version": version, "rules": [_rule(kind, language) for kind in kinds]}
+    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, **run}]}
     return printable_json(json.dumps(document, ensure_ascii=False, indent=1)).encode() + b"\n"
+
+
+def rule_id(kind: str) -> str:
+    """A kind of fault as SARIF names a rule."""
+    return kind.replace(" ", "-")
 
 
 def _base(run: RunFacts) -> dict[str, Any]:
@@ -273,7 +278,7 @@ def _base(run: RunFacts) -> dict[str, Any]:
 
 def _rule(kind: str, language: Language) -> dict[str, Any]:
     return {
-        "id": kind.replace(" ", "-"),
+        "id": rule_id(kind),
         "name": "".join(word.capitalize() for word in kind.split()),
         "shortDescription": {"text": phrase(f"kind.{kind}", language)},
         "fullDescription": {"text": phrase(f"fault.{kind}", language)},
@@ -283,7 +288,7 @@ def _rule(kind: str, language: Language) -> dict[str, Any]:
 def _result(card: FindingCard, rule: int, reasons: dict[str, str], language: Language) -> dict[str, Any]:
     run, _, file = card.file.partition("/")
     result: dict[str, Any] = {
-        "ruleId": card.kind.replace(" ", "-"),
+        "ruleId": rule_id(card.kind),
         "ruleIndex": rule,
         "level": _LEVELS[card.severity],
         "message": {"text": finding_text(card)},

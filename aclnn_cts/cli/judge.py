@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from aclnn_cts.cli.options import IntegerWithin, command, json_option, product_option
+from aclnn_cts.cli.options import (
+    IntegerWithin,
+    OutputPath,
+    command,
+    force_option,
+    json_option,
+    output_file,
+    product_option,
+)
 from aclnn_cts.cli.output import begin
 from aclnn_cts.cli.render import Each, Line, View, show
+from aclnn_cts.cli.report import FORMS
 from aclnn_cts.core.verdict import RunVerdict
 
 if TYPE_CHECKING:
@@ -63,6 +74,9 @@ def judge_task(task: JudgeTask, given: Surroundings) -> dict[str, Any]:
 @click.option(
     "--workers", default=1, show_default=True, type=IntegerWithin(1, 256), metavar="N", help="Candidates at once."
 )
+@click.option("--junit", type=OutputPath(), metavar="FILE", help="Also write a JUnit file: a test for each candidate.")
+@click.option("--sarif", type=OutputPath(), metavar="FILE", help="Also write a SARIF file: a result for each finding.")
+@force_option
 @product_option
 @json_option
 def judge(  # noqa: PLR0913 - one parameter an option
@@ -75,6 +89,8 @@ def judge(  # noqa: PLR0913 - one parameter an option
     to_end: bool,
     profile: str,
     workers: int,
+    junit: Path | None,
+    sarif: Path | None,
     product: str | None,
     as_json: bool,
 ) -> int:
@@ -92,6 +108,11 @@ def judge(  # noqa: PLR0913 - one parameter an option
 
     seconds_of(budget)
     known_profile(profile)
+    files = {
+        name: output_file(path, written_by_us=FORMS[name].written_by_us, option=f"--{name}")
+        for name, path in (("junit", junit), ("sarif", sarif))
+        if path is not None
+    }
     document(op, product)
     for word in candidates:
         runnable(word)
@@ -104,12 +125,17 @@ def judge(  # noqa: PLR0913 - one parameter an option
         "product": product,
     }
     tasks = [JudgeTask(candidate=word, op=op, options=options) for word in candidates]
-    verdicts: set[str] = set()
+    judgements: list[dict[str, Any]] = []
     made = spread(judge_task, tasks, workers=workers, lost=lambda task: f"candidate {task.candidate}")
     with contextlib.closing(made):
         for judgement in made:
-            verdicts.add(judgement["verdict"])
+            judgements.append(judgement)
             show(judgement, _CANDIDATE, _words(judgement), as_json=as_json)
+    for name, file in files.items():
+        # By its name, as `report` does: the report's libraries are an extra.
+        form = getattr(importlib.import_module("aclnn_cts.reports.judgements"), f"judgements_{name}")
+        file.write(form(judgements))
+    verdicts = {item["verdict"] for item in judgements}
     if RunVerdict.FAILS.value in verdicts:
         return 1
     return 3 if RunVerdict.INCONCLUSIVE.value in verdicts else 0

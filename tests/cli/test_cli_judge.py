@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from aclnn_cts.candidates.schemas import schemas
 from tests.candidates import kernels
 from tests.cli.conftest import Called
+from tests.reports.junit_rules import problems
+from tests.reports.test_formats import SARIF
 
 FILE = Path(kernels.__file__)
 
@@ -46,3 +50,25 @@ def test_judge_refuses_wrong_words(call: Callable[..., Called], words: tuple[str
     called = call("judge", *words)
     assert called.code == 2
     assert message in called.err
+
+
+def test_judgements_are_written_as_junit_and_sarif(call: Callable[..., Called], tmp_path: Path) -> None:
+    words = [f"{FILE}:{name}" for name in ("right", "wrong", "raises")]
+    options = ["--op", "softmax_backward", "--seed", "3", "--junit", "out.xml", "--sarif", "out.sarif"]
+    assert call("judge", *words, *options).code == 1
+    assert problems(ET.parse(tmp_path / "out.xml").getroot()) == []
+    [suite] = ET.parse(tmp_path / "out.xml").getroot()
+    assert (suite.attrib["name"], suite.attrib["tests"], suite.attrib["failures"]) == ("aclnnSoftmaxBackward", "3", "2")
+    assert {test.attrib["name"] for test in suite if test.find("failure") is not None} == {*words[1:]}
+    log = json.loads((tmp_path / "out.sarif").read_text(encoding="utf-8"))
+    jsonschema.validate(log, SARIF)
+    [run] = log["runs"]
+    assert {result["properties"]["seed"] for result in run["results"]} == {3}
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [item["ruleId"] for item in run["results"]]
+    assert run["results"][0]["properties"]["clause"] == "function.1"
+
+
+def test_a_file_of_another_program_is_not_replaced(call: Callable[..., Called], tmp_path: Path) -> None:
+    (tmp_path / "out.xml").write_text("mine", encoding="utf-8")
+    assert call("judge", f"{FILE}:right", "--op", "softmax_backward", "--junit", "out.xml").code == 2
+    assert (tmp_path / "out.xml").read_text(encoding="utf-8") == "mine"
