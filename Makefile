@@ -18,7 +18,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 .PHONY: run run-all test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
 	figures soak-fuzz soak-programs test-ray docs tutorials site matrix picture shots lint power power-quick power-generated release-check \
-	loopback bytecode clean
+	bench-judge-kernels loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
 judge = @$(BIN)/aclnn-cts run $(1) --workers $(JOBS) || [ $$? -eq 1 ]
@@ -123,9 +123,13 @@ bench-findings: $(STAMP)
 bench-gaming: $(STAMP)
 	@$(BIN)/python -m benchmarks.gaming $(ARGS)
 
-# What `check` and `judge` cost: the first call, a small one, large ones.
+# What `check` costs: the first call, a small one, large ones.
 bench-candidates: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_candidates $(ARGS)
+
+# How long `judge` takes for a hundred candidates, half of them wrong, and for one that hangs. Three minutes.
+bench-judge-kernels: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_judge_kernels $(ARGS)
 
 bench-regimes: $(STAMP)
 	@$(BIN)/python -m benchmarks.planned_regimes $(ARGS)
@@ -153,6 +157,7 @@ figures: $(STAMP)
 	$(BIN)/python -m benchmarks.isolation --store
 	$(BIN)/python -m benchmarks.planned_regimes --store
 	$(BIN)/python -m benchmarks.bench_size --store
+	$(BIN)/python -m benchmarks.bench_judge_kernels --store
 	$(BIN)/python -m tools.generate
 
 # A program for every finding of every seeded fault, run with the fault and without. Hours: `--every N` takes some.

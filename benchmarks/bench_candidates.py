@@ -1,4 +1,4 @@
-"""`make bench-candidates`: what the functions cost: the first check, a small one, a large one, and a judgement.
+"""`make bench-candidates`: what the functions cost: the first check, a small one and large ones.
 
 CPU seconds in processes of their own, on softmax calls. The imports that the first check does not count are those of
 NumPy, ml_dtypes, msgspec and the reader of compiled specs. Run as `python -m benchmarks.bench_candidates`.
@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 
 from benchmarks.stored import Rounds, start, store
@@ -20,8 +18,7 @@ NAME = "candidates"
 """Of the stored figures."""
 FIRST, SMALL, LARGE = "first check, s of CPU", "check of 1,000 elements, ms of CPU", "elements checked a second of CPU"
 PEAK = "peak MiB of a check of 2^25 elements"
-WRONG, RIGHT = "wrong candidate, s", "right candidate, s"
-GOALS = {FIRST: 0.1, SMALL: 1.0, LARGE: 60e6, PEAK: 24 * 1024.0, WRONG: 1.0, RIGHT: 4.0}
+GOALS = {FIRST: 0.1, SMALL: 1.0, LARGE: 60e6, PEAK: 24 * 1024.0}
 
 _PREPARE = """
 import resource, sys, time
@@ -57,25 +54,11 @@ inputs, outputs = call(1 << 15, 1 << 10)
 assert aclnn_cts.check("softmax_backward", inputs, outputs).ok
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
-_KERNELS = Path(__file__).resolve().parent.parent / "tests" / "candidates" / "kernels.py"
 
 
 def _numbers(program: str) -> list[float]:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return [float(word) for word in done.stdout.split()]
-
-
-def _judged(name: str, rounds: int) -> float:
-    """The median of the seconds until a verdict, in a process that has judged before."""
-    from aclnn_cts import judge  # noqa: PLC0415 - the checks are measured without it
-
-    judge(f"{_KERNELS}:raises", "softmax_backward")
-    seconds = []
-    for _ in range(rounds):
-        began = time.monotonic()
-        judge(f"{_KERNELS}:{name}", "softmax_backward", budget="60s")
-        seconds.append(time.monotonic() - began)
-    return median(seconds)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -88,7 +71,6 @@ def main(arguments: Sequence[str]) -> int:
     runs = [_numbers(_PREPARE + _CHECKS) for _ in range(options.rounds)]
     found = dict(zip((FIRST, SMALL, LARGE), map(tuple, zip(*runs, strict=True)), strict=True))
     found[PEAK] = tuple(_numbers(_PREPARE + _PEAK))
-    found |= {WRONG: (_judged("wrong", options.rounds),), RIGHT: (_judged("right", options.rounds),)}
     for name, values in found.items():
         print(f"{name}: {median(values):.4g} (goal: {GOALS[name]:.4g})")
     print(f"on {started.text}")

@@ -10,6 +10,7 @@ from benchmarks import (
     bench,
     bench_bundle,
     bench_formula,
+    bench_judge_kernels,
     bench_report,
     bench_scale,
     campaign_faults,
@@ -119,6 +120,11 @@ def _conditions(found: Mapping[str, Measured]) -> Iterator[str]:
     yield "The faults are mutants of all operators whose trigger is known, drawn by a seed that nobody tuned on."
 
 
+def _judging(found: Mapping[str, Measured]) -> Iterator[str]:
+    [measured] = found.values()
+    yield from table(bench_judge_kernels.TITLES, list(bench_judge_kernels.rows(measured.rounds)))
+
+
 def _cheats(found: Mapping[str, Measured]) -> Iterator[str]:
     [measured] = found.values()
     yield "A naive judge makes five random trials with a tolerance of 1e-2."
@@ -192,6 +198,13 @@ SECTIONS: Sequence[Section] = (
         sources=(findings.NAME,),
         measure="make bench-findings ARGS=--store",
         body=_conditions,
+    ),
+    Section(
+        page="judging-kernels.md",
+        name="judging",
+        sources=(bench_judge_kernels.NAME,),
+        measure="make bench-judge-kernels ARGS=--store",
+        body=_judging,
     ),
     Section(
         page="judging-kernels.md",
