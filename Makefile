@@ -16,7 +16,7 @@ STAMP := .venv/installed
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
-	bench-gaming bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
+	bench-gaming bench-wrong-kernels bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
 	figures soak-fuzz soak-programs test-ray docs tutorials site matrix picture shots lint power power-quick power-generated release-check \
 	bench-judge-kernels loopback bytecode clean
 
@@ -122,6 +122,10 @@ bench-findings: $(STAMP)
 # Which cheats of tests/gaming are caught, each with 20 seeds: most of an hour; `ARGS='--seeds 2'` takes minutes.
 bench-gaming: $(STAMP)
 	@$(BIN)/python -m benchmarks.gaming $(ARGS)
+
+# Kernels with mistakes that public reports describe: which rules accept them, and what ours finds. Ten minutes.
+bench-wrong-kernels: $(STAMP)
+	@$(BIN)/python -m benchmarks.wrong_kernels $(ARGS)
 
 # What `check` costs: the first call, a small one, large ones.
 bench-candidates: $(STAMP)

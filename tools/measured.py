@@ -21,9 +21,11 @@ from benchmarks import (
     gaming,
     isolation,
     overlapping,
+    wrong_kernels,
 )
 from benchmarks.shown import Row, tally
 from benchmarks.stored import Measured, Rounds, provenance, read_figures
+from tests.wrong_kernels.usual_inputs import SHAPES
 from tools.markdown import between, table
 
 SPREAD = "Medians of the rounds; ± is half the range from the least to the greatest."
@@ -136,6 +138,15 @@ def _cheats(found: Mapping[str, Measured]) -> Iterator[str]:
     yield from table(gaming.TITLES, list(gaming.rows(measured.rounds)))
 
 
+def _wrong_kernels(found: Mapping[str, Measured]) -> Iterator[str]:
+    [measured] = found.values()
+    yield from wrong_kernels.summary(measured.rounds)
+    yield ""
+    yield from table(wrong_kernels.TITLES, list(wrong_kernels.rows(measured.rounds)))
+    yield ""
+    yield from table(("operator", "usual inputs"), [(f"`{name}`", shape) for name, shape in SHAPES.items()])
+
+
 def _isolation(found: Mapping[str, Measured]) -> Iterator[str]:
     [measured] = found.values()
     yield from table(isolation.TITLES, list(isolation.overheads(measured.rounds)))
@@ -212,6 +223,13 @@ SECTIONS: Sequence[Section] = (
         sources=(gaming.NAME,),
         measure="make bench-gaming ARGS=--store",
         body=_cheats,
+    ),
+    Section(
+        page="wrong-kernels.md",
+        name="wrong-kernels",
+        sources=(wrong_kernels.NAME,),
+        measure="make bench-wrong-kernels ARGS=--store",
+        body=_wrong_kernels,
     ),
     Section(
         page="adding-an-operator.md",

@@ -157,8 +157,9 @@ class _ClosureSession:
             arrays = {name: to_torch(array) for name, array in arrays.items()}
         null = [name for name, value in case.arguments.items() if value is None]
         values = {name: _value(name, value, arrays) for name, value in case.arguments.items()}
+        formats = {name: tensor.format for name, tensor in case.tensors()}
         facts = {}
-        for name, result in named(self._function(values), outputs, null, self._function).items():
+        for name, result in named(self._function(values, formats), outputs, null, self._function).items():
             if shape := store(outputs[name], result):
                 facts[f"{name}.shape"] = shape
         return Outcome(facts=facts)

@@ -67,6 +67,7 @@ class _Tally:
     passed: int = 0
     failed: int = 0
     unjudged: int = 0
+    repeated: int = 0
     passed_first: int = 0
     call_seconds: float = 0.0
     error: str = ""
@@ -78,13 +79,18 @@ class _Tally:
     def judged(self) -> int:
         return self.passed + self.failed
 
-    def add(self, record: Record) -> None:
-        """Count one trial."""
+    @property
+    def made(self) -> int:
+        return self.judged + self.unjudged
+
+    def add(self, record: Record, *, repeated: bool) -> None:
+        """Count one trial, of the plan or repeated."""
         verdict = record.verdict
+        self.repeated += repeated
         self.call_seconds += sum(outcome.seconds for outcomes in record.attempts for outcome in outcomes)
         if verdict.result == Result.PASSED:
             self.passed += 1
-            self.passed_first += not self.failed
+            self.passed_first += not (self.failed or repeated)
         elif verdict.result == Result.FAILED:
             self.failed += 1
             key = str(verdict.kind), record.fingerprint.output
@@ -162,10 +168,12 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
             product=settings.target.product,
             seed=drawn,
             findings=findings,
-            planned=sum(part.count for part in parts),
+            # Parts of a library's plan that are as long as there are edges have no count.
+            planned=max(sum(part.count for part in parts), tally.made - tally.repeated),
             passed=tally.passed,
             failed=tally.failed,
             unjudged=tally.unjudged,
+            repeated=tally.repeated,
             passed_first=tally.passed_first,
             judged_share=tally.judged / max(tally.judged + tally.unjudged, 1),
             complete=complete,
@@ -218,7 +226,7 @@ def _try_all(
                 host.shift(0 if turn != _MOVED else 4096 * chance.randint(1, _SHIFTS))
             for judged in bench.run(repeated):
                 for record in judged.records:
-                    tally.add(record)
+                    tally.add(record, repeated=turn > 0)
                 if (tally.failed and fail_fast) or tally.error or time.monotonic() >= end:
                     return False
     return True

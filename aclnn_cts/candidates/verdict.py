@@ -67,8 +67,10 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     unjudged: int = 0
     """Trials that were made, and of which the document decides nothing."""
+    repeated: int = 0
+    """Of all trials that were made, those that repeat one of the plan: with other values, or at other addresses."""
     passed_first: int = 0
-    """Trials that passed before the first failure."""
+    """Trials of the plan that passed before the first failure."""
     judged_share: float = 0.0
     """Share of the trials made that were judged."""
     complete: bool = False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CANDIDATE: View = (
     Line("{verdict}: {candidate}", style="bold"),
-    Line("{passed} of {made:trial} passed within {seconds:.1f} s, of {planned} planned; seed {seed}", indent=2),
+    Line("{passed} of {made:trial} passed within {seconds:.1f} s: {counts}; seed {seed}", indent=2),
     Each(
         "findings",
         (
@@ -119,8 +119,11 @@ def _words(judgement: dict[str, Any]) -> dict[str, Any]:
     """What the text has beside the document."""
     missing = ", ".join(judgement["missing"])
     where = _WHERE[judgement["isolation"]]
+    made = judgement["passed"] + judgement["failed"] + judgement["unjudged"]
+    counts = f"{made - judgement['repeated']} of {judgement['planned']} planned, {judgement['repeated']} repeated"
     return {
-        "made": judgement["passed"] + judgement["failed"] + judgement["unjudged"],
+        "made": made,
+        "counts": f"{counts}, {judgement['unjudged']} left open" if judgement["unjudged"] else counts,
         "inconclusive": judgement["verdict"] == RunVerdict.INCONCLUSIVE.value,
         "where": f"{where}; not possible here: {missing}" if missing else where,
     }

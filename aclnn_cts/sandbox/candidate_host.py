@@ -176,6 +176,7 @@ class CandidateHost(ProcessHost):
             "outputs": outputs,
             "null": [name for name, value in case.arguments.items() if value is None],
             "arguments": {name: _argument(name, value, places) for name, value in case.arguments.items()},
+            "formats": {name: tensor.format for name, tensor in case.tensors()},
         }
         return msgspec.Raw(msgspec.json.encode(body))
 

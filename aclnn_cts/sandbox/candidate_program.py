@@ -121,6 +121,10 @@ def to_torch(array: Any) -> Any:  # noqa: ANN401
     return torch.from_numpy(array)
 
 
+FORMATS = "formats"
+"""A parameter of a candidate that no operator has."""
+
+
 class Function:
     """The candidate: its function, and which parameters that takes."""
 
@@ -137,9 +141,11 @@ class Function:
         ]
         self.wants_torch = any("torch" in str(item.annotation) for item in parameters)
 
-    def __call__(self, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """Call it with those arguments that it takes."""
+    def __call__(self, values: Mapping[str, Any], formats: Mapping[str, str]) -> Any:  # noqa: ANN401
+        """Call it with those arguments that it takes; a parameter `formats` gets the format of each tensor by name."""
         own = {name: values[self._names[name]] for name in self._keywords if self._names.get(name) in values}
+        if FORMATS in self._keywords and FORMATS not in self._names:
+            own[FORMATS] = dict(formats)
         before = [values[self._names[name]] for name in self._positional]
         if self._takes_all:
             own |= {name: value for name, value in values.items() if name not in map(self._names.get, own)}
@@ -185,7 +191,7 @@ def answer(function: Function, memory: Memory, call: Mapping[str, Any]) -> dict[
     outputs = {name: memory.array(place, call["memory"]) for name, place in call["outputs"].items()}
     values = {name: value(argument) for name, argument in call["arguments"].items()}
     start = time.perf_counter()
-    result = function(values)
+    result = function(values, call[FORMATS])
     facts = {}
     for name, item in named(result, outputs, call["null"], function).items():
         if shape := store(outputs[name], item):

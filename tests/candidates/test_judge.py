@@ -171,3 +171,12 @@ def test_reward_grows_with_passed_trials_and_falls_with_the_error_ratio() -> Non
 
 def test_inconclusive_counts_as_wrong() -> None:
     assert aclnn_cts.reward(Judgement(verdict="inconclusive", candidate="", operator="", product="", seed=0)) == 0.0
+
+
+def test_repeated_trials_count_apart_from_those_of_the_plan() -> None:
+    judgement = aclnn_cts.judge(f"{FILE}:right", OPERATOR, seed=1, budget="60s")
+    made = judgement.passed + judgement.failed + judgement.unjudged
+    assert judgement.complete
+    assert judgement.repeated > 0
+    assert made - judgement.repeated == judgement.planned
+    assert judgement.passed_first <= judgement.planned

@@ -1,0 +1,56 @@
+"""Kernels with mistakes that public reports describe: what published rules accept, and what ours finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.stored import read_figures
+from benchmarks.wrong_kernels import NAME, NOT_FOUND
+from tests.wrong_kernels.catalogue import RULES, WrongKernel, accepted_by, found_by, judged, wrong_kernels
+from tests.wrong_kernels.usual_inputs import SHAPES
+
+ALL = list(wrong_kernels())
+_QUICK = frozenset(
+    {"embedding_dense_backward.row_sum_in_bf16", "gelu_backward_v2.sign_of_the_tail", "softmax_backward.ten_calls"}
+)
+"""Those that a fast test looks at."""
+
+
+def named(kernel: WrongKernel) -> str:
+    return kernel.id
+
+
+def test_there_are_twenty_kernels_each_with_a_report() -> None:
+    assert len(ALL) >= 20
+    assert [kernel.id for kernel in ALL if not kernel.reports[0] or not kernel.sentence] == []
+    assert {kernel.operator for kernel in ALL} == set(SHAPES)
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=named)
+def test_rules_say_of_a_kernel_what_the_page_says(kernel: WrongKernel) -> None:
+    figures = read_figures(NAME)
+    assert figures is not None
+    stored = {rule: bool(figures.rounds[f"accepted by {rule}, {kernel.id}"][0]) for rule in RULES}
+    assert accepted_by(kernel) == stored
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in ALL if kernel.id in _QUICK], ids=named)
+def test_a_wrong_kernel_fails(kernel: WrongKernel) -> None:
+    judgement = judged(kernel, seed=7)
+    assert judgement.verdict == "fails", judgement.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ALL, ids=named)
+def test_what_the_page_says_is_found_is_found(kernel: WrongKernel) -> None:
+    """With another seed than those of the page."""
+    figures = read_figures(NAME)
+    assert figures is not None
+    missed = any(f"{profile}: {NOT_FOUND}, {kernel.id}" in figures.rounds for profile in ("quick", "standard"))
+    found = found_by(judged(kernel, seed=99))
+    assert found not in ("inconclusive", NOT_FOUND) or missed
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in ALL if kernel.id in _QUICK], ids=named)
+def test_a_mistake_is_no_failure_of_the_kernel_to_run(kernel: WrongKernel) -> None:
+    assert found_by(judged(kernel, seed=1)) not in ("rejected", "crash", "hang", "shape")
