@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.stored import read_figures
-from benchmarks.wrong_kernels import NAME, NOT_FOUND
+from benchmarks.wrong_kernels import NAME, NOT_FOUND, calls
 from tests.wrong_kernels.catalogue import RULES, WrongKernel, accepted_by, found_by, judged, wrong_kernels
 from tests.wrong_kernels.usual_inputs import SHAPES
 
@@ -38,6 +38,15 @@ def test_rules_say_of_a_kernel_what_the_page_says(kernel: WrongKernel) -> None:
 def test_a_wrong_kernel_fails(kernel: WrongKernel) -> None:
     judgement = judged(kernel, seed=7)
     assert judgement.verdict == "fails", judgement.reason
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=named)
+def test_a_kernel_that_is_found_has_its_smallest_call(kernel: WrongKernel) -> None:
+    figures = read_figures(NAME)
+    assert figures is not None
+    ends = [name.partition(": ") for name in figures.rounds if name.endswith(f", {kernel.id}")]
+    found = any(profile in ("quick", "standard") and not end.startswith(NOT_FOUND) for profile, _, end in ends)
+    assert (f"`{kernel.id}`" in [row[0] for row in calls(figures.rounds)]) == found
 
 
 @pytest.mark.slow
