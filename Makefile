@@ -123,7 +123,7 @@ bench-findings: $(STAMP)
 bench-gaming: $(STAMP)
 	@$(BIN)/python -m benchmarks.gaming $(ARGS)
 
-# Kernels with mistakes that public reports describe: which rules accept them, and what ours finds. Ten minutes.
+# Kernels with mistakes that public reports describe: which rules accept them, and what ours finds. Three minutes.
 bench-wrong-kernels: $(STAMP)
 	@$(BIN)/python -m benchmarks.wrong_kernels $(ARGS)
 
