@@ -16,7 +16,7 @@ STAMP := .venv/installed
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
-	bench-gaming bench-wrong-kernels bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
+	bench-gaming bench-watch bench-wrong-kernels bench-candidates bench-regimes bench-scale check-specs soak-oracles claims operator \
 	figures soak-fuzz soak-programs test-ray docs tutorials site matrix picture shots lint power power-quick power-generated release-check \
 	bench-judge-kernels loopback bytecode clean
 
@@ -134,6 +134,10 @@ bench-candidates: $(STAMP)
 # How long `judge` takes for a hundred candidates, half of them wrong, and for one that hangs. Three minutes.
 bench-judge-kernels: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_judge_kernels $(ARGS)
+
+# What watching a training costs a step, of a small transformer and a small CNN on the CPU.
+bench-watch: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench_watch $(ARGS)
 
 bench-regimes: $(STAMP)
 	@$(BIN)/python -m benchmarks.planned_regimes $(ARGS)

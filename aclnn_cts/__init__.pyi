@@ -2,6 +2,7 @@ from aclnn_cts.candidates.cases import CaseArrays, cases
 from aclnn_cts.candidates.check import Check, Expected, check, expected
 from aclnn_cts.candidates.judge import judge
 from aclnn_cts.candidates.verdict import Judgement, reward
+from aclnn_cts.training.watch import watch
 
 __version__: str
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "expected",
     "judge",
     "reward",
+    "watch",
 ]

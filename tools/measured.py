@@ -13,6 +13,7 @@ from benchmarks import (
     bench_judge_kernels,
     bench_report,
     bench_scale,
+    bench_watch,
     campaign_faults,
     campaign_memory,
     campaign_rates,
@@ -234,6 +235,13 @@ SECTIONS: Sequence[Section] = (
         sources=(wrong_kernels.NAME,),
         measure="make bench-wrong-kernels ARGS=--store",
         body=_wrong_kernels,
+    ),
+    Section(
+        page="watch-training.md",
+        name="watch",
+        sources=(bench_watch.NAME,),
+        measure="make bench-watch ARGS=--store",
+        body=_rows((bench_watch.NAME, bench_watch.shown)),
     ),
     Section(
         page="adding-an-operator.md",

@@ -48,6 +48,7 @@ _ROWS = {
         "adapters.loopback_build adapters.cann.library store.run_verdict sandbox execution trials.plan trials.checks "
         "findings trials"
     ),
+    "training": "core adapters.bindings candidates",
     "runs": (
         "core speclang generate adapters.protocol adapters.registry store sandbox workers execution trials.plan "
         "trials.checks findings findings.waivers trials repro triage"
@@ -65,7 +66,7 @@ _ROWS = {
     "reports": "core authoring store.counts store.scratch reports.model",
     "cli": (
         "core speclang authoring generate adapters.registry store sandbox workers execution trials.plan trials.checks "
-        "findings findings.waivers trials repro triage selftest bundle candidates runs runs.campaign.corpus "
+        "findings findings.waivers trials repro triage selftest bundle candidates training runs runs.campaign.corpus "
         "runs.campaign reports.model"
     ),
     "plugin": "core speclang store sandbox trials.plan findings.waivers runs",

@@ -29,9 +29,9 @@ class ExportedTest:
 
     stem: str
     module: bytes
-    """`test_STEM.py`."""
+    """The pytest module, whose name begins with `test_`."""
     data: bytes
-    """`STEM.npz`: inputs as bytes, and the value, ends and open elements of each output."""
+    """The arrays beside it: inputs as bytes, and the value, ends and open elements of each output."""
     number: int
     """Calls."""
 

@@ -6,15 +6,16 @@ import importlib
 from typing import Any
 
 PUBLIC = {
-    "CaseArrays": "cases",
-    "Check": "check",
-    "Expected": "check",
-    "Judgement": "verdict",
-    "cases": "cases",
-    "check": "check",
-    "expected": "check",
-    "judge": "judge",
-    "reward": "verdict",
+    "CaseArrays": "candidates.cases",
+    "Check": "candidates.check",
+    "Expected": "candidates.check",
+    "Judgement": "candidates.verdict",
+    "cases": "candidates.cases",
+    "check": "candidates.check",
+    "expected": "candidates.check",
+    "judge": "candidates.judge",
+    "reward": "candidates.verdict",
+    "watch": "training.watch",
 }
 
 
@@ -22,4 +23,4 @@ def public(name: str) -> Any:  # noqa: ANN401 - a function or a class
     """What has a public name. Raises AttributeError for any other."""
     if name not in PUBLIC:
         raise AttributeError(f"module 'aclnn_cts' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"aclnn_cts.candidates.{PUBLIC[name]}"), name)
+    return getattr(importlib.import_module(f"aclnn_cts.{PUBLIC[name]}"), name)

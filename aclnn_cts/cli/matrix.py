@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def matrix(*, runs: tuple[Path, ...], out: Path, lang: str) -> int:
     """
     begin(f"matrix of {', '.join(map(str, runs))}")
     try:
-        from aclnn_cts.reports.matrix import MatrixRun, matrix_bytes, matrix_json, matrix_of
+        pages = importlib.import_module("aclnn_cts.reports.matrix")
     except ModuleNotFoundError as error:
         raise HarnessError(
             f"matrix: needs {error.name}, which is not installed; pip install 'aclnn-cts[report]'"
@@ -47,9 +48,9 @@ def matrix(*, runs: tuple[Path, ...], out: Path, lang: str) -> int:
         evidence = output_file(out / name, written_by_us=FORMS["html"].written_by_us, make_folder=True)
         report, page = page_of(run.path, lang)
         evidence.write(page)
-        found.append(MatrixRun(run=report.runs[0], page=name))
-    made = matrix_of(found)
-    front.write(matrix_bytes(made, "zh" if lang == "zh" else "en"))
-    data.write(matrix_json(made))
+        found.append(pages.MatrixRun(run=report.runs[0], page=name))
+    made = pages.matrix_of(found)
+    front.write(pages.matrix_bytes(made, "zh" if lang == "zh" else "en"))
+    data.write(pages.matrix_json(made))
     note(f"{front}: operators {len(made.operators)}, implementations {len(made.columns)}, runs {len(found)}")
     return 0

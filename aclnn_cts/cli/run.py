@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -131,7 +132,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
 
 @command(example="aclnn-cts run softmax_backward --adapter torch -o runs/softmax")
 @click.argument("operators", nargs=-1, metavar="[OP]...")
-@adapter_option()
+@adapter_option(required=False)
 @product_option
 @click.option(
     "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
@@ -161,6 +162,13 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     type=click.Path(path_type=Path),
     help="Case files instead of generated cases.",
 )
+@click.option(
+    "--recorded",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Check the calls of a training that `watch` kept; nothing is called.",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --recorded: print one JSON object.")
 @click.option(
     "--min-judged",
     type=IntegerWithin(1, 100),
@@ -195,13 +203,15 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
 def run(  # noqa: PLR0913 - one parameter an option
     *,
     operators: tuple[str, ...],
-    adapter: str,
+    adapter: str | None,
     product: str | None,
     profile_name: str,
     seed: int,
     workers: int,
     phases: str,
     case_files: tuple[Path, ...],
+    recorded: Path | None,
+    as_json: bool,
     progress: Path | None,
     min_judged: int,
     batch_invariance: bool,
@@ -219,6 +229,13 @@ def run(  # noqa: PLR0913 - one parameter an option
     edition: str,
 ) -> int:
     """Run the conformance tests of the operators (default: all) on an implementation."""
+    if recorded is not None:
+        # By its name: what a run imports is counted, and this imports none of it.
+        return int(importlib.import_module("aclnn_cts.cli.recorded").check_recorded(recorded, as_json=as_json))
+    if adapter is None:
+        raise click.MissingParameter(param_hint="'--adapter'", param_type="option")
+    if as_json:
+        raise UsageError("--json: expected --recorded too; the last line of a run is for programs")
     begin(f"{', '.join(operators) or 'all operators'} on {adapter}")
     from aclnn_cts.cli.progress_line import PROGRESS_FILE, ProgressFile
     from aclnn_cts.cli.screen import Screen, show_end, show_openness, show_regimes

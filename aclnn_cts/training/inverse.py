@@ -1,0 +1,149 @@
+"""Which operator a call of torch computes: the shipped bindings, read backwards."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from aclnn_cts.adapters.bindings import (
+    Binding,
+    Call,
+    Choose,
+    Conversion,
+    Convert,
+    Form,
+    Items,
+    Literal,
+    Name,
+    Value,
+    shipped,
+)
+
+_LIBRARY = "torch"
+_TRANSPARENT = frozenset({"contiguous"})
+"""Functions that give their `self` back, for who asks what is computed."""
+_UNSIGNED = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The parameter that an argument of torch's function is made from, and its value there."""
+
+    parameter: str
+    restored: Callable[[Any], Any]
+    """From the argument's value to the parameter's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InverseBinding:
+    """A call of an ATen function as a call of an operator."""
+
+    operator: str
+    function: str
+    """Without `aten::` and the overload."""
+    arguments: Mapping[str, Source]
+    """By argument of the function; those that no parameter gives are left out."""
+    outputs: Mapping[str, int]
+    """By output, which of the function's results it is."""
+
+
+@functools.cache
+def inverse_bindings() -> Mapping[str, tuple[InverseBinding, ...]]:
+    """By ATen function, the operators that it computes. Bindings by autograd or by a function of ours have none."""
+    found: dict[str, list[InverseBinding]] = {}
+    for binding in shipped(_LIBRARY).values():
+        made = _inverse(binding) if binding.form is Form.DIRECT else None
+        if made is not None:
+            found.setdefault(made.function, []).append(made)
+    return MappingProxyType({name: tuple(items) for name, items in found.items()})
+
+
+def _inverse(binding: Binding) -> InverseBinding | None:
+    """The inverse of a binding whose outputs are results of one call; None for any other."""
+    if binding.call is not None:
+        call, outputs = binding.call, {name: place for place, name in enumerate(binding.outputs)}
+    else:
+        calls = {name: value for name, value in binding.let.items() if _is_main(value)}
+        if len(calls) != 1:
+            return None
+        [(held, value)] = calls.items()
+        assert isinstance(value, Call)  # noqa: S101 - as `_is_main` says
+        call = value
+        places = {name: _place(item, held, binding.let) for name, item in binding.outputs.items() if item is not None}
+        outputs = {name: place for name, place in places.items() if place is not None}
+        if len(outputs) != len(places):
+            return None  # the call is a part of what the operator computes
+    arguments = {
+        name: source for name, value in call.arguments.items() if (source := _source(value, binding.let)) is not None
+    }
+    if not outputs or not arguments:
+        return None
+    return InverseBinding(operator=binding.operator, function=call.function, arguments=arguments, outputs=outputs)
+
+
+def _is_main(value: Value) -> bool:
+    """Whether it is the call of a gradient, and no step before or after it."""
+    return isinstance(value, Call) and "backward" in value.function
+
+
+def _place(value: Value, held: str, let: Mapping[str, Value]) -> int | None:
+    """Which result of the call `held` a value is."""
+    if isinstance(value, Name):
+        return 0 if value.name == held else _place(let[value.name], held, let) if value.name in let else None
+    if isinstance(value, Choose):
+        return next((place for item in value.options.values() if (place := _place(item, held, let)) is not None), None)
+    if isinstance(value, Convert) and value.kind is Conversion.ITEM:
+        source, item = value.operands
+        number = item.value if isinstance(item, Literal) else None
+        return number if isinstance(source, Name) and source.name == held and isinstance(number, int) else None
+    return None
+
+
+def _source(value: Value, let: Mapping[str, Value]) -> Source | None:
+    """The parameter behind a value; None where there is none, as for a constant."""
+    return next(_sources(value, let), None)
+
+
+def _sources(value: Value, let: Mapping[str, Value]) -> Iterator[Source]:
+    if isinstance(value, Name) and value.name not in let:
+        yield Source(value.name, _same)
+    elif isinstance(value, Convert) and value.kind in _RESTORED:
+        for source in _sources(value.operands[0], let):
+            yield Source(source.parameter, _RESTORED[value.kind])
+    else:
+        for item in _within(value, let):
+            yield from _sources(item, let)
+
+
+def _within(value: Value, let: Mapping[str, Value]) -> Iterator[Value]:
+    """What a value hands on as it is."""
+    if isinstance(value, Name):
+        yield let[value.name]
+    elif isinstance(value, Choose):
+        # Frameworks have channels second: of the ways, one takes the parameter as it is.
+        yield from (item for item in value.options.values() if isinstance(item, Name))
+    elif isinstance(value, Call) and value.function in _TRANSPARENT:
+        yield value.arguments["self"]
+    elif isinstance(value, Items):
+        yield from (
+            item.operands[0] for item in value.items if isinstance(item, Convert) and item.kind is Conversion.ITEM
+        )
+
+
+def _same(value: Any) -> Any:  # noqa: ANN401 - any argument
+    return value
+
+
+_RESTORED: Mapping[Conversion, Callable[[Any], Any]] = MappingProxyType(
+    {
+        Conversion.CAST: _same,
+        Conversion.DEFAULT: _same,
+        Conversion.SIGNED: lambda value: value % _UNSIGNED,
+        Conversion.NONZERO: lambda value: 0 if value is None else value,
+        Conversion.NEGATIVE: lambda value: -value,
+    }
+)
+"""By conversion: the parameter's value from the argument's."""
