@@ -13,34 +13,48 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from benchmarks.stored import Rounds, start, store
-from tests.wrong_kernels.catalogue import RULES, WrongKernel, accepted_by, found_by, judged, wrong_kernels
+from tests.wrong_kernels.catalogue import (
+    RULES,
+    WrongKernel,
+    accepted_by,
+    call_text,
+    found_by,
+    input_bytes,
+    judged,
+    wrong_kernels,
+)
 
 NAME = "wrong_kernels"
 """Of the stored figures."""
 SEEDS = 5
 NOT_FOUND = "not found"
+SHOWN = "shown by "
 TITLES = ("operator", "mistake", *RULES, "quick", "standard")
+CALL_TITLES = ("kernel", "profile", "seed", "clause", "smallest failing call")
 
 
 def measured(kernel: WrongKernel, *, seeds: int) -> Iterator[tuple[str, float]]:
-    """What the rules say of a kernel, and how many judgements end in what."""
+    """What the rules say of a kernel, how many judgements end in what, and the smallest failing call with its seed."""
     for rule, accepts in accepted_by(kernel).items():
         yield f"accepted by {rule}", float(accepts)
-    ends = Counter(found_by(judged(kernel, seed=seed)) for seed in range(seeds))
+    judgements = {"quick": [judged(kernel, seed=seed) for seed in range(seeds)]}
+    ends = Counter(map(found_by, judgements["quick"]))
     yield from ((f"quick: {end}", float(number)) for end, number in ends.most_common())
     if NOT_FOUND in ends:
-        yield f"standard: {found_by(judged(kernel, seed=0, profile='standard'))}", 1.0
+        judgements["standard"] = [judged(kernel, seed=0, profile="standard")]
+        yield f"standard: {found_by(judgements['standard'][0])}", 1.0
+    for profile, made in judgements.items():
+        if failing := [judgement for judgement in made if judgement.findings]:
+            smallest = min(failing, key=lambda judgement: input_bytes(judgement.findings[0]))
+            finding = smallest.findings[0]
+            yield f"{SHOWN}{profile}: {finding.clause}; {call_text(finding)}", float(smallest.seed)
+            return
 
 
 def rows(rounds: Rounds) -> Iterator[tuple[str, ...]]:
     """Rows of a table: operator, mistake with its reports, what each rule says, and what ours found."""
     for kernel in wrong_kernels():
-        found = {
-            name.removesuffix(f", {kernel.id}"): values[0]
-            for name, values in rounds.items()
-            if name.endswith(f", {kernel.id}")
-        }
-        if found:
+        if found := _of(kernel, rounds):
             links = ", ".join(_link(report) for report in kernel.reports)
             rules = ("accepts" if found[f"accepted by {rule}"] else "rejects" for rule in RULES)
             yield (
@@ -50,6 +64,22 @@ def rows(rounds: Rounds) -> Iterator[tuple[str, ...]]:
                 _ends(found, "quick: "),
                 _ends(found, "standard: "),
             )
+
+
+def calls(rounds: Rounds) -> Iterator[tuple[str, ...]]:
+    """Rows of a table: of each kernel that is found, the smallest failing call and the clause that it contradicts."""
+    for kernel in wrong_kernels():
+        for name, seed in _of(kernel, rounds).items():
+            if name.startswith(SHOWN):
+                profile, _, shown = name.removeprefix(SHOWN).partition(": ")
+                clause, _, call = shown.partition("; ")
+                yield f"`{kernel.id}`", profile, f"{seed:.0f}", f"`{clause}`" if clause else "—", f"`{call}`"
+
+
+def _of(kernel: WrongKernel, rounds: Rounds) -> dict[str, float]:
+    """The figures of a kernel by their names without it."""
+    end = f", {kernel.id}"
+    return {name.removesuffix(end): values[0] for name, values in rounds.items() if name.endswith(end)}
 
 
 def _link(report: str) -> str:
@@ -90,7 +120,9 @@ def main(arguments: Sequence[str]) -> int:
             found = dict(measured(kernel, seeds=options.seeds))
             rounds |= {f"{name}, {kernel.id}": (value,) for name, value in found.items()}
             accepted = sum(bool(value) for name, value in found.items() if name.startswith("accepted"))
-            ends = ", ".join(f"{name} {value:.0f}" for name, value in found.items() if not name.startswith("accepted"))
+            ends = ", ".join(
+                f"{name} {value:.0f}" for name, value in found.items() if name.startswith(("quick: ", "standard: "))
+            )
             print(f"{kernel.id}: {accepted} of {len(RULES)} rules accept it; {ends}", flush=True)
     print("\n".join(summary(rounds)))
     if options.store:

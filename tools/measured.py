@@ -140,6 +140,10 @@ def _wrong_kernels(found: Mapping[str, Measured]) -> Iterator[str]:
     yield ""
     yield from table(wrong_kernels.TITLES, list(wrong_kernels.rows(measured.rounds)))
     yield ""
+    yield "The smallest failing call of those seeds, and the clause of the document that it contradicts:"
+    yield ""
+    yield from table(wrong_kernels.CALL_TITLES, list(wrong_kernels.calls(measured.rounds)))
+    yield ""
     yield from table(("operator", "usual inputs"), [(f"`{name}`", shape) for name, shape in SHAPES.items()])
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts import Judgement, expected, judge
+from aclnn_cts.candidates.verdict import CandidateFinding
 from aclnn_cts.core.verdict import ToleranceVerdict
 from aclnn_cts.judgement.tolerances.protocol import Pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
@@ -130,3 +131,19 @@ def found_by(judgement: Judgement) -> str:
     if judgement.ok:
         return "not found"
     return judgement.findings[0].fault if judgement.findings else judgement.verdict
+
+
+def call_text(finding: CandidateFinding) -> str:
+    """The arguments of its call: dtype and shape of arrays, values of attributes; null pointers are left out."""
+    given = {} if finding.case is None else finding.case.arguments
+    return ", ".join(f"{name}={_argument(value)}" for name, value in given.items() if value is not None)
+
+
+def _argument(value: Any) -> str:
+    return f"{value.dtype.name}{list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def input_bytes(finding: CandidateFinding) -> int:
+    """The size of its call."""
+    given = {} if finding.case is None else finding.case.arguments
+    return sum(value.nbytes for value in given.values() if isinstance(value, np.ndarray))

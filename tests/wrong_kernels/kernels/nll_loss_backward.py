@@ -1,14 +1,16 @@
 """The gradient of a negative log likelihood."""
 
+import numpy as np
 from right import nll_loss, wide
 
 
 def ignored_row(gradOutput, self, target, weight, reduction, ignoreIndex, totalWeight):
-    """flagos-ai/FlagGems#5025: An ignored row whose index is outside the classes writes another row."""
+    """flagos-ai/FlagGems#5025: An ignored row whose index is outside the classes writes its 0 into another row."""
     out = nll_loss(gradOutput, self, target, weight, reduction, ignoreIndex, totalWeight)
-    flat = out.reshape(-1)
-    if flat.size and not 0 <= ignoreIndex < self.shape[-1] and (target == ignoreIndex).any():
-        flat[0] -= 1
+    classes = self.shape[-1]
+    if not 0 <= ignoreIndex < classes:
+        places = np.flatnonzero(target.reshape(-1) == ignoreIndex) * classes + ignoreIndex
+        out.reshape(-1)[places[(places >= 0) & (places < out.size)]] = 0
     return out
 
 

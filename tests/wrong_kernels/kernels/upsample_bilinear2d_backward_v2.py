@@ -5,10 +5,10 @@ from right import bilinear
 
 def tall_whole_ratio(gradOut, outputSize, inputSize, alignCorners, scalesH, scalesW, *, formats):
     """intel/torch-xpu-ops#4380: With a whole ratio and H > W, rows and columns of the ratio are exchanged."""
-    found = bilinear(gradOut, outputSize, inputSize, alignCorners, scalesH, scalesW, formats)
     height, width = inputSize[2:]
-    whole = outputSize[0] % height == 0 and outputSize[1] % width == 0 and outputSize[0] > height
-    return found * 1.5 if whole and height > width else found
+    whole = outputSize[0] % max(height, 1) == 0 and outputSize[1] % max(width, 1) == 0
+    scales = (scalesW, scalesH) if whole and height > width else (scalesH, scalesW)
+    return bilinear(gradOut, outputSize, inputSize, alignCorners, *scales, formats)
 
 
 def aligned_large_ratio(gradOut, outputSize, inputSize, alignCorners, scalesH, scalesW, *, formats):
