@@ -1,4 +1,4 @@
-"""Judgements of candidates in the forms that CI takes: JUnit XML and SARIF, of their JSON documents."""
+"""Judgements of candidates, and findings of a gate, in the forms that CI takes: JUnit XML and SARIF."""
 
 from __future__ import annotations
 
@@ -66,6 +66,29 @@ def judgements_sarif(judgements: Sequence[Document]) -> bytes:
     """A result for each finding, at the candidate's file."""
     kinds = list(dict.fromkeys(str(found["fault"]) for item in judgements for found in item["findings"]))
     results = [_result(item, found, kinds) for item in judgements for found in item["findings"]]
+    return sarif_log(kinds, {"results": results}, version=__version__, language="en")
+
+
+def gate_sarif(findings: Sequence[Document]) -> bytes:
+    """A result for each finding of a gate, at its trial file: `operator`, `fault`, `message`, `clause` and `file`."""
+    kinds = list(dict.fromkeys(str(item["fault"]) for item in findings))
+    results = [
+        {
+            "ruleId": rule_id(str(item["fault"])),
+            "ruleIndex": kinds.index(str(item["fault"])),
+            "level": "error",
+            "message": {"text": str(item["message"])},
+            "locations": [
+                {
+                    "physicalLocation": {"artifactLocation": {"uri": quote(os.fsencode(str(item["file"])))}},
+                    "logicalLocations": [{"fullyQualifiedName": str(item["operator"]), "kind": "function"}],
+                }
+            ],
+            "partialFingerprints": {"finding/v1": PurePath(str(item["file"])).stem},
+            "properties": {"clause": item["clause"]},
+        }
+        for item in findings
+    ]
     return sarif_log(kinds, {"results": results}, version=__version__, language="en")
 
 

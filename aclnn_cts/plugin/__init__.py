@@ -7,6 +7,7 @@ May import `runs` and what it needs of `checks` and `findings.waivers`. Start re
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,6 +86,7 @@ _TABLE = (
     _Option("baseline", "a run, or a folder of --aclnn-failures, whose findings fail no test", "RUN"),
     _Option("changed", "only operators that files name which differ from this commit", "COMMIT"),
     _Option("shard", "the K-th of N parts of the tests, such as 2/8", "K/N"),
+    _Option("sarif", "a file that the findings are written to as SARIF", "FILE"),
     _Option("failures", "where trial files of findings go (default: pytest's cache)", "DIR"),
 )
 
@@ -135,7 +137,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         _narrow(config)
         if not _is_worker(config):
             options = _options(config)
-            report = Report(options.settings.adapter, waivers=options.waivers, unnamed=options.unnamed)
+            report = Report(
+                options.settings.adapter, waivers=options.waivers, unnamed=options.unnamed, sarif=_sarif(config)
+            )
             config.pluginmanager.register(report, "aclnn-cts-report")
     elif not _is_worker(config) and any(_within_suites(config, word) for word in config.args):
         raise pytest.UsageError(NEEDS_ADAPTER)
@@ -205,6 +209,18 @@ def _shard(config: pytest.Config) -> tuple[int, int]:
     if found is None or int(found[1]) > int(found[2]):
         raise pytest.UsageError(f"--aclnn-shard: {shown(word)}; expected K/N with K from 1 to N, such as 2/8")
     return int(found[1]), int(found[2])
+
+
+def _sarif(config: pytest.Config) -> Path | None:
+    """The file for SARIF, where one is asked for; pytest's UsageError where nothing can write it."""
+    if not _given(config, "sarif"):
+        return None
+    if importlib.util.find_spec("markupsafe") is None:
+        raise pytest.UsageError("--aclnn-sarif: needs the report's libraries; pip install 'aclnn-cts[report]'")
+    path = Path(_given(config, "sarif"))
+    if not path.absolute().parent.is_dir():
+        raise pytest.UsageError(f"--aclnn-sarif {path}: expected a file in a folder that exists")
+    return path
 
 
 def _make(folder: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +41,10 @@ class Report:
     """Changed files that name no operator, where changes decide what is tested."""
     known: dict[str, int] = field(default_factory=dict)
     """Tests in which a finding of the baseline failed again, by its name."""
+    sarif: Path | None = None
+    """Where findings are written as SARIF when the tests have ended."""
+    findings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What is written there of each finding, by its file."""
     pinned: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("passed", "failed"), 0))
     """Of cases that waivers pin."""
     waived: dict[str, int] = field(default_factory=dict)
@@ -71,6 +77,7 @@ class Report:
     def _add(self, facts: dict[str, Any]) -> None:
         self.refusal = facts.pop("refusal", self.refusal)
         self.ignored = facts.pop("ignored", self.ignored)
+        self.findings.update({item["file"]: item for item in facts.pop("findings", [])})
         for name, found in facts.pop("evidence", {}).items():
             if isinstance(found, dict):
                 self.evidence.setdefault(name, {}).update(found)
@@ -113,7 +120,11 @@ class Report:
             return
         if self.refusal is not None:
             session.exitstatus = self.refusal
-        elif exitstatus == pytest.ExitCode.OK and not self.numbers["judged"]:
+        if self.sarif is not None and self.refusal is None:
+            # By its name: the libraries of the report are an extra.
+            form = importlib.import_module("aclnn_cts.reports.judgements").gate_sarif
+            self.sarif.write_bytes(form([self.findings[name] for name in sorted(self.findings)]))
+        if self.refusal is None and exitstatus == pytest.ExitCode.OK and not self.numbers["judged"]:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -194,6 +205,7 @@ class Conformance:
             errors=counts.errors,
             waived=result.summary.waivers,
             known=dict.fromkeys(result.known, 1),
+            findings=list(map(self._gate.facts, result.findings)),
             skipped=counts.skipped_by_reason,
             outside=counts.out_of_scope_by_reason,
             verdicts={result.summary.verdict.value: 1} if counts.counted and not pinned else {},

@@ -322,6 +322,17 @@ class Gate:
         yield from explain(finding.record, spec)
         yield f"replay: {text.replay}"
 
+    def facts(self, finding: Finding) -> dict[str, str]:
+        """A finding as SARIF names it; its file as this process sees it."""
+        text = finding_text(finding, self.options.specs, replay="")
+        return {
+            "operator": finding.key.operator,
+            "fault": finding.kind,
+            "message": text.what,
+            "clause": text.clause,
+            "file": (self._failures / finding.file).as_posix(),
+        }
+
     def close(self) -> None:
         """Close the implementation."""
         self._host.close()

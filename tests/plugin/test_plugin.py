@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
@@ -18,6 +19,7 @@ from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.store.case_files import read_case_file
+from tests.reports.test_formats import SARIF
 
 pytest_plugins = ["pytester"]
 
@@ -251,6 +253,19 @@ def test_a_finding_of_the_baseline_fails_no_test_and_a_new_one_does(gate: Run, p
     ended(
         gate(*words, "--aclnn-baseline", "nowhere"), USAGE, "--aclnn-baseline nowhere: expected the directory of a run"
     )
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_findings_are_written_as_sarif(gate: Run, pytester: pytest.Pytester, processes: str) -> None:
+    words = ("--aclnn-adapter", "wrong:Wrong,fault=value", "--aclnn-op", "softmax_backward", "-n", processes)
+    ended(gate(*words, "-k", "values or boundaries", "--aclnn-failures", "found", "--aclnn-sarif", "gate.sarif"), 1)
+    log = json.loads((pytester.path / "gate.sarif").read_text(encoding="utf-8"))
+    jsonschema.validate(log, SARIF)
+    files = {item.relative_to(pytester.path).as_posix() for item in (pytester.path / "found").glob("*.json")}
+    results = log["runs"][0]["results"]
+    places = [item["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for item in results]
+    assert sorted(places) == sorted(files)
+    ended(gate(*words, "--aclnn-sarif", "nowhere/gate.sarif"), USAGE, "expected a file in a folder that exists")
 
 
 def test_shards_have_every_test_once(gate: Run) -> None:
