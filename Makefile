@@ -17,7 +17,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-torch same-verdicts soak soak-hostile bench bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-watch bench-wrong-kernels bench-judge-kernels bench-regimes bench-scale check-specs soak-oracles claims operator \
-	figures soak-fuzz soak-programs test-ray docs tutorials site matrix picture shots lint power power-quick power-generated release-check \
+	figures soak-fuzz soak-programs test-ray docs tutorials first-bug site matrix picture shots lint power power-quick power-generated release-check \
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
@@ -182,6 +182,10 @@ docs: $(STAMP)
 # What the commands of docs/tutorials/ print; `ARGS=first-bug` runs one.
 tutorials: $(STAMP)
 	$(BIN)/python -m tools.tutorials $(ARGS)
+
+# From nothing to the first bug of your own: two commands and one file, timed in a clean folder.
+first-bug:
+	@PYTHON=$(PYTHON) .ci/first_bug
 
 # The pages in build/site, which open without a server. The packages that make them are no part of `dev`.
 site: $(STAMP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,16 @@ def share_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if not ours and entry.suffix != ".pth" and not (folder / entry.name).exists():
                 (folder / entry.name).symlink_to(entry)
     return folder
+
+
+@pytest.fixture(scope="session", name="python")
+def install_wheel(tmp_path_factory: pytest.TempPathFactory, wheels: Path, installed: Path) -> Path:
+    """The Python of an environment that has the wheel and this machine's packages, and not this checkout."""
+    folder = tmp_path_factory.mktemp("wheel") / "environment"
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    [found] = folder.glob("lib/python*/site-packages")
+    (found / "installed.pth").write_text(f"{installed}\n", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
+    done([*pip, "install", "--quiet", "--no-deps", "--no-index", "--find-links", str(wheels), "aclnn-cts"], folder)
+    return python

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
-import venv
 from pathlib import Path
 
 import pytest
 
 from tests.docs.test_pages import ROOT
-from tests.support.processes import done
 from tools.tutorials import CHINESE, english_pages, run_tutorial, translated, without_times
 
 PAGES = english_pages()
@@ -39,19 +36,6 @@ def test_a_changed_output_is_seen(tmp_path: Path) -> None:
     assert "```console\n$ sh f.sh\none 3.5 s\n$ echo $?\n4\n```" in text
     assert without_times(text) == without_times(text.replace("3.5 s", "0.1 s"))
     assert without_times(text) != without_times(text.replace("one", "two"))
-
-
-@pytest.fixture(scope="session", name="python")
-def install_wheel(tmp_path_factory: pytest.TempPathFactory, wheels: Path, installed: Path) -> Path:
-    """The Python of an environment that has the wheel and this machine's packages, and not this checkout."""
-    folder = tmp_path_factory.mktemp("wheel") / "environment"
-    venv.create(folder, with_pip=False)
-    python = folder / "bin" / "python"
-    [found] = folder.glob("lib/python*/site-packages")
-    (found / "installed.pth").write_text(f"{installed}\n", encoding="utf-8")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
-    done([*pip, "install", "--quiet", "--no-deps", "--no-index", "--find-links", str(wheels), "aclnn-cts"], folder)
-    return python
 
 
 @pytest.mark.slow
