@@ -48,6 +48,7 @@ _ROWS = {
         "adapters.loopback_build adapters.cann.library store.run_verdict sandbox execution trials.plan trials.checks "
         "findings trials"
     ),
+    "bridges": "core candidates",
     "training": "core adapters.bindings candidates",
     "runs": (
         "core speclang generate adapters.protocol adapters.registry store sandbox workers execution trials.plan "

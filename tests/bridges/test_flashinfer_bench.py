@@ -1,0 +1,125 @@
+"""Verdicts as flashinfer-bench reads them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aclnn_cts import judge
+from aclnn_cts.bridges.flashinfer_bench import (
+    EXTRA,
+    BoundEvaluator,
+    checked,
+    correctness,
+    evaluation,
+    operator_of,
+)
+from aclnn_cts.candidates.verdict import CandidateFinding, Judgement
+from tests.candidates import kernels
+
+FILE = Path(kernels.__file__)
+VERSION = "flashinfer-bench==0.1.2"
+PROGRAM = """
+import json, sys, types
+sys.path[:0] = [sys.argv[1]]
+# Its packages import what its dependencies bring; its data model alone does not.
+for name in ("flashinfer_bench", "flashinfer_bench.data"):
+    module = types.ModuleType(name)
+    module.__path__ = [sys.argv[1] + "/" + name.replace(".", "/")]
+    sys.modules[name] = module
+from flashinfer_bench.data.trace import Evaluation
+for line in sys.stdin:
+    print(Evaluation.model_validate_json(line).status.value)
+"""
+
+
+def definition(name: str = "softmax_backward", tags: tuple[str, ...] = ()) -> Any:
+    inputs = dict.fromkeys(("grad_output", "output", "dim"))
+    return SimpleNamespace(name=name, tags=list(tags), inputs=inputs, outputs={"out": None})
+
+
+def judgement(verdict: str, fault: str = "") -> Judgement:
+    findings = (CandidateFinding(fault=fault, sentence="it is wrong", clause="function.1", error_ratio=7.5),)
+    return Judgement(
+        verdict=verdict,
+        candidate="k.py:f",
+        operator="aclnnSoftmaxBackward",
+        product="atlas-a2",
+        seed=5,
+        reason="it is wrong" if fault else "",
+        findings=findings if fault else (),
+        planned=10,
+        passed=9,
+        failed=1 if fault else 0,
+        call_seconds=0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fault", "status"),
+    [
+        ("conforms", "", "PASSED"),
+        ("fails", "value", "INCORRECT_NUMERICAL"),
+        ("fails", "special-value", "INCORRECT_NUMERICAL"),
+        ("fails", "shape", "INCORRECT_SHAPE"),
+        ("fails", "dtype", "INCORRECT_DTYPE"),
+        ("fails", "crash", "RUNTIME_ERROR"),
+        ("fails", "hang", "TIMEOUT"),
+        ("inconclusive", "", "RUNTIME_ERROR"),
+    ],
+)
+def test_a_judgement_has_a_status(verdict: str, fault: str, status: str) -> None:
+    made = evaluation(judgement(verdict, fault))
+    assert made["status"] == status
+    assert ("correctness" in made) == (status in ("PASSED", "INCORRECT_NUMERICAL"))
+    assert ("performance" in made) == (status == "PASSED")
+
+
+def test_ratio_clause_and_seed_stand_in_extra() -> None:
+    extra = evaluation(judgement("fails", "value"))["correctness"]["extra"][EXTRA]
+    assert (extra["error_ratio"], extra["clause"], extra["seed"]) == (7.5, "function.1", 5)
+
+
+def test_a_definition_names_its_operator_by_name_or_tag() -> None:
+    assert operator_of(definition()) == "aclnnSoftmaxBackward"
+    assert operator_of(definition("my_softmax", ("aclnn:softmax_backward",))) == "aclnnSoftmaxBackward"
+    assert operator_of(definition("gemm_n4096")) == ""
+    assert BoundEvaluator.can_evaluate(definition())
+    assert not BoundEvaluator.can_evaluate(definition("gemm_n4096"))
+
+
+def test_a_call_of_a_solution_is_held_to_the_bound() -> None:
+    rng = np.random.default_rng(0)
+    y = np.exp(rng.standard_normal((8, 16), np.float32))
+    y /= y.sum(-1, keepdims=True)
+    grad = rng.standard_normal((8, 16), np.float32)
+    right = y * (grad - (grad * y).sum(-1, keepdims=True))
+    good, bad = (checked("softmax_backward", definition(), [grad, y, -1], [out]) for out in (right, right * 1.001))
+    assert good.ok
+    assert not bad.ok
+    found = correctness(bad)
+    assert found["max_relative_error"] == pytest.approx(0.001, rel=0.1)
+    assert found["extra"][EXTRA]["error_ratio"] > 1
+
+
+@pytest.mark.slow
+def test_its_own_model_takes_our_evaluations(tmp_path: Path) -> None:
+    target = tmp_path / "packages"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target", str(target)]
+    for words in (["--no-deps", VERSION], ["pydantic>=2"]):
+        done = subprocess.run([*pip, *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"{words[-1]} cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
+    made = [evaluation(judge(f"{FILE}:{name}", "softmax_backward", seed=1)) for name in ("right", "wrong", "raises")]
+    lines = "\n".join(map(json.dumps, made))
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(target)], input=lines, capture_output=True, text=True, check=False
+    )
+    assert ran.stdout.split() == ["PASSED", "INCORRECT_NUMERICAL", "RUNTIME_ERROR"], ran.stderr
