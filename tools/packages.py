@@ -49,7 +49,7 @@ _ROWS = {
         "findings trials"
     ),
     "bridges": "core candidates",
-    "training": "core adapters.bindings candidates",
+    "training": "core generate adapters.bindings candidates",
     "runs": (
         "core speclang generate adapters.protocol adapters.registry store sandbox workers execution trials.plan "
         "trials.checks findings findings.waivers trials repro triage"

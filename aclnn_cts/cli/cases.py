@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -191,3 +192,41 @@ def _reasons(left: Iterable[AtkEntry]) -> list[Fields]:
     for entry in left:
         reasons.setdefault((entry.file, entry.reason), []).append(entry.id)
     return [{"file": file, "reason": reason, "ids": ids} for (file, reason), ids in reasons.items()]
+
+
+_CALLS = begins(rb'\Z|\{"format":"aclnn-cts/case/')
+
+
+@command("import-calls", example="aclnn-cts import-calls calls.jsonl -o cases.jsonl")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@output_option(text="The case file to write (.jsonl).", required=True)
+@click.option(
+    "--seed", type=IntegerWithin(0, SEED_LIMIT - 1), default=0, show_default=True, metavar="S", help="Draws the data."
+)
+@product_option
+def import_calls(*, file: Path, out: Path, seed: int, product: str | None) -> int:
+    """Turn calls that a program has dumped, one JSON object a line, into a case file for `run --cases`.
+
+    A line has operator and arguments, or function, args and kwargs of ATen. Tensors have shape and dtype; their data is
+    drawn. A line that fits no operator, or breaks a rule of its document, is named.
+    """
+    output = output_file(out, written_by_us=_CALLS)
+    checked_target(product)
+    # By its name: `cases` and `import-atk` need none of it.
+    entries = importlib.import_module("aclnn_cts.training.dumped").read_dumped(file, seed=seed, product=product)
+    left: Counter[str] = Counter()
+
+    def contents() -> Iterator[Case]:
+        for entry in entries:
+            if entry.case is None:
+                left[entry.reason] += 1
+            else:
+                yield entry.case
+
+    written = write_case_file(output, contents())
+    for reason, number in left.most_common():
+        note(f"not carried over, {number}: {reason}")
+    note(
+        f"{output}: {written} of {written + left.total()} calls; aclnn-cts run --cases {output} --adapter A judges them"
+    )
+    return 0

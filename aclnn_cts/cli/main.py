@@ -106,6 +106,7 @@ COMMANDS = (
     ),
     CommandEntry("cases", "aclnn_cts.cli.cases:cases", "Write generated cases, one JSON object per line."),
     CommandEntry("import-atk", "aclnn_cts.cli.cases:import_atk", "Turn ATK case files into case files."),
+    CommandEntry("import-calls", "aclnn_cts.cli.cases:import_calls", "Turn calls of a training into case files."),
     CommandEntry("run", "aclnn_cts.cli.run:run", "Run the conformance tests on an implementation."),
     CommandEntry("judge", "aclnn_cts.cli.judge:judge", "Judge functions, libraries or adapters within a budget."),
     CommandEntry("fuzz", "aclnn_cts.cli.fuzz:fuzz", "Run a campaign: hours of trials, one finding per fault."),

@@ -48,6 +48,8 @@ class InverseBinding:
     """By argument of the function; those that no parameter gives are left out."""
     outputs: Mapping[str, int]
     """By output, which of the function's results it is."""
+    unused: Mapping[str, Any]
+    """Values of the parameters that the function does without."""
 
 
 @functools.cache
@@ -81,7 +83,10 @@ def _inverse(binding: Binding) -> InverseBinding | None:
     }
     if not outputs or not arguments:
         return None
-    return InverseBinding(operator=binding.operator, function=call.function, arguments=arguments, outputs=outputs)
+    unused = {name: values[0] for name, values in binding.unused.items() if values}
+    return InverseBinding(
+        operator=binding.operator, function=call.function, arguments=arguments, outputs=outputs, unused=unused
+    )
 
 
 def _is_main(value: Value) -> bool:

@@ -219,7 +219,7 @@ def _call(
     binding: InverseBinding, named: Mapping[str, Any], result: Any, *, step: int, number: int, most: int
 ) -> CallArrays:
     """The call as its operator has it, with as much of its arrays as the budget admits."""
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, Any] = dict(binding.unused)
     inputs: dict[str, NDArray[Any]] = {}
     for name, source in binding.arguments.items():
         value = source.restored(named[name]) if named.get(name) is not None else source.restored(None)

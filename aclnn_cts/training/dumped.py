@@ -1,0 +1,174 @@
+"""Calls that other programs have dumped as JSON, as cases: shapes, dtypes, attributes, and data that is drawn.
+
+One object a line, in one of two forms:
+
+    {"operator": "layer_norm_backward", "arguments": {"grad_out": {"shape": [8, 16], "dtype": "float32"}, ...}}
+    {"function": "native_layer_norm_backward", "args": [{"tensor": {"shape": [8, 16], "dtype": "f32"}}, [16], ...]}
+
+The first has the names of the C prototype, or a framework's spelling of them. The second is a call of ATen; its
+positional arguments need torch, whose schema names them, and `kwargs` do not. Other keys of a line are left alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from aclnn_cts.candidates.arrays import bind
+from aclnn_cts.candidates.check import document, shipped_specs
+from aclnn_cts.core.case import Case, Data, Origin, with_arguments
+from aclnn_cts.core.dtypes import DTYPES, INEXACT, numpy_dtype
+from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.outside import read_outside
+from aclnn_cts.core.printable import shown
+from aclnn_cts.generate.configuration import Template
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.training.inverse import inverse_bindings
+
+_TORCH_DTYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "float32": "FLOAT", "float": "FLOAT", "f32": "FLOAT", "float16": "FLOAT16", "half": "FLOAT16", "f16": "FLOAT16",
+        "bfloat16": "BF16", "bf16": "BF16", "float64": "DOUBLE", "double": "DOUBLE", "f64": "DOUBLE",
+        "int8": "INT8", "i8": "INT8", "int16": "INT16", "i16": "INT16", "int32": "INT32", "int": "INT32",
+        "i32": "INT32", "int64": "INT64", "long": "INT64", "i64": "INT64", "uint8": "UINT8", "u8": "UINT8",
+        "bool": "BOOL", "b8": "BOOL",
+        "complex64": "COMPLEX64", "c64": "COMPLEX64", "complex128": "COMPLEX128", "c128": "COMPLEX128",
+    }
+)  # fmt: skip
+"""torch's names, and those of operator logs."""
+
+
+_MOST_BYTES = 1 << 28
+"""Of a file of calls: a million lines."""
+
+
+class TensorFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor of a dumped call."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class DumpedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One line."""
+
+    operator: str = ""
+    arguments: dict[str, Any] = {}
+    function: str = ""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpedEntry:
+    """A line, and its case or the reason why it has none."""
+
+    line: int
+    case: Case | None = None
+    reason: str = ""
+
+
+def read_dumped(path: Path, *, seed: int = 0, product: str | None = None) -> Iterator[DumpedEntry]:
+    """The calls of a file; a line that fits no operator has a reason. Raises UsageError where it cannot be read."""
+    text = read_outside(path, limit=_MOST_BYTES, expected="a file of calls, one JSON object a line")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                call = msgspec.json.decode(line, type=DumpedCall)
+                yield DumpedEntry(line=number, case=_case(call, seed=seed + number, product=product))
+            except (msgspec.MsgspecError, UsageError) as error:
+                yield DumpedEntry(line=number, reason=str(error))
+
+
+def _case(call: DumpedCall, *, seed: int, product: str | None) -> Case:
+    operator, given = _named(call)
+    known = document(operator, product)
+    inputs = {name: _value(value, name) for name, value in given.items() if value is not None}
+    bound = bind(known.spec, inputs, {}, names=known.names, target=known.target, where="arguments")
+    sampler = Sampler(known.spec, known.target)
+    changes = {}
+    for place, (name, tensor) in enumerate(bound.case.tensors()):
+        if name in bound.inputs:
+            family = "float" if tensor.dtype in INEXACT else "other"
+            templates = sampler.templates(name.partition("[")[0], family, kinds=("realistic", "exact"))
+            data = _data(templates, bound.case, seed + place)
+            changes[name] = msgspec.structs.replace(tensor, data=data)
+    case = with_arguments(bound.case, changes)
+    return msgspec.structs.replace(case, origin=Origin(kind="valid", source=call.function or call.operator))
+
+
+def _named(call: DumpedCall) -> tuple[str, Mapping[str, Any]]:
+    """The operator, and its arguments by name."""
+    if call.operator:
+        return call.operator, call.arguments
+    function = call.function.removeprefix("aten::").partition(".")[0]
+    known = shipped_specs("")
+    binding = next((item for item in inverse_bindings().get(function, ()) if item.operator in known), None)
+    if binding is None:
+        raise UsageError(f"function: {shown(call.function)}: no operator with a spec is bound to it")
+    values = {**_positional(function, call.args), **call.kwargs}
+    found = dict(binding.unused)
+    for name, source in binding.arguments.items():
+        value = values.get(name)
+        found[source.parameter] = value if isinstance(value, dict) else source.restored(value)
+    return binding.operator, found
+
+
+def _positional(function: str, args: Sequence[Any]) -> dict[str, Any]:
+    """Positional arguments by the names of torch's schema."""
+    if not args:
+        return {}
+    try:
+        torch = importlib.import_module("torch")
+    except ModuleNotFoundError:
+        raise UsageError("args: positional arguments need torch, whose schema names them; give `kwargs`") from None
+    schema = getattr(torch.ops.aten, function).default._schema  # noqa: SLF001 - torch has no other name for it
+    if len(args) > len(schema.arguments):
+        raise UsageError(f"args: {len(args)} arguments; aten::{function} takes {len(schema.arguments)}")
+    return {item.name: value for item, value in zip(schema.arguments, args, strict=False)}
+
+
+def _value(value: Any, name: str) -> Any:  # noqa: ANN401 - a JSON value
+    """An array without memory where the call has a tensor, or the value as it is."""
+    if isinstance(value, list):
+        return [_value(item, f"{name}[{place}]") for place, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    try:
+        facts = msgspec.convert(value.get("tensor", value), TensorFacts)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"arguments: {name}: {error}; expected a tensor with shape and dtype") from error
+    word = facts.dtype.removeprefix("torch.")
+    dtype = _TORCH_DTYPES.get(word.lower(), word.upper())
+    if dtype not in DTYPES:
+        raise UsageError(f"arguments: {name}: dtype {shown(facts.dtype)}; expected a name of torch or of aclDataType")
+    try:
+        return np.broadcast_to(np.zeros((), numpy_dtype(dtype)), facts.shape)
+    except ValueError as error:
+        raise UsageError(f"arguments: {name}: shape {shown(str(facts.shape))}: {error}") from None
+
+
+def _data(templates: Sequence[Template], case: Case, seed: int) -> Data:
+    """Contents as the spec draws them for such an input, where what it reads is among the arguments."""
+    for template in templates:
+        try:
+            values = {
+                key: _plain(key, compute(case.arguments, case.target)) for key, compute in template.computed.items()
+            }
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            continue
+        return Data(recipe=template.recipe, seed=seed, **template.fixed, **values)
+    return Data(recipe="normal", seed=seed)
+
+
+def _plain(key: str, value: Any) -> Any:  # noqa: ANN401 - what an expression gave
+    if isinstance(value, tuple):
+        return tuple(map(int, value))
+    return float(value) if key in ("mean", "std", "epsilon") else int(value)
