@@ -1,6 +1,6 @@
 """What a campaign costs and finds: `make bench-fuzz`. Every figure is a ratio or a rate of processor time.
 
-`make bench-fuzz ARGS=--store` keeps the figures for docs/campaigns.md (then: `make docs`), those of each part in a file
+`make bench-fuzz ARGS=--store` keeps the figures for docs/campaigns-at-scale.md (then: `make docs`), those of each part in a file
 of their own. Run as `python -m benchmarks.bench_fuzz [--only PART,...]` from the checkout.
 """
 
@@ -110,7 +110,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--cases", type=int, default=200_000, metavar="N", help="cases of the look at memory (200000)")
     parser.add_argument("--seeds", type=int, default=10, metavar="N", help="searches for each fault (10)")
     parser.add_argument("--only", default=",".join(PARTS), metavar="PART,...", help="parts of it (all)")
-    parser.add_argument("--store", action="store_true", help="keep the figures for docs/campaigns.md (then: make docs)")
+    parser.add_argument(
+        "--store", action="store_true", help="keep the figures for docs/campaigns-at-scale.md (then: make docs)"
+    )
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
     parser.add_argument(
         "--alone", type=Path, metavar="FILE", help="of --only rates: measure nothing to compare with; write to FILE"

@@ -5,7 +5,7 @@ results to the real head, as 8, 64 and 512 workers would. Two things move the cl
 workers. A trial takes the processor time that the real worker took, and the latency of one call. Each worker has a core
 of its own. Disk waits are not counted.
 
-`make bench-scale ARGS=--store` keeps the figures for docs/campaigns.md (then: `make docs`).
+`make bench-scale ARGS=--store` keeps the figures for docs/campaigns-at-scale.md (then: `make docs`).
 """
 
 from __future__ import annotations
@@ -281,7 +281,9 @@ def main(arguments: Sequence[str]) -> int:
     """Measure, print, and store where that is asked for."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_scale", description=__doc__)
     parser.add_argument("--devices", type=int, nargs="+", default=DEVICES, metavar="N", help="numbers of devices")
-    parser.add_argument("--store", action="store_true", help="keep the figures for docs/campaigns.md (then: make docs)")
+    parser.add_argument(
+        "--store", action="store_true", help="keep the figures for docs/campaigns-at-scale.md (then: make docs)"
+    )
     options = parser.parse_args(arguments)
     if options.store and tuple(options.devices) != DEVICES:
         parser.error("--store keeps the figures of all numbers of devices: give it alone")

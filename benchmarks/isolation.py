@@ -3,7 +3,7 @@
 Isolated and in-process calls take turns in one run, so that whatever else the machine does meets both; of each, the
 quickest round counts, since noise only ever adds. Also measured: first phases alone, through the whole harness, and how
 soon the rest of a batch goes on after its runner has died, and what guard pages around inputs cost.
-`make bench-isolation ARGS=--store` keeps the figures for docs/cann.md (then: `make docs`). Run as
+`make bench-isolation ARGS=--store` keeps the figures for docs/isolation.md (then: `make docs`). Run as
 `python -m benchmarks.isolation [--rounds N]`.
 """
 
@@ -255,7 +255,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.isolation", description=__doc__)
     parser.add_argument("--rounds", type=int, default=200, metavar="N", help="batches of each (200)")
     parser.add_argument("--deaths", type=int, default=20, metavar="N", help="runners that die (20)")
-    parser.add_argument("--store", action="store_true", help="keep the figures for docs/cann.md (then: make docs)")
+    parser.add_argument("--store", action="store_true", help="keep the figures for docs/isolation.md (then: make docs)")
     options = parser.parse_args(arguments)
     started = start()
     build()

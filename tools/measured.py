@@ -164,7 +164,7 @@ SECTIONS: Sequence[Section] = (
         body=_rows((bench.NAME, bench.shown)),
     ),
     Section(
-        page="campaigns.md",
+        page="campaigns-at-scale.md",
         name="campaign",
         sources=(campaign_rates.NAME, campaign_scaling.NAME, campaign_memory.NAME, campaign_faults.NAME),
         measure="make bench-fuzz ARGS=--store",
@@ -176,21 +176,21 @@ SECTIONS: Sequence[Section] = (
         ),
     ),
     Section(
-        page="campaigns.md",
+        page="campaigns-at-scale.md",
         name="overlap",
         sources=(overlapping.NAME,),
         measure="make bench-fuzz ARGS='--only overlap --store'",
         body=_overlap,
     ),
     Section(
-        page="campaigns.md",
+        page="campaigns-at-scale.md",
         name="scale",
         sources=(bench_scale.NAME,),
         measure="make bench-scale ARGS=--store",
         body=_scale,
     ),
     Section(
-        page="cann.md",
+        page="isolation.md",
         name="isolation",
         sources=(isolation.NAME,),
         measure="make bench-isolation ARGS=--store",

@@ -172,15 +172,15 @@ def test_a_page_has_what_is_stored(folder: Path) -> None:
     assert "Not measured yet: overlap; `make bench-fuzz" in "\n".join(overlap.lines())
     rounds = {f"loopback, {column}": (1.0, 1.2) for column in overlapping.COLUMNS}
     store_figures("overlap", figures(**rounds))
-    other = "\n".join(f"{other.start}\n{other.end}" for other in SECTIONS if other.page == "campaigns.md")
-    page = with_figures("campaigns.md", f"a\n{other}\nb\n")
+    other = "\n".join(f"{other.start}\n{other.end}" for other in SECTIONS if other.page == "campaigns-at-scale.md")
+    page = with_figures("campaigns-at-scale.md", f"a\n{other}\nb\n")
     assert re.search(r"^\| loopback \| 1\.10 ±9% \| 1\.10 ±9% \|$", page, re.MULTILINE)
     assert "Not measured yet: campaign-rates, campaign-scaling, campaign-memory, campaign-faults;" in page
     assert "torch" not in page
     assert page.startswith("a\n")
     assert f"{overlap.end}\n" in page
     assert page.endswith("\nb\n")
-    assert with_figures("campaigns.md", page) == page
+    assert with_figures("campaigns-at-scale.md", page) == page
     assert folder.exists()
 
 

@@ -90,7 +90,7 @@ def test_make_targets_of_the_readme_exist() -> None:
 
 
 def test_every_kind_of_fault_and_reason_to_skip_is_explained() -> None:
-    text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "judging-calls.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
     assert {*(fault.value for fault in Fault), *(value for name, value in vars(Skip).items() if name.isupper())} <= rows
 
@@ -98,6 +98,20 @@ def test_every_kind_of_fault_and_reason_to_skip_is_explained() -> None:
 def test_the_readme_is_short() -> None:
     text = re.sub(r"^```.*?^```$", "", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert len(text.split()) <= 600
+
+
+LONG = {"findings-torch-cpu.md", "judgement.md"}
+"""Evidence, whose examples and tables are looked up and not read."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_is_short_enough_to_read(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if text.startswith("<!-- Made from") or page.name in LONG or page.name == "CHANGELOG.md":
+        return
+    text = re.sub(r"<!-- [\w-]+: made from.*?<!-- [\w-]+: end -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert len(text.split()) <= 1_800
 
 
 def test_a_message_of_the_page_on_trouble_is_printed_by_the_code() -> None:

@@ -137,7 +137,7 @@ def _proposed(shared: SharedCondition | None, indent: str) -> list[str]:
     if shared is None:
         return _comment(
             "when: an expression over the arguments that holds of the cases that fail alone, such as"
-            " not contiguous(out) or numel(out) > 4096 (docs/spec-format.md, Expressions)",
+            " not contiguous(out) or numel(out) > 4096 (docs/spec-expressions.md, Expressions)",
             indent=indent,
         )
     said = _comment(f"What failures share: {shared.en}. Other failures are not waived.", indent=indent)
