@@ -1,7 +1,7 @@
 """What a campaign costs and finds: `make bench-fuzz`. Every figure is a ratio or a rate of processor time.
 
-`make bench-fuzz ARGS=--store` keeps the figures for docs/campaigns-at-scale.md (then: `make docs`), those of each part in a file
-of their own. Run as `python -m benchmarks.bench_fuzz [--only PART,...]` from the checkout.
+`make bench-fuzz ARGS=--store` keeps the figures for docs/campaigns-at-scale.md (then: `make docs`), a file for each
+part. Run as `python -m benchmarks.bench_fuzz [--only PART,...]` from the checkout.
 """
 
 from __future__ import annotations
