@@ -51,3 +51,12 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
         )
         text += "\n## Pages\n\n" + "\n".join(f"- [{name.removesuffix('.md')}]({name})" for name in names) + "\n"
     return text
+
+
+_SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
+
+
+def on_post_page(output: str, *, page: Page, **_: object) -> str:
+    """The HTML of a page: its search needs nothing from a network, in a folder too."""
+    above = "../" * page.file.src_uri.count("/")
+    return _SHIM.sub(f'<script src="{above}assets/file-worker.js"></script>', output)
