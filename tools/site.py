@@ -56,6 +56,11 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
 _SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
 
 
+def on_post_template(output: str, **_: object) -> str:
+    """The HTML of what is no page, such as the one for a missing address, which has no search."""
+    return _SHIM.sub("", output)
+
+
 def on_post_page(output: str, *, page: Page, **_: object) -> str:
     """The HTML of a page: its search needs nothing from a network, in a folder too."""
     above = "../" * page.file.src_uri.count("/")

@@ -194,7 +194,7 @@ def _reasons(left: Iterable[AtkEntry]) -> list[Fields]:
     return [{"file": file, "reason": reason, "ids": ids} for (file, reason), ids in reasons.items()]
 
 
-_CALLS = begins(rb'\Z|\{"format":"aclnn-cts/case/')
+_CALLS = begins(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"valid","source":"call ')
 
 
 @command("import-calls", example="aclnn-cts import-calls calls.jsonl -o cases.jsonl")

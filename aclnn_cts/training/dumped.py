@@ -101,7 +101,9 @@ def _case(call: DumpedCall, *, seed: int, product: str | None) -> Case:
             data = _data(templates, bound.case, seed + place)
             changes[name] = msgspec.structs.replace(tensor, data=data)
     case = with_arguments(bound.case, changes)
-    return msgspec.structs.replace(case, origin=Origin(kind="valid", source=call.function or call.operator))
+    return msgspec.structs.replace(
+        case, origin=Origin(kind="valid", source=f"call of {call.function or call.operator}")
+    )
 
 
 def _named(call: DumpedCall) -> tuple[str, Mapping[str, Any]]:

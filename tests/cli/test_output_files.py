@@ -30,6 +30,7 @@ from tests.authoring.test_import_atk import FIXTURE
 from tests.cli.conftest import Called, named
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.selftest.test_power import came_to
+from tests.training.calls import LAYER_NORM
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
@@ -51,6 +52,7 @@ def place(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         [record(softmax_case()), record(softmax_case(1), result=Result.FAILED, kind="value", output="out")],
     )
     (tmp_path / "document.md").write_text("# aclnnSoftmaxBackward\n\n## 功能说明\n\n反向。\n", encoding="utf-8")
+    (tmp_path / "calls.jsonl").write_text(json.dumps(LAYER_NORM), encoding="utf-8")
     (tmp_path / "case.json").write_text(json.dumps(case_to_json(softmax_case())), encoding="utf-8")
     key = Ed25519PrivateKey.generate()
     (tmp_path / "k.pem").write_bytes(
@@ -77,6 +79,7 @@ MUTANT = (
 WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
     "cases": (CASES, "x.jsonl"),
     "import-atk": (("import-atk", str(FIXTURE), "-o"), "x.jsonl"),
+    "import-calls": (("import-calls", "calls.jsonl", "-o"), "x.jsonl"),
     "bundle": (("bundle", "run", "-o"), "x.bundle"),
     **{f"report {name}": (("report", "run", "-o"), f"x{form.suffix}") for name, form in report.FORMS.items()},
     "report signing": (("report", "run", "--format", "signing", "-o"), "x.html"),

@@ -12,22 +12,10 @@ import pytest
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.training.dumped import read_dumped
 from tests.cli.conftest import Called
+from tests.training.calls import GRAD, LAYER_NORM
 
 REAL = Path(__file__).parents[3] / "shared" / "real-calls"
 COVERED = ("native_layer_norm_backward", "avg_pool2d_backward", "max_pool2d_with_indices_backward", "gelu_backward")
-GRAD = {"shape": [8, 16], "dtype": "torch.float32"}
-LAYER_NORM: dict[str, Any] = {
-    "operator": "layer_norm_backward",
-    "arguments": {
-        "grad_out": GRAD,
-        "input": GRAD,
-        "normalized_shape": [16],
-        "mean": {"shape": [8, 1], "dtype": "FLOAT"},
-        "rstd": {"shape": [8, 1], "dtype": "f32"},
-        "weight": {"shape": [16], "dtype": "float32"},
-        "output_mask": [True, True, True],
-    },
-}
 
 
 def dumped(folder: Path, *calls: Any) -> Path:
