@@ -80,6 +80,7 @@ class RunMeter:
         self._counts = Counts()
         self._expected: int | None = None
         self._failures = Failures()
+        self._operators: dict[str, Counts] = {}
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
@@ -92,12 +93,21 @@ class RunMeter:
         elif isinstance(event, BatchJudged):
             for record in event.records:
                 self._counts.add(record.verdict, waived=bool(record.waiver))
+                own = self._operators.setdefault(record.trial.case.operator, Counts())
+                own.add(record.verdict, waived=bool(record.waiver))
                 self._failures.add(record)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Those without a waiver so far."""
         return self._failures.unwaived
+
+    def operator_line(self, operator: str) -> str:
+        """What an operator came to: `0:00:07  Softmax: 454 passed, 19 failed, all of them waived`."""
+        own = self._operators.get(operator, Counts())
+        waived = f", {'all of them' if own.waived == own.failed else own.waived} waived" if own.waived else ""
+        seconds = span(time.monotonic() - self._began)
+        return f"{seconds}  {operator.removeprefix('aclnn')}: {own.passed} passed, {own.failed} failed{waived}"
 
     def moment(self) -> Moment:
         """What is known now."""

@@ -26,7 +26,7 @@ from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.verdict import LEFT_OPEN, Result, RunVerdict, Skip
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.counts import Observed
-from aclnn_cts.store.events import BatchJudged, Event, Notice, PhaseStarted, RunFinished, RunStarted
+from aclnn_cts.store.events import BatchJudged, Event, Notice, OperatorFinished, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import Manifest, ran_on
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
 from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
@@ -101,6 +101,8 @@ class Screen:
             self._print(f"note: {event.message}")
         elif isinstance(event, BatchJudged) and self._run is not None:
             self._show_new(self._run)
+        elif isinstance(event, OperatorFinished):
+            self._print(self._meter.operator_line(event.operator))
         if self._progress is None or self._task is None:
             if isinstance(event, BatchJudged) and time.monotonic() - self._said >= EVERY:
                 self._said = time.monotonic()

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from aclnn_cts.store.events import (
     Event,
     Expected,
     Notice,
+    OperatorFinished,
     PhaseStarted,
     Planned,
     RunFinished,
@@ -330,6 +332,7 @@ def _run_plan(
     parts = plan_parts(operators, product=settings.target.product, chosen=chosen, phases=settings.phases)
     tell(Expected(number=sum(part.count for part in parts)))
     left = {part: part.count for part in parts}
+    waiting = {operator: set(mine) for operator, mine in groupby(parts, key=lambda part: part.operator)}
     begun = set()
     with contextlib.closing(_judged_parts(bench, parts, options, tell)) as results:
         for part, number, judged in () if limit.reached else results:
@@ -340,8 +343,13 @@ def _run_plan(
                     tell(Planned(operator=part.operator, kind=part.kind, number=number))
             _tell_judged(judged, waivers, tell)
             left[part] -= len(judged.records)
+            if left[part] <= 0 and part.operator in waiting:
+                waiting[part.operator].discard(part)
             if limit.reached:
                 break
+            if part.operator in waiting and not waiting[part.operator] and len(operators) > 1:
+                del waiting[part.operator]
+                tell(OperatorFinished(operator=part.operator))
     # What is not tried any more is counted, so that the share of what was judged tells it.
     for part, number in left.items() if limit.reached else ():
         if part not in begun:

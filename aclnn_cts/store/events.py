@@ -55,6 +55,13 @@ class PhaseStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorFinished:
+    """All that is planned of an operator has been judged, and others are still to come."""
+
+    operator: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJudged:
     """Trials that have ended, waivers applied.
 
@@ -86,7 +93,9 @@ class RunFinished:
     interrupted: bool = False
 
 
-Event: TypeAlias = RunStarted | Expected | Planned | Skipped | PhaseStarted | BatchJudged | Notice | RunFinished
+Event: TypeAlias = (
+    RunStarted | Expected | Planned | Skipped | PhaseStarted | OperatorFinished | BatchJudged | Notice | RunFinished
+)
 
 
 class Consumer(Protocol):
