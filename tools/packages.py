@@ -48,7 +48,7 @@ _ROWS = {
         "adapters.loopback_build adapters.cann.library store.run_verdict sandbox execution trials.plan trials.checks "
         "findings trials"
     ),
-    "bridges": "core candidates",
+    "bridges": "core sandbox candidates",
     "training": "core generate adapters.bindings candidates",
     "runs": (
         "core speclang generate adapters.protocol adapters.registry store sandbox workers execution trials.plan "

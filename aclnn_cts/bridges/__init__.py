@@ -1,4 +1,4 @@
 """Verdicts for other benchmarks: each module speaks the format of one, and imports it only where it is called.
 
-May import `core` and `candidates`. Start reading at `flashinfer_bench`.
+May import `core`, `sandbox` and `candidates`. Start reading at `flashinfer_bench`.
 """

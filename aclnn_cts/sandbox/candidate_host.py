@@ -32,8 +32,8 @@ from aclnn_cts.sandbox.wire import ChannelError, Opening, decoded
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SCRATCHES = (SCRATCH, "/var/tmp", "/dev/shm")  # noqa: S108 - they are hidden, and not used
-_LIMITS: Mapping[str, int] = {"CORE": 0, "NOFILE": 1024, "NPROC": 4096, "FSIZE": 1 << 30}
-_CPU_SECONDS = 3600
+LIMITS: Mapping[str, int] = {"CORE": 0, "NOFILE": 1024, "NPROC": 4096, "FSIZE": 1 << 30}
+CPU_SECONDS = 3600
 _FACTS = ".shape"
 """Ends the only facts that a candidate's process may state."""
 
@@ -131,7 +131,7 @@ class CandidateHost(ProcessHost):
             "names": dict(self._names),
         }
         program = Path(candidate_program.__file__).read_text(encoding="utf-8")
-        limits = {**_LIMITS, "CPU": _CPU_SECONDS}
+        limits = {**LIMITS, "CPU": CPU_SECONDS}
         plan = Plan(hidden=hidden_folders(), kept=kept_folders(path), limits=limits, program=program)
         return _CandidateRunners(
             msgspec.json.encode(first),
@@ -209,7 +209,7 @@ def _outcome(answer: _Answer, buffers: Buffers | None) -> Outcome:
     states = {
         name: BufferState(sha256=hashlib.sha256(item.view.tobytes()).hexdigest()) for name, item in outputs.items()
     }
-    seconds = answer.seconds if 0.0 <= answer.seconds < _CPU_SECONDS else 0.0
+    seconds = answer.seconds if 0.0 <= answer.seconds < CPU_SECONDS else 0.0
     return Outcome(ended=answer.ended, message=answer.message, seconds=seconds, buffers=states, facts=facts)
 
 

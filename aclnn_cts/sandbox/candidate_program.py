@@ -152,8 +152,8 @@ class Function:
         return self._function(*before, **own)
 
 
-def load(opening: Mapping[str, Any]) -> Function:
-    """The function that the opening names."""
+def load(opening: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what a candidate's file holds
+    """The function that the opening names; its module where it names none."""
     import importlib  # noqa: PLC0415
     import importlib.util  # noqa: PLC0415
 
@@ -172,11 +172,13 @@ def load(opening: Mapping[str, Any]) -> Function:
         sys.modules[opening["module"]] = module
         spec.loader.exec_module(module)
     function: Any = module
+    if not opening["function"]:
+        return module
     for name in opening["function"].split("."):
         function = getattr(function, name)
     if not callable(function):
         raise TypeError(f"{opening['function']} is {type(function).__name__}; expected a function")
-    return Function(function, opening["names"])
+    return function
 
 
 def answer(function: Function, memory: Memory, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,8 +228,8 @@ def failure(error: BaseException) -> dict[str, Any]:
     return {"ended": "raised", "message": message}
 
 
-def main() -> None:
-    """Serve calls until the pipe ends."""
+def serve(make: Callable[[Mapping[str, Any], Memory], Callable[[Mapping[str, Any]], dict[str, Any]]]) -> None:
+    """Serve calls until the pipe ends: `make` gives what answers them, of the opening and the memory."""
     memory_descriptor, answers, missing = sys.argv[1:]
     calls = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -240,19 +242,28 @@ def main() -> None:
     if opening is None:
         return
     sys.path[:0] = opening["path"]
-    memory = Memory(int(memory_descriptor))
+    answers_calls = make(opening, Memory(int(memory_descriptor)))
     channel.send({"missing": json.loads(missing)})
-    function: Function | None = None
     while (call := channel.receive()) is not None:
         try:
-            if function is None:
-                function = load(opening)
-            reply = answer(function, memory, call)
+            reply = answers_calls(call)
         except BaseException as error:  # noqa: BLE001 - whatever a candidate raises is its answer
             reply = failure(error)
         channel.send(reply)
     os._exit(0)
 
 
+def candidate(opening: Mapping[str, Any], memory: Memory) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Answers calls of the candidate's function, which is loaded by the first of them."""
+    loaded: list[Function] = []
+
+    def answers_call(call: Mapping[str, Any]) -> dict[str, Any]:
+        if not loaded:
+            loaded.append(Function(load(opening), opening["names"]))
+        return answer(loaded[0], memory, call)
+
+    return answers_call
+
+
 if __name__ == "__main__":
-    main()
+    serve(candidate)
