@@ -53,13 +53,18 @@ def share_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", name="python")
-def install_wheel(tmp_path_factory: pytest.TempPathFactory, wheels: Path, installed: Path) -> Path:
-    """The Python of an environment that has the wheel and this machine's packages, and not this checkout."""
+def install_wheel(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Path:
+    """The Python of an environment that has the wheel and this machine's packages, and not this checkout.
+
+    A candidate's process sees folders of the path, and not what links in them point to.
+    """
     folder = tmp_path_factory.mktemp("wheel") / "environment"
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     [found] = folder.glob("lib/python*/site-packages")
-    (found / "installed.pth").write_text(f"{installed}\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
     done([*pip, "install", "--quiet", "--no-deps", "--no-index", "--find-links", str(wheels), "aclnn-cts"], folder)
+    # Afterwards: pip would find this checkout's package among them.
+    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (found / "installed.pth").write_text("\n".join(packages), encoding="utf-8")
     return python
