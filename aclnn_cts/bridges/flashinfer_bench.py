@@ -165,14 +165,19 @@ class BoundEvaluator:
                 status = EvaluationStatus.RUNTIME_ERROR
                 return None, make_eval(status=status, device=device, log_path=log_path, extra_msg=str(error))
             found = checked(operator, definition, given, results)
-            if largest is None or _ratio(found) >= _ratio(largest):
+            # A call that fails has no ratio where its shape does not fit.
+            if largest is None or not found.ok or _ratio(found) >= _ratio(largest):
                 largest = found
             if not found.ok:
                 break
         made = Correctness(**correctness(largest)) if largest is not None else None
         if largest is None or largest.ok:
             return made, None
-        status = EvaluationStatus(_STATUSES.get(largest.fault, Status.INCORRECT_NUMERICAL).value)
+        # As `evaluation` has it: what breaks a rule of the document shows nothing to be right.
+        unknown = (
+            Status.RUNTIME_ERROR if largest.verdict == RunVerdict.INCONCLUSIVE.value else Status.INCORRECT_NUMERICAL
+        )
+        status = EvaluationStatus(_STATUSES.get(largest.fault, unknown).value)
         numerical = status is EvaluationStatus.INCORRECT_NUMERICAL
         return made if numerical else None, make_eval(
             status=status, device=device, log_path=log_path, correctness=made if numerical else None

@@ -3,7 +3,8 @@
     judge_module("softmax.py", "softmax_backward", attributes={"dim": -1})
 
 The file is executed in a confined process. `get_inputs()` makes the inputs of each trial, with a seed of its own;
-nothing is drawn from a document, since only the file knows which inputs its module takes.
+nothing is drawn from a document, since only the file knows which inputs its module takes. The file also runs autograd
+itself: mistakes are found, and a file that patches torch to hide them is not. The forward pass is not judged.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.sandbox.child import Ending
 from aclnn_cts.sandbox.module_host import BackwardPass, ModuleProcess
 
 _MEMORY_BYTES = 4 << 30
 """Most that the process may take: as a Python adapter."""
+_FAULTS: Mapping[str, Fault] = {Ended.RAISED: Fault.REJECTED, Ended.TIME_LIMIT: Fault.HANG}
+"""By how a backward pass ended; anything else is a crash."""
 _USUAL: Mapping[str, str] = {
     **dict.fromkeys(("gradOutput", "gradOut", "grad", "dy"), "grad"),
     **dict.fromkeys(("output", "result"), "output"),
@@ -74,10 +79,10 @@ def judge_module(
             if time.monotonic() - began > seconds:
                 break
             made = process.backward(drawn + number)
-            if isinstance(made, str):
+            if isinstance(made, Ending):
                 tally[RunVerdict.FAILS.value] += 1
-                reason = made
-                finding = CandidateFinding(fault=str(Fault.REJECTED), sentence=made, trial=str(drawn + number))
+                reason, fault = made.message, _FAULTS.get(made.ended, Fault.CRASH)
+                finding = CandidateFinding(fault=str(fault), sentence=reason, trial=str(drawn + number))
                 break
             found = _held(known.spec.operator, [item.name for item in known.spec.parameters], made, given, chosen)
             tally[found.verdict] += 1
@@ -121,8 +126,14 @@ def _held(
     found = {name: made.arrays[chosen[name]] for name in parameters if chosen.get(name) in made.arrays}
     outputs = {name: array for name, array in found.items() if chosen[name].startswith("d.")}
     inputs = {name: array for name, array in found.items() if name not in outputs}
-    if not outputs:
+    asked = [chosen[name] for name in parameters if chosen.get(name, "").startswith("d.")]
+    if not asked:
         raise UsageError(f"arrays: no output of {operator} is a gradient of the module; name one, as d.input0")
+    if not outputs:
+        reason = f"no gradient reaches {asked[0].removeprefix('d.')}"
+        return Check(
+            ok=False, verdict=RunVerdict.FAILS.value, operator=operator, reason=reason, fault=str(Fault.UNWRITTEN)
+        )
     return check(operator, {**inputs, **given}, outputs)
 
 

@@ -15,7 +15,7 @@ from aclnn_cts.adapters.registry import choose
 from aclnn_cts.adapters.results import run_each
 from aclnn_cts.candidates.verdict import Isolation
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
-from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.sandbox.candidate_host import CandidateFunction, CandidateHost
@@ -53,7 +53,16 @@ class Runnable:
         if self.closure is not None:
             return InProcessHost(_ClosureSession(self.closure, names))
         if self.function is None:
-            return settings.open_host(specs)
+            try:
+                return settings.open_host(specs)
+            except HarnessError as error:
+                if not self.word.endswith(".so"):
+                    raise
+                reason = str(error).partition("; name the libraries")[0]
+                raise HarnessError(
+                    f"candidate {self.word}: {reason}; expected a library that is linked with all that it calls, "
+                    "such as -lascendcl -lnnopbase"
+                ) from error
         memory, _ = memory_of_runner(settings.workers, python=True, max_bytes=settings.max_bytes)
         return CandidateHost(
             self.function,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.outcome import Ended
 from aclnn_cts.sandbox import candidate_program, module_program
 from aclnn_cts.sandbox.arena import Arena
 from aclnn_cts.sandbox.candidate_host import CPU_SECONDS, LIMITS, hidden_folders, kept_folders, visible_path
@@ -90,21 +91,21 @@ class ModuleProcess:
         """End the process."""
         self._child.kill()
 
-    def backward(self, seed: int) -> BackwardPass | str:
-        """One backward pass with inputs of a seed; or why there is none, in a sentence."""
+    def backward(self, seed: int) -> BackwardPass | Ending:
+        """One backward pass with inputs of a seed; or how it ended without one."""
         base = self._arena.locate(self._block)
         call = {"seed": seed, "base": base, "memory": base + ROOM}
         seconds = self._seconds
         reply = self._child.send(msgspec.json.encode(call), seconds=seconds) or self._child.receive(seconds=seconds)
         if isinstance(reply, Ending):
-            return reply.message
+            return reply
         try:
             answer = msgspec.json.decode(reply, type=_Answer)
             if answer.ended != "returned":
-                return answer.message[:2000] or "it raised"
+                return Ending(ended=Ended.RAISED, message=answer.message[:2000] or "it raised")
             arrays = {name: self._array(place) for name, place in answer.arrays.items()}
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            return f"its answer is none: {error}"
+            return Ending(ended=Ended.RAISED, message=f"its answer is none: {error}")
         return BackwardPass(arrays=arrays, values=answer.values)
 
     def _array(self, place: _Place) -> NDArray[Any]:

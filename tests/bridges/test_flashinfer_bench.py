@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from aclnn_cts import judge
 from aclnn_cts.bridges.flashinfer_bench import (
     EXTRA,
     BoundEvaluator,
+    Status,
     checked,
     correctness,
     evaluation,
@@ -107,6 +109,48 @@ def test_a_call_of_a_solution_is_held_to_the_bound() -> None:
     found = correctness(bad)
     assert found["max_relative_error"] == pytest.approx(0.001, rel=0.1)
     assert found["extra"][EXTRA]["error_ratio"] > 1
+
+
+class Correctness(SimpleNamespace):
+    pass
+
+
+@pytest.fixture(name="bench")
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its modules give an evaluator, without a device."""
+    status = Enum("EvaluationStatus", {item.name: item.value for item in Status}, type=str)  # type: ignore[misc]
+    utils = ModuleType("flashinfer_bench.bench.utils")
+    utils.normalize_result = lambda _definition, result, _device: [result]  # type: ignore[attr-defined]
+    utils.allocate_outputs = None  # type: ignore[attr-defined]
+    utils.make_eval = SimpleNamespace  # type: ignore[attr-defined]
+    data = ModuleType("flashinfer_bench.data")
+    data.Correctness, data.EvaluationStatus = Correctness, status  # type: ignore[attr-defined]
+    for name, module in (("bench.utils", utils), ("data", data), ("bench", ModuleType("bench"))):
+        monkeypatch.setitem(sys.modules, f"flashinfer_bench.{name}", module)
+    monkeypatch.setitem(sys.modules, "flashinfer_bench", ModuleType("flashinfer_bench"))
+
+
+@pytest.mark.usefixtures("bench")
+@pytest.mark.parametrize(
+    ("spoiled", "status"),
+    [
+        (lambda out: out, "PASSED"),
+        (lambda out: out * 1.001, "INCORRECT_NUMERICAL"),
+        (lambda out: out[1:], "INCORRECT_SHAPE"),
+        (lambda out: out.astype(np.int32), "RUNTIME_ERROR"),
+    ],
+)
+def test_a_later_call_that_is_wrong_fails_the_solution(spoiled: Any, status: str) -> None:
+    y = np.full((8, 16), np.float32(1 / 16))
+    grad = np.random.default_rng(0).standard_normal((8, 16), np.float32)
+    right = y * (grad - (grad * y).sum(-1, keepdims=True))
+    answers = iter([right, spoiled(right)])
+    solution = SimpleNamespace(metadata=SimpleNamespace(destination_passing_style=False))
+    runnable = type("Solution", (), {"__call__": lambda _self, *_: next(answers), "metadata": solution.metadata})()
+    inputs = [[grad, y, -1]] * 2
+    made, failed = BoundEvaluator.check_correctness(definition(), runnable, inputs, [[], []], None, "", "cpu")
+    assert ("PASSED" if failed is None else failed.status.value) == status
+    assert (made is None) == (status not in ("PASSED", "INCORRECT_NUMERICAL"))
 
 
 @pytest.mark.slow

@@ -85,13 +85,20 @@ def test_lower_precision_fails(tmp_path: Path) -> None:
     [
         ("1 / 0", "ZeroDivisionError"),
         ("__import__('os')._exit(0)", "exit"),
+        ("__import__('os').kill(__import__('os').getpid(), 11)", "SIGSEGV"),
         ("__import__('aclnn_cts').check", "ModuleNotFoundError"),
+        ("None", "no gradient reaches input0"),
     ],
 )
 def test_what_a_file_does_is_its_failure(backward: str, message: str, tmp_path: Path) -> None:
     judgement = judge_module(written(tmp_path, backward), "tanh_backward", seed=1)
     assert judgement.verdict == "fails"
     assert message in judgement.reason
+
+
+def test_a_backward_pass_that_hangs_is_a_hang(tmp_path: Path) -> None:
+    judgement = judge_module(written(tmp_path, "__import__('time').sleep(600)"), "tanh_backward", seed=1, budget="8s")
+    assert [finding.fault for finding in judgement.findings] == ["hang"]
 
 
 def test_attributes_are_named(tmp_path: Path) -> None:
