@@ -33,7 +33,7 @@ from aclnn_cts.trials.trial_runner import Bench
 FIRST, NEXT, BATCH = 16, 48, 64
 """Trials of the first batch, of the next and of all others: a wrong candidate mostly fails in the first."""
 ENOUGH = 48
-"""Trials that must have been judged for a candidate to conform where the budget ends before the plan."""
+"""Trials of the plan that must have passed for a candidate to conform where the budget ends before the plan."""
 _REPEATED = 4
 """Of so many batches after the first, one is called again with other values, and at other addresses."""
 _MOVED = 2
@@ -175,7 +175,7 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
             unjudged=tally.unjudged,
             repeated=tally.repeated,
             passed_first=tally.passed_first,
-            judged_share=tally.judged / max(tally.judged + tally.unjudged, 1),
+            judged_share=tally.judged / max(tally.made, 1),
             complete=complete,
             isolation=found.isolation if found.is_function or host.isolated else Isolation.NONE,
             missing=missing,
@@ -189,16 +189,17 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
 def _judgement(made: Judgement, tally: _Tally) -> Judgement:
     """The judgement with its verdict and why."""
     verdict, reason = RunVerdict.CONFORMS.value, ""
-    enough = made.judged_share * 100 >= MIN_JUDGED and (made.complete or tally.judged >= ENOUGH)
     if made.failed:
         verdict = RunVerdict.FAILS.value
         reason = made.findings[0].sentence if made.findings else f"{made.failed} trials failed"
     elif tally.error:
         verdict, reason = RunVerdict.INCONCLUSIVE.value, tally.error
-    elif not tally.judged or not enough:
+    elif not tally.judged or made.judged_share * 100 < MIN_JUDGED:
         verdict = RunVerdict.INCONCLUSIVE.value
-        reason = f"{tally.judged} of {tally.judged + tally.unjudged} trials were judged"
-        reason += "" if made.complete else f" within the budget, of {made.planned} planned"
+        reason = f"{tally.judged} of {tally.made} trials were judged; expected {MIN_JUDGED} %"
+    elif not made.complete and made.passed_first < ENOUGH:
+        verdict = RunVerdict.INCONCLUSIVE.value
+        reason = f"{made.passed_first} of {made.planned} trials passed within the budget; expected {ENOUGH}"
     return msgspec.structs.replace(made, verdict=verdict, reason=reason)
 
 

@@ -44,6 +44,11 @@ def raises(grad_output: Any, output: Any, dim: int) -> Any:
     raise ValueError("no such kernel")
 
 
+def slow(grad_output: Any, output: Any, dim: int) -> Any:
+    time.sleep(0.03)
+    return right(grad_output, output, dim)
+
+
 def hangs(grad_output: Any, output: Any, dim: int) -> None:
     time.sleep(600)
 

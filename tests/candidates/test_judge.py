@@ -182,6 +182,13 @@ def test_repeated_trials_count_apart_from_those_of_the_plan() -> None:
     assert judgement.passed_first <= judgement.planned
 
 
+def test_right_function_that_is_too_slow_for_the_budget_is_inconclusive() -> None:
+    # In this time it answers the first batch and its repeats, and not 48 trials of the plan.
+    found = judged("slow", budget="2500ms")
+    assert (found.verdict, found.complete, found.failed) == ("inconclusive", False, 0)
+    assert found.passed_first < 48
+
+
 @pytest.mark.parametrize("contents", ["undefined symbol", "text"])
 def test_a_library_that_cannot_be_loaded_is_named(contents: str, tmp_path: Path) -> None:
     library = tmp_path / "kernel.so"
