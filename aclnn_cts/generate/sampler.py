@@ -485,7 +485,7 @@ class Sampler:
         if not template.computed:
             return Data(recipe=template.recipe, seed=seed, **template.fixed)
         values = {
-            key: _data_value(key, compute(environment, drawing.target)) for key, compute in template.computed.items()
+            key: data_value(key, compute(environment, drawing.target)) for key, compute in template.computed.items()
         }
         return Data(recipe=template.recipe, seed=seed, **template.fixed, **values)
 
@@ -518,7 +518,8 @@ def _regime(thousandth: int, *, heavy: bool) -> Regime | None:
     return None
 
 
-def _data_value(key: str, value: Any) -> Any:  # noqa: ANN401 - what an expression gave, and what the field takes
+def data_value(key: str, value: Any) -> Any:  # noqa: ANN401 - what an expression gave, and what the field takes
+    """What an expression of a template gave, as the field of `Data` takes it."""
     if isinstance(value, tuple):
         return tuple(map(int, value))
     return float(value) if key in ("mean", "std", "epsilon") else int(value)

@@ -29,7 +29,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import read_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.configuration import Template
-from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sampler import Sampler, data_value
 from aclnn_cts.training.inverse import inverse_bindings
 
 _TORCH_DTYPES: Mapping[str, str] = MappingProxyType(
@@ -162,15 +162,9 @@ def _data(templates: Sequence[Template], case: Case, seed: int) -> Data:
     for template in templates:
         try:
             values = {
-                key: _plain(key, compute(case.arguments, case.target)) for key, compute in template.computed.items()
+                key: data_value(key, compute(case.arguments, case.target)) for key, compute in template.computed.items()
             }
         except (ArithmeticError, LookupError, TypeError, ValueError):
             continue
         return Data(recipe=template.recipe, seed=seed, **template.fixed, **values)
     return Data(recipe="normal", seed=seed)
-
-
-def _plain(key: str, value: Any) -> Any:  # noqa: ANN401 - what an expression gave
-    if isinstance(value, tuple):
-        return tuple(map(int, value))
-    return float(value) if key in ("mean", "std", "epsilon") else int(value)
