@@ -84,7 +84,7 @@ RULES: Mapping[str, Callable[[NDArray[Any], NDArray[Any], str], bool]] = {
     "mere-mare": _ecosystem("mere-mare"),
     "mixed": _ecosystem("mixed"),
 }
-"""The rules that others publish: a share of matches, an excess, allclose, and two of the ecosystem's."""
+"""Rules that others publish: a share of matches, allclose, two of the ecosystem's; and a model of an excess."""
 
 
 def accepted_by(kernel: WrongKernel) -> dict[str, bool]:
