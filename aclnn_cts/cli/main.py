@@ -19,7 +19,7 @@ from aclnn_cts import __version__
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError, UsageError, nearest
 from aclnn_cts.core.printable import printable_lines, shown
-from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt
+from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt, interrupts_held_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module, _, attribute = entry.target.partition(":")
-        command = getattr(importlib.import_module(module), attribute)
+        with interrupts_held_back():
+            command = getattr(importlib.import_module(module), attribute)
         if not isinstance(command, click.Command):
             raise TypeError(f"command {cmd_name!r}: {entry.target} is {command!r}, not a click command")
         return command

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -104,10 +105,29 @@ class _Interrupt:
             raise KeyboardInterrupt(f"{signal.Signals(number).name} was sent")
 
 
+_RESEND_SECONDS = 0.05
+"""Long enough for the callback that lost the interrupt to return, too short to be noticed."""
+
+
+def _resend_lost_interrupt(lost: sys.UnraisableHookArgs) -> None:
+    """Interrupt again where a callback lost the interrupt: Python cannot raise what a weak reference's callback raises.
+
+    Each import ends with such a callback (_get_module_lock in importlib/_bootstrap.py), so that Ctrl-C during start-up
+    had no effect now and then. A thread sends it, because a signal of this one would end in the same callback.
+    """
+    if lost.exc_type is KeyboardInterrupt:
+        again = threading.Timer(_RESEND_SECONDS, signal.raise_signal, [signal.SIGINT])
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
 @contextlib.contextmanager
 def endings_are_interrupts() -> Iterator[None]:
     """Inside this SIGTERM and SIGHUP raise KeyboardInterrupt as Ctrl-C does, once where several come together.
 
+    An interrupt that Python could not raise is raised a moment later.
     What `nohup` has made the process ignore stays ignored. Without effect outside the main thread, and inside another
     of its kind.
     """
@@ -121,9 +141,12 @@ def endings_are_interrupts() -> Iterator[None]:
         if handler not in (signal.SIG_IGN, None) and not isinstance(handler, _Interrupt):
             before[number] = handler
             signal.signal(number, hear)
+    hook = sys.unraisablehook
+    sys.unraisablehook = _resend_lost_interrupt
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -95,6 +96,26 @@ def test_the_end_of_a_batch_job_and_of_a_terminal_is_an_interrupt_once(number: s
         os.kill(os.getpid(), signal.SIGHUP)
     assert told == f"{number.name} was sent"
     assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def interrupt(_dead: object) -> None:
+    raise KeyboardInterrupt
+
+
+def lose_an_interrupt() -> None:
+    class Module:
+        pass
+
+    module = Module()
+    watched = weakref.ref(module, interrupt)
+    del module
+    assert watched() is None
+    signal.sigtimedwait([], 5.0)
+
+
+def test_an_interrupt_lost_in_a_callback_comes_again() -> None:
+    with endings_are_interrupts(), pytest.raises(KeyboardInterrupt):
+        lose_an_interrupt()
 
 
 @pytest.mark.usefixtures("hears")
