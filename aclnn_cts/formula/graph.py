@@ -341,6 +341,10 @@ class Graph(Backend[Node]):
         return first
 
 
+_FARTHEST = 1 << 16
+"""Exponents beyond it become it: float64 ends at 1023 and -1074, so that nobody tells such numbers apart."""
+
+
 def exact_element(operator: Operator, call: OracleInput, output: str, index: Index) -> Fraction | None:
     """One element of an output in 50 digits, by the last of the forms; None where it takes more than `MOST_NODES`.
 
@@ -356,5 +360,10 @@ def exact_element(operator: Operator, call: OracleInput, output: str, index: Ind
         return None
     if not math.isfinite(float(value)) and not elements.context.isfinite(value):
         raise ZeroDivisionError(f"{output}{list(index)} is {value}")
+    sign, digits, exponent, length = value._mpf_
+    if digits and abs(exponent + length) > _FARTHEST:
+        # exp(-3e38) has an exponent that no integer of its digits fits into memory with.
+        size = Fraction(2) ** int(math.copysign(_FARTHEST, exponent))
+        return -size if sign else size
     numerator, denominator = to_rational(value._mpf_)
     return Fraction(int(numerator), int(denominator))

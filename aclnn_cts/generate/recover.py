@@ -38,8 +38,8 @@ def recover(sampler: Sampler, case: Case) -> Drawing | None:
 
 
 def _hidden(spec: Spec, known: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
-    """Picks of the choices that stand in no argument, of which formats and shapes were made: all combinations."""
-    choices = [draw for draw in spec.draws if draw.kind == "choice" and draw.name not in known]
+    """Picks of the choices that no argument shows, such as those of formats and of null scalars: all combinations."""
+    choices = [draw for draw in spec.draws if draw.kind == "choice" and known.get(draw.name) is None]
     numbers = itertools.product(*[range(len(draw.choices)) for draw in choices])
     for picked in itertools.islice(numbers, _MOST_HIDDEN):
         yield {draw.name: number for draw, number in zip(choices, picked, strict=True)}
@@ -71,7 +71,12 @@ def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: M
             for name in sampler.spec.inputs
         },
         seed=0,
-        scalars={name: value.dtype for name, value in case.arguments.items() if isinstance(value, Scalar)},
+        scalars={
+            item.name: value.dtype if isinstance(value, Scalar) else sampler.dtypes_of(item, dtypes)[0]
+            for item in sampler.spec.parameters
+            if item.kind == "scalar"
+            for value in [case.arguments.get(item.name)]
+        },
         nulls=tuple(
             item.name for item in sampler.spec.parameters if item.optional and case.arguments.get(item.name) is None
         ),
@@ -148,7 +153,7 @@ def _names(
                 names[draw.name] = draw.given(names, target)
             elif draw.kind == "choice":
                 values = [choice(names, target) for choice in draw.choices]
-                value = known.get(draw.name, values[hidden.get(draw.name, 0)])
+                value = values[hidden[draw.name]] if draw.name in hidden else known[draw.name]
                 passed = [number for number, one in enumerate(values) if _is_passed(one, value)]
                 if not passed:
                     return None, {}

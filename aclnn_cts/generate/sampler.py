@@ -204,7 +204,7 @@ class Sampler:
         views = self._views(choices, options) if cell is None else self._view_of(choices, cell)
         kind = data_kind if cell is None else DATA_KINDS[cell.data]
         data = self._templates_for(choices, dtypes, options, kind)
-        scalars = {item.name: choices.pick(self._dtypes_of(item, dtypes)) for item in self._scalars}
+        scalars = {item.name: choices.pick(self.dtypes_of(item, dtypes)) for item in self._scalars}
         nulls = tuple([name for name in self._optional if choices.integer(0, 3) == 0])
         seed = choices.integer(0, _SEEDS)
         given = tuple([name for name in self._excludable if choices.integer(0, 1)])
@@ -221,7 +221,7 @@ class Sampler:
         dtype = choices.pick(tuple(dict.fromkeys(row[first] for row in rows)))
         return choices.pick([row for row in rows if row[first] == dtype])
 
-    def _dtypes_of(self, item: Parameter, row: Mapping[str, str]) -> Sequence[str]:
+    def dtypes_of(self, item: Parameter, row: Mapping[str, str]) -> Sequence[str]:
         """The dtypes that a scalar may have beside tensors of these."""
         listed = item.dtypes[self.target.product]
         rules = [rule for rule in self._relations if item.name in rule.reads]

@@ -279,3 +279,15 @@ def test_a_mutant_that_changes_nothing_of_its_operation_changes_no_output() -> N
 @every
 def test_a_repeated_emulation_gives_what_an_evaluation_with_the_mutant_does(name: str) -> None:
     assert_repeats(subject(MAKERS[name], 1), Variant(order="random", fused=True, key=1))
+
+
+def test_an_element_too_small_for_any_integer_has_a_second_opinion() -> None:
+    def tail(f: F, x: Array) -> Outputs:
+        return {"out": f.sigmoid(x)}
+
+    question = OracleInput(
+        tensors={"x": np.array([-3e38])}, arguments={"x": Tensor((1,), "DOUBLE"), "out": Tensor((1,), "DOUBLE")}
+    )
+    found = exact_element(Operator.of(tail), question, "out", (0,))
+    assert found is not None
+    assert 0 < found < 2.0**-1074
