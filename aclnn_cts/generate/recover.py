@@ -251,6 +251,10 @@ def _solved(spec: Spec, case: Case, assumed: Mapping[Node, bool]) -> tuple[dict[
                 with contextlib.suppress(*UNDEFINED):
                     known.update(_broadcast(chosen, sizes, known, drawn))
                     _match(chosen, sizes, known, drawn, case.target)
+    for item in spec.parameters:
+        value = case.arguments.get(item.name)
+        if item.shape is not None and item.shape.condition is None and isinstance(value, Tensor):
+            known.update(_broadcast(item.shape.items, value.shape, known, drawn, most=len(drawn)))
     return known, undecided
 
 
@@ -272,13 +276,16 @@ def _chosen(
 
 
 def _broadcast(
-    items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: Mapping[str, Any], drawn: set[str]
+    items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: Mapping[str, Any], drawn: set[str], most: int = 1
 ) -> dict[str, tuple[int, ...]]:
-    """The one run that a broadcast shape leaves unknown: one that is the whole shape broadcasts to it."""
+    """The run that a broadcast shape leaves unknown: one that is the whole shape broadcasts to it.
+
+    Several, up to `most`, are those of null pointers, which show nowhere else.
+    """
     if [item.node.value for item in items] != ["broadcast"]:
         return {}
     unknown = items[0].node.names().difference(known)
-    return dict.fromkeys(unknown, sizes) if len(unknown) == 1 and unknown <= drawn else {}
+    return dict.fromkeys(unknown, sizes) if len(unknown) <= most and unknown <= drawn else {}
 
 
 def _match(
