@@ -1,16 +1,37 @@
-"""Padding of the last dimensions by copies of what lies inside, and its gradient."""
+"""Padding of the last dimensions by copies of what lies inside, and its gradient.
+
+`replicated`, `mirrored` and `wrapped` say of which elements; a padding is below the size of its dimension.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from aclnn_cts.formula.array import Array, F
 from aclnn_cts.oracles._windows import Numbers, Shape, gathered
 
+Rule: TypeAlias = Callable[[int, int, int], Numbers]
+"""`replicated`, `mirrored` or `wrapped`."""
+
 
 def replicated(size: int, before: int, padded: int) -> Numbers:
     """(padded,): for each place of a dimension padded by its ends, the element of `size` that it is a copy of."""
     found: Numbers = np.clip(np.arange(padded) - before, 0, size - 1)
+    return found
+
+
+def mirrored(size: int, before: int, padded: int) -> Numbers:
+    """The same where the padding continues the dimension backwards, its end element not repeated."""
+    found: Numbers = size - 1 - np.abs(size - 1 - np.abs(np.arange(padded) - before))
+    return found
+
+
+def wrapped(size: int, before: int, padded: int) -> Numbers:
+    """The same where the padding continues the dimension at its other end."""
+    found: Numbers = (np.arange(padded) - before) % size
     return found
 
 
@@ -32,19 +53,19 @@ def along(f: F, values: Array, table: Numbers, axis: int) -> Array:
     return moved.transpose(*(back.index(place) for place in range(values.ndim)))
 
 
-def padding_gradient(f: F, gradient: Array, padding: Shape, shape: Shape) -> Array:
-    """The gradient of an array of `shape` padded by its ends: two numbers for each dimension, the last first."""
+def padding_gradient(f: F, gradient: Array, padding: Shape, shape: Shape, rule: Rule = replicated) -> Array:
+    """The gradient of an array of `shape` that was padded by a rule: two numbers for each dimension, the last first."""
     for number in range(len(padding) // 2):
         axis = -1 - number
-        sources = replicated(shape[axis], padding[2 * number], gradient.shape[axis])
+        sources = rule(shape[axis], padding[2 * number], gradient.shape[axis])
         gradient = along(f, gradient, copies(sources, shape[axis]), axis)
     return gradient
 
 
-def padded(f: F, values: Array, padding: Shape, shape: Shape) -> Array:
+def padded(f: F, values: Array, padding: Shape, shape: Shape, rule: Rule = replicated) -> Array:
     """The array padded to `shape`."""
     for number in range(len(padding) // 2):
         axis = -1 - number
-        sources = replicated(values.shape[axis], padding[2 * number], shape[axis])
+        sources = rule(values.shape[axis], padding[2 * number], shape[axis])
         values = along(f, values, sources[:, None], axis)
     return values

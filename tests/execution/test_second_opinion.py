@@ -71,6 +71,8 @@ def test_both_oracles_say_the_same_of_random_elements(operator: str) -> None:
                 # The magnitude of which it is one rounding to FLOAT: terms that cancel are larger than the value.
                 error = float(np.broadcast_to(output.error, value.shape)[place])
                 size += error * (2.0**40 if operator in TWO_READINGS else 2.0**24)
+            if not math.isfinite(size):
+                continue  # The absolute values overflow DOUBLE: no value is wrong.
             exact = second(question, name, place)
             assert exact is not None
             assert abs(Fraction(float(value[place])) - exact) <= Fraction(size) * 2**-40 + Fraction(1, 2**1000)
