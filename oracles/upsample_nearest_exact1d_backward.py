@@ -39,11 +39,9 @@ from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles._exact import sum_of_products
+from aclnn_cts.oracles._nearest import Edges, differing, edges_exact, edges_forward, edges_range
 from aclnn_cts.oracles._single_precision import Float32, forward_sum, single
 from aclnn_cts.oracles._special_values import finite_part
-
-Edges = NDArray[np.int64]
-"""ol + 1 bounds: element i of `out` receives the elements edge(i) to edge(i + 1) - 1 of `gradOutput`."""
 
 _KEPT = 1 << 12
 """Both lengths together up to which ranges are kept: a few megabytes for all."""
@@ -106,30 +104,6 @@ def benchmark(call: OracleInput) -> dict[str, Float32]:
     return {"out": out}
 
 
-def edges_exact(length: int, width: int) -> Edges:
-    """The bounds of the exact rational map, ceil((2 i gl - ol) / (2 ol)) in integers."""
-    edges: Edges = -((width - 2 * length * np.arange(width + 1, dtype=np.int64)) // (2 * width))
-    return edges
-
-
-def edges_range(scale: np.float32 | np.float64, length: int, width: int) -> Edges:
-    """The bounds of the range map in the precision of `scale`, which is gl / ol or what stands for it."""
-    steps = np.arange(width + 1, dtype=scale.dtype)
-    steps *= scale
-    steps -= scale.dtype.type(0.5)
-    # Cut before the cast: a huge scale goes beyond int64. The product 0 * inf of an infinite one counts as 0, which is
-    # what fmax makes of its nan.
-    return np.fmin(np.fmax(np.ceil(steps), 0.0), length).astype(np.int64)
-
-
-def edges_forward(scale: np.float32, length: int, width: int) -> Edges:
-    """The bounds of the forward map; `scale` is ol / gl or what stands for it."""
-    # The double product of two floats is exact, so that this rounds once, as the float product does.
-    steps = ((np.arange(length) + 0.5) * np.float64(scale)).astype(np.float32)
-    sources = np.floor(steps).clip(0, width - 1).astype(np.int64)
-    return np.searchsorted(sources, np.arange(width + 1)).astype(np.int64, copy=False)
-
-
 class _Ranges(NamedTuple):
     """What the elements of a line of `out` receive by the exact map; arrays over the line, none to be written to."""
 
@@ -151,7 +125,7 @@ def _ranges(length: int, width: int, scale: float) -> _Ranges:
     filled = sizes > 0 if length < width else None
     starts = edges[:-1] if filled is None else edges[:-1][filled]
     additions = np.maximum(sizes - 1, 0)
-    found = _Ranges(starts, filled, additions, sizes + additions, _unsettled(edges, sizes, scale, length))
+    found = _Ranges(starts, filled, additions, sizes + additions, _unsettled(edges, scale, length))
     for array in found:
         if array is not None:
             array.flags.writeable = False
@@ -161,9 +135,9 @@ def _ranges(length: int, width: int, scale: float) -> _Ranges:
 _kept_ranges = functools.lru_cache(maxsize=256)(_ranges)
 
 
-def _unsettled(edges: Edges, sizes: NDArray[np.int64], scale: float, length: int) -> NDArray[np.bool_] | None:
+def _unsettled(edges: Edges, scale: float, length: int) -> NDArray[np.bool_] | None:
     """Where a map gives an element another range than the exact one; None where all agree everywhere."""
-    width = sizes.size
+    width = edges.size - 1
     single = np.float32
     others = [
         edges_range(single(length) / single(width), length, width),
@@ -176,15 +150,7 @@ def _unsettled(edges: Edges, sizes: NDArray[np.int64], scale: float, length: int
             edges_range(factor, length, width),
             edges_forward(single(1 / factor), length, width),
         ]
-    unsettled = None
-    for other in others:
-        moved = other != edges
-        if moved.any():
-            differs = moved[1:] | moved[:-1]
-            # Empty ranges are equal wherever they lie.
-            differs &= (sizes > 0) | (other[1:] > other[:-1])
-            unsettled = differs if unsettled is None else unsettled | differs
-    return unsettled if unsettled is not None and unsettled.any() else None
+    return differing(edges, others)
 
 
 def _sums(grad: Float64, ranges: _Ranges) -> Float64:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Argument, Tensor
 from aclnn_cts.core.expected import ExpectedOutput
-from aclnn_cts.oracles.upsample_nearest_exact1d_backward import edges_exact, edges_forward, edges_range, expected
+from aclnn_cts.oracles._nearest import edges_exact, edges_forward, edges_range
+from aclnn_cts.oracles.upsample_nearest_exact1d_backward import expected
 from tests.oracles.support import (
     ORDERS,
     Array,

@@ -41,6 +41,7 @@ EXAMPLES = {
     "aclnnGRUBackward": "hx.rank_two",
     "aclnnRmsNormGrad": "dy.format_ncdhw x.format_ncdhw rstd.format_ncdhw gamma.format_ncdhw dxOut.format_ncdhw"
     " dgammaOut.format_ncdhw rstd.leading",
+    "aclnnUpsampleNearest1dBackward": "scales.agrees",
 }
 """What a document's example contradicts: nothing but what the document leaves open by it."""
 
@@ -49,7 +50,7 @@ EXAMPLES = {
 def test_examples(operator: str) -> None:
     spec = SPECS[operator]
     (example,) = spec.examples
-    for product in spec.products:
+    for product in spec.products if example.product is None else (example.product,):
         found = evaluate(spec, Case(operator, example.arguments, Target(product=product)))
         assert {item.id for item in found.broken} == set(EXAMPLES.get(operator, "").split())
         assert all(item.strength == Strength.OPEN for item in found.broken)

@@ -14,7 +14,7 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype
 from aclnn_cts.core.target import Target
-from aclnn_cts.oracles.upsample_nearest_exact1d_backward import edges_exact, edges_forward, edges_range
+from aclnn_cts.oracles._nearest import edges_exact, edges_forward, edges_range
 from aclnn_cts.speclang.model import Spec
 
 Single = NDArray[np.float32]
