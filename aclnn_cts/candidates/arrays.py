@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -118,7 +119,21 @@ def with_channels_last(spec: Spec, call: BoundCall) -> BoundCall:
     arguments = dict(_formatted(spec, case.arguments, case.target, channels_last=True))
     if arguments == case.arguments:
         return call
+    # What followed from the inputs with channels second follows anew.
+    for name, found in _inferred_again(spec, arguments, case.target).items():
+        held = arguments[name]
+        if name in call.inferred and isinstance(held, Tensor) and isinstance(found, Tensor):
+            arguments[name] = msgspec.structs.replace(held, shape=found.shape)
     return replace(call, case=msgspec.structs.replace(case, arguments=arguments))
+
+
+def _inferred_again(
+    spec: Spec, arguments: Mapping[str, Argument], target: Target
+) -> Mapping[str, Tensor | TensorList | None]:
+    own = {item.name: arguments[item.name] for item in spec.parameters if item.role != "output"}
+    with contextlib.suppress(UsageError):
+        return infer_outputs(spec, own, target=target, format="ND")
+    return {}
 
 
 def _formatted(
