@@ -1,4 +1,4 @@
-"""Linear interpolation in two dimensions, and its gradient: where each point lies, and the weights of its neighbours.
+"""Linear interpolation in one or two dimensions, and its gradient: where points lie, and their neighbours' weights.
 
 A point at position x has the weight max(0, 1 - |x - i|) for element i. That is the usual pair of weights, and
 continuous in x: where rounding moves x across an element, the weights move as little as x does.
@@ -57,8 +57,8 @@ def spread(f: F, values: Array, along: tuple[Weights, Weights], sizes: Sizes, fo
     """Every value added to its neighbours by its weights; `sizes` ends in height and width, `form` is NCHW or NHWC."""
     (height, width), forth = along, _channels_first(values, form)
     steps = (
-        lambda array: _spread(f, array, width, sizes[-1]),
-        lambda array: _turned(_spread(f, _turned(array), height, sizes[-2])),
+        lambda array: spread_line(f, array, width, sizes[-1]),
+        lambda array: _turned(spread_line(f, _turned(array), height, sizes[-2])),
     )
     return _back(_in_turn(forth, steps, sizes), form)
 
@@ -67,10 +67,28 @@ def interpolated(f: F, values: Array, along: tuple[Weights, Weights], form: str)
     """The points, each from its neighbours by its weights."""
     (height, width), forth = along, _channels_first(values, form)
     steps = (
-        lambda array: _interpolated(f, array, width),
-        lambda array: _turned(_interpolated(f, _turned(array), height)),
+        lambda array: interpolated_line(f, array, width),
+        lambda array: _turned(interpolated_line(f, _turned(array), height)),
     )
     return _back(_in_turn(forth, steps, (len(height[1]), len(width[1]))), form)
+
+
+def spread_line(f: F, values: Array, along: Weights, size: int) -> Array:
+    """Every value added to its neighbours in the last dimension, of `size` elements, by its weights."""
+    weight, near = along
+    lead = values.shape[:-1]
+    lines = np.arange(math.prod(lead)).reshape(*lead, 1, 1) * size
+    cells = np.where(near < 0, -1, lines + near)
+    total: Array = f.scatter_add(values.reshape(*values.shape, 1) * weight, cells, (*lead, size))
+    return total
+
+
+def interpolated_line(f: F, values: Array, along: Weights) -> Array:
+    """The points along the last dimension, each from its neighbours by its weights."""
+    weight, near = along
+    lines = np.arange(math.prod(values.shape[:-1])).reshape(*values.shape[:-1], 1, 1) * values.shape[-1]
+    total: Array = (f.take(values, np.where(near < 0, -1, lines + near)) * weight).sum(-1)
+    return total
 
 
 def _in_turn(plane: Array, steps: tuple[Callable[[Array], Array], Callable[[Array], Array]], sizes: Sizes) -> Array:
@@ -89,22 +107,6 @@ def _channels_first(array: Array, form: str) -> Array:
 
 def _back(array: Array, form: str) -> Array:
     return array.transpose(0, 2, 3, 1) if form == "NHWC" else array
-
-
-def _spread(f: F, values: Array, along: Weights, size: int) -> Array:
-    weight, near = along
-    lead = values.shape[:-1]
-    lines = np.arange(math.prod(lead)).reshape(*lead, 1, 1) * size
-    cells = np.where(near < 0, -1, lines + near)
-    total: Array = f.scatter_add(values.reshape(*values.shape, 1) * weight, cells, (*lead, size))
-    return total
-
-
-def _interpolated(f: F, values: Array, along: Weights) -> Array:
-    weight, near = along
-    lines = np.arange(math.prod(values.shape[:-1])).reshape(*values.shape[:-1], 1, 1) * values.shape[-1]
-    total: Array = (f.take(values, np.where(near < 0, -1, lines + near)) * weight).sum(-1)
-    return total
 
 
 def _turned(values: Array) -> Array:

@@ -41,6 +41,7 @@ EXAMPLES = {
     "aclnnGRUBackward": "hx.rank_two",
     "aclnnRmsNormGrad": "dy.format_ncdhw x.format_ncdhw rstd.format_ncdhw gamma.format_ncdhw dxOut.format_ncdhw"
     " dgammaOut.format_ncdhw rstd.leading",
+    "aclnnUpsampleLinear1dBackward": "scales.agrees",
     "aclnnUpsampleNearest1dBackward": "scales.agrees",
 }
 """What a document's example contradicts: nothing but what the document leaves open by it."""
