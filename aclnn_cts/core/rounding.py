@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core import hifloat8
-from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.dtypes import DTYPES, INTEGERS, numpy_dtype
 
 _EXPONENT_FIELD = np.int64(0x7FF0000000000000)
 """The bits of a float64 that hold its exponent: what is left of a normal number is its binade's power of two."""
@@ -93,8 +93,33 @@ def binary_format(
     )
 
 
+_LONGEST = 53
+"""Bits of an integer that float64 holds. INT64 and UINT64 are judged up to 2^53: no document has larger results."""
+
+
+def _integers(name: str) -> BinaryFormat:
+    """Integers as the subnormal numbers of a format whose last place is 1.
+
+    Of a signed dtype it has a number too many, the opposite of the least: nothing that comes back can be it.
+    """
+    row = DTYPES[name]
+    bits = min(8 * row.size, _LONGEST)
+    signed = row.kind == "signed"
+    largest = 2.0 ** (bits - 1) if signed and bits < _LONGEST else 2.0**bits - 1.0
+    return binary_format(
+        name,
+        significand=bits,
+        min_exponent=bits - 1,
+        max_exponent=bits - 1,
+        largest=largest,
+        infinite=False,
+        signed=signed,
+    )
+
+
 BINARY_FORMATS: MappingProxyType[str, BinaryFormat] = MappingProxyType(
-    {
+    {name: _integers(name) for name in sorted(INTEGERS)}
+    | {
         "FLOAT": binary_format("FLOAT", significand=24, min_exponent=-126, max_exponent=127),
         "FLOAT16": binary_format("FLOAT16", significand=11, min_exponent=-14, max_exponent=15),
         "BF16": binary_format("BF16", significand=8, min_exponent=-126, max_exponent=127),
@@ -175,7 +200,7 @@ def round_to(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.floa
 def rounded(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64]:
     """What `round_to` gives, where the caller sees to NumPy's warnings."""
     values = np.asarray(values, dtype=np.float64)
-    if form.significand == 53:
+    if form.name == "DOUBLE":
         return np.array(values)
     if is_large(values.size) and values.flags.c_contiguous:
         result: NDArray[np.float64] = np.empty(values.shape)
@@ -255,10 +280,11 @@ def nearest(both: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float64
 
 
 def to_dtype(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
-    """Round float64 to nearest even into the NumPy dtype of a floating aclDataType (`numpy_dtype`).
+    """Round float64 to nearest even into the NumPy dtype of an aclDataType (`numpy_dtype`).
 
     Of a format without infinities, what lies beyond its largest number becomes nan; of FLOAT8_E8M0, so do negative
-    numbers, and what rounds to 0 becomes its smallest number. Raises KeyError where `dtype` is no floating dtype.
+    numbers, and what rounds to 0 becomes its smallest number. An integer beyond the range becomes its end. Raises
+    KeyError where the judge has no format for `dtype`.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return stored(values, dtype)
@@ -267,9 +293,12 @@ def to_dtype(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
 def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
     """What `to_dtype` gives, where the caller sees to NumPy's warnings."""
     form = BINARY_FORMATS[dtype]
+    if dtype in INTEGERS:
+        ends = np.iinfo(numpy_dtype(dtype))
+        return np.clip(rounded(values, form), ends.min, min(ends.max, form.largest)).astype(numpy_dtype(dtype))
     if form.significand == 53:
         return np.array(values, dtype=np.float64)
-    if form.significand == 24:
+    if dtype == "FLOAT":
         return np.asarray(values, dtype=np.float64).astype(np.float32)
     if dtype == "HIFLOAT8":
         return hifloat8.encoded(rounded(values, form))

@@ -83,10 +83,18 @@ _FLOATS: _Entries = {
         {"recipe": "one_hot"},
     ),
 }
-_INTEGERS: _Entries = dict.fromkeys(DATA_KINDS, ({"recipe": "indices", "low": 0, "high": 1},))
+_NUMBERS: _Entries = {
+    "exact": ({"recipe": "integers", "low": -4, "high": 4}, {"recipe": "integers", "low": 1, "high": 9}),
+    "realistic": ({"recipe": "integers", "low": -100, "high": 100},),
+    # Beyond 2^24, where FLOAT drops digits, and within what float64 holds.
+    "hostile": ({"recipe": "integers", "low": -(1 << 53) + 1, "high": (1 << 53) - 1}, {"recipe": "zeros"}),
+}
+_INDICES: _Entries = dict.fromkeys(DATA_KINDS, ({"recipe": "indices", "low": 0, "high": 1},))
 
-DEFAULT_DATA: Mapping[str, _Entries] = {"float": _FLOATS, "other": _INTEGERS}
-"""Contents of an input for which the spec names none, as it would name them, by kind of dtype and kind of data."""
+DEFAULT_DATA: Mapping[str, _Entries] = {"float": _FLOATS, "number": _NUMBERS, "other": _INDICES}
+"""Contents of an input for which the spec names none, as it would name them, by kind of dtype and kind of data.
+
+Integers are numbers where the parameter may be floating too; otherwise they count or point at something."""
 
 
 T = TypeVar("T")

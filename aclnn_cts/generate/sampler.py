@@ -224,7 +224,7 @@ class Sampler:
     def dtypes_of(self, item: Parameter, row: Mapping[str, str]) -> Sequence[str]:
         """The dtypes that a scalar may have beside tensors of these."""
         listed = item.dtypes[self.target.product]
-        rules = [rule for rule in self._relations if item.name in rule.reads]
+        rules = [rule for rule in self._relations if item.name in (rule.of, *rule.reads)]
         fitting = [name for name in listed if is_allowed(rules, row, self.target, {item.name: name})] if rules else []
         return fitting or listed
 
@@ -644,9 +644,11 @@ def _format_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
 def _templates(item: Parameter, family: str, *, infinite: bool | None) -> Mapping[str, Sequence[Template]]:
     """The contents to choose from by kind of data; `infinite`: of one that must be finite, whether it may hold inf."""
     templates: dict[str, Sequence[Template]] = {}
+    is_number = family == "other" and any(INEXACT.intersection(listed) for listed in item.dtypes.values())
+    default = DEFAULT_DATA["number" if is_number else family]
     for kind in DATA_KINDS:
         written = item.data.get(kind) or (item.data.get("realistic") if family == "other" else None)
-        made = [_template(entry) for entry in written or DEFAULT_DATA[family][kind]]
+        made = [_template(entry) for entry in written or default[kind]]
         if infinite is not None:
             finite = [template for template in made if template.recipe != "special"]
             made = finite + [Template("infinite", {}, {})] * (infinite and len(finite) < len(made))

@@ -92,8 +92,9 @@ def _measure(found: Silence, subject: Subject, evaluated: Evaluated) -> None:
             before, expected, model = evaluated.before[name], subject.expected[name], subject.models[name]
             bound = np.asarray(limits.error)
             error = np.abs(before - expected.value)
-            # What is copied has a bound for underflow alone.
-            rounds = (bound >= model.roundoff * np.abs(expected.value)) & (expected.value != 0.0)
+            # What is copied has a bound for underflow alone, and so has what lies below the normal numbers.
+            size = np.abs(expected.value)
+            rounds = (bound >= model.roundoff * size) & (size >= model.output.smallest_normal)
             chosen = np.broadcast_to(rounds, error.shape) & np.isfinite(error) & (error > 0.0)
             if expected.open is not None:
                 chosen = chosen & ~expected.open

@@ -466,6 +466,9 @@ def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContex
 def _same_dtype(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if model.as_ is not None and model.as_.startswith(PROMOTE):
         return SameAsPromoted(*_promotable(model, path, context))
+    if isinstance(model.of, str) and context.kinds.get(model.of) == "scalar":
+        # A scalar's dtype is drawn by itself, within the relations that name it.
+        return SameAsPromoted(of=model.of, other=f"dtype({_other(model, path, context)})")
     others = tuple(_other(model, path, context).split(" or "))
     return SameDtype(of=_of(model, path, context, "tensor"), others=others)
 

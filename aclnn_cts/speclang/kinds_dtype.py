@@ -299,7 +299,7 @@ class Relation(ParameterRule):
         raise NotImplementedError
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        old = tensor_of(case, self.of).dtype
+        old = getattr(case.arguments[self.of], "dtype", None)
         listed = spec.parameter(self.of).dtypes.get(case.product, ())
         for dtype in dict.fromkeys((*listed, *OTHER_DTYPES)):
             if dtype != old:

@@ -36,7 +36,9 @@ class Property:
 PROPERTIES: Mapping[str, Property] = {
     "null": Property(kind="present", suffix="null", of=POINTERS, strength="open"),
     "dtypes": Property(kind="dtype", suffix="dtype", value="in", of=("tensor", "tensor_list", "scalar")),
-    "same_dtype_as": Property(kind="same_dtype", suffix="same_dtype", value="as"),
+    "same_dtype_as": Property(
+        kind="same_dtype", suffix="same_dtype", value="as", of=("tensor", "tensor_list", "scalar")
+    ),
     "promotes_with": Property(kind="promotion", suffix="promotion", value="as", of=("tensor",)),
     "casts_from": Property(kind="cast", suffix="cast", value="as", of=("tensor",)),
     "formats": Property(kind="format", suffix="format", value="in"),

@@ -194,6 +194,11 @@ class AtkModel(FileEntry, frozen=True, kw_only=True):
 
 Basis: TypeAlias = Literal["assumed", "published", "document"]
 """On what a statement of a compute model rests, from the weakest to the strongest."""
+StoredFormat: TypeAlias = Literal[
+    "FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0", "HIFLOAT8",
+    "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64",
+]  # fmt: skip
+"""Dtypes of outputs that nothing is computed in."""
 ResultFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE"]
 FunctionName: TypeAlias = Literal["div", "erf", "erfc", "exp", "log", "sigmoid", "softplus", "sqrt", "tanh"]
 _OperandFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE", "HFLOAT32"]
@@ -257,7 +262,7 @@ class PrecisionModel(FileEntry, frozen=True, kw_only=True):
     operator: str | None = None
     outputs: Names | None = None
     products: Names | None = None
-    dtypes: list[ResultFormat | Literal["FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0", "HIFLOAT8"]] | None = None
+    dtypes: list[ResultFormat | StoredFormat] | None = None
     operands: list[_OperandFormat] | None = None
     operand: PrecisionOperandModel | None = None
     accumulation: PrecisionAccumulationModel | None = None

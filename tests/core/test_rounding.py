@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.dtypes import INTEGERS, numpy_dtype
 from aclnn_cts.core.rounding import (
     BINARY_FORMATS,
     BinaryFormat,
@@ -172,10 +172,21 @@ def test_double_is_itself_and_scalars_stay_arrays() -> None:
     for name, form in BINARY_FORMATS.items():
         assert round_to(np.array(1.0), form).shape == (), name
     with pytest.raises(KeyError):
-        to_dtype(values, "INT32")
+        to_dtype(values, "BOOL")
 
 
-@pytest.mark.parametrize("name", sorted(BINARY_FORMATS))
+@pytest.mark.parametrize("name", sorted(INTEGERS))
+def test_an_integer_format_rounds_to_integers_within_its_range(name: str) -> None:
+    form, ends = BINARY_FORMATS[name], np.iinfo(numpy_dtype(name))
+    least, most = max(ends.min, -(2**53) + 1), min(ends.max, 2**53 - 1)
+    values = np.array([least, most, 0.5, 1.5, most - 0.25, 2.0], np.float64)
+    assert to_dtype(values, name).tolist() == [least, most, 0, 2, round(most - 0.25), 2]
+    assert spacing(np.array([0.0, 1.0, float(most)]), form).tolist() == [1.0, 1.0, 1.0]
+    assert round_to(np.array([2.0**70]), form).tolist() == [np.inf]
+    assert to_dtype(np.array([2.0**70]), name).tolist() == [most]
+
+
+@pytest.mark.parametrize("name", sorted(BINARY_FORMATS.keys() - INTEGERS))
 def test_figures_of_each_format(name: str) -> None:
     form = BINARY_FORMATS[name]
     assert form.unit_roundoff == 2.0**-form.significand

@@ -10,6 +10,7 @@ import pytest
 
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession, Values
 from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.dtypes import INTEGERS
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import FAILED_CHECKS, UNJUDGED_VALUES, VALUE_CHECK, Record, Result
@@ -26,7 +27,7 @@ CHECKS = {"values", "boundary", "memory"}
 
 
 class Wrong(ReferenceAdapter):
-    """Documented statuses; nan in place of every number, and 0 in place of nan."""
+    """Documented statuses; nan in place of every number, 0 in place of nan, and another integer."""
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> ReferenceSession:
         return _Session(target, specs)
@@ -40,7 +41,12 @@ class _Session(ReferenceSession):
         right = super()._values(spec)
 
         def wrong(question: OracleInput) -> Mapping[str, Float64]:
-            return {name: np.where(np.isnan(value), 0.0, np.nan) for name, value in right(question).items()}
+            return {
+                name: np.where(value == 0.0, 1.0, 0.0)
+                if getattr(question.arguments[name], "dtype", "") in INTEGERS
+                else np.where(np.isnan(value), 0.0, np.nan)
+                for name, value in right(question).items()
+            }
 
         return wrong
 
