@@ -1,7 +1,8 @@
 """Nearest sampling and its gradient: which elements of the gradient an element of the input receives.
 
-Of a dimension of `width` elements that was sampled at `length` points, element i receives the range of points from
-edge(i) = ceil(i length / width - shift), cut to [0, length]: `shift` is 0 for nearest, 1/2 for nearest-exact sampling.
+A dimension of `width` elements was sampled at `length` points. Element i receives the points from edge(i) on, up to the
+next edge: edge(i) = ceil(i length / width - shift), cut to [0, length]. `shift` is 0 for nearest sampling, and 1/2 for
+nearest-exact sampling.
 Roundings move an edge where that number is near a whole one: maps in single and double precision, from either side,
 are compared.
 """

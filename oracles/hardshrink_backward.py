@@ -6,7 +6,8 @@ from aclnn_cts.formula.definition import Derivative, Operator
 
 def outside(f: F, values: Array, self: Array, bound: float) -> Array:
     """The values where self lies outside [-bound, bound], and 0 inside."""
-    return f.where(self > bound, values, f.where(self < -bound, values, 0.0))
+    found: Array = f.where(self > bound, values, f.where(self < -bound, values, 0.0))
+    return found
 
 
 def backward(f: F, gradOutput: Array, self: Array, lambd: float) -> Outputs:

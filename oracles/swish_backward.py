@@ -8,7 +8,8 @@ def slope(f: F, x: Array, beta: float) -> Array:
     """The derivative of x s(beta x) by x."""
     scaled = x * beta
     s = f.sigmoid(scaled)
-    return s * (1.0 + scaled * (1.0 - s))
+    found: Array = s * (1.0 + scaled * (1.0 - s))
+    return found
 
 
 def backward(f: F, gradOutput: Array, self: Array, betaOptional: float | None) -> Outputs:

@@ -118,8 +118,7 @@ def _integers(name: str) -> BinaryFormat:
 
 
 BINARY_FORMATS: MappingProxyType[str, BinaryFormat] = MappingProxyType(
-    {name: _integers(name) for name in sorted(INTEGERS)}
-    | {
+    {
         "FLOAT": binary_format("FLOAT", significand=24, min_exponent=-126, max_exponent=127),
         "FLOAT16": binary_format("FLOAT16", significand=11, min_exponent=-14, max_exponent=15),
         "BF16": binary_format("BF16", significand=8, min_exponent=-126, max_exponent=127),
@@ -139,6 +138,7 @@ BINARY_FORMATS: MappingProxyType[str, BinaryFormat] = MappingProxyType(
         ),
         "HFLOAT32": binary_format("HFLOAT32", significand=12, min_exponent=-126, max_exponent=127),
     }
+    | {name: _integers(name) for name in sorted(INTEGERS)}
 )
 """By aclDataType name, and HFLOAT32: the format of a matrix unit's operands, which no tensor has. Published programs
 give HFLOAT32 eleven stored significand bits on Ascend 910B and ten on others; `specs/precision.yaml` says which one a

@@ -155,7 +155,7 @@ JUDGED = [
     ("product_none", [("[atlas-training, atlas-a2]", "[]")], (3,)),
     ("input_of_complex_halves", [(X, X.replace("FLOAT16", "COMPLEX32"))], (5, 7)),
     ("input_of_four_bits", [(X, X.replace(LISTED, "{atlas-a2: [FLOAT], atlas-training: [INT4]}"))], (5, 7)),
-    ("output_of_integers", [(X, X.replace("FLOAT16", "INT32"))], (7,)),
+    ("output_of_bools", [(X, X.replace("FLOAT16", "BOOL"))], (7,)),
     (
         "table_of_complex_halves",
         [

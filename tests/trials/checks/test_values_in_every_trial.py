@@ -43,7 +43,7 @@ class _Session(ReferenceSession):
         def wrong(question: OracleInput) -> Mapping[str, Float64]:
             return {
                 name: np.where(value == 0.0, 1.0, 0.0)
-                if getattr(question.arguments[name], "dtype", "") in INTEGERS
+                if getattr(question.arguments.get(name), "dtype", "") in INTEGERS
                 else np.where(np.isnan(value), 0.0, np.nan)
                 for name, value in right(question).items()
             }
