@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from aclnn_cts.core.expected import Float64, OracleInput
-from aclnn_cts.oracles.upsample_nearest_exact1d_backward import edges_exact
+from aclnn_cts.oracles._nearest import edges_exact
 from benchmarks.emulations import Sums, Way
 
 Emulation: TypeAlias = Callable[[OracleInput, Sums], dict[str, Float64]]
