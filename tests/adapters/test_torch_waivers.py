@@ -68,7 +68,7 @@ def judged(
         command="run",
         arguments=(),
         specs=specs,
-        operators=[spec for spec in specs.select(()) if spec.operator not in UNEXPLAINED],
+        operators=tuple(spec for spec in specs.select(()) if spec.operator not in UNEXPLAINED),
         settings=BenchSettings(adapter=adapter, target=Target(product=product)),
         out=tmp_path / product,
         profile=profile,
