@@ -75,7 +75,8 @@ def test_the_caller_hears_it_afterwards() -> None:
 @pytest.fixture
 def hears() -> Iterator[None]:
     """This process hears the signals as one that nobody has told to ignore them."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in ENDINGS}
+    usual = dict.fromkeys(ENDINGS, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -113,6 +114,7 @@ def lose_an_interrupt() -> None:
     signal.sigtimedwait([], 5.0)
 
 
+@pytest.mark.usefixtures("hears")
 def test_an_interrupt_lost_in_a_callback_comes_again() -> None:
     with endings_are_interrupts(), pytest.raises(KeyboardInterrupt):
         lose_an_interrupt()
