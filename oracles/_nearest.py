@@ -10,15 +10,16 @@ are compared.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.formula.array import Array, F
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles._padding import along
-from aclnn_cts.oracles._windows import Numbers
+from aclnn_cts.oracles._windows import Numbers, Shape
 
 Edges: TypeAlias = "NDArray[np.int64]"
 """width + 1 bounds: element i receives the points edge(i) to edge(i + 1) - 1."""
@@ -98,6 +99,30 @@ def nearest_samples(f: F, values: Array, points: Sequence[int], shift: float, la
         sources = np.searchsorted(edges, np.arange(length), side="right") - 1
         values = along(f, values, sources[:, None], axis)
     return values
+
+
+def volume_operator(shift: float) -> Operator:
+    """The backward pass of nearest sampling in three dimensions, behind the channels or in front of them."""
+
+    def backward(
+        f: F,
+        gradOut: Array,
+        gradInput: Shape,
+        formats: Mapping[str, str],
+        *,
+        scalesD: float,
+        scalesH: float,
+        scalesW: float,
+    ) -> Outputs:
+        last = -2 if formats["gradOut"] == "NDHWC" else -1
+        sizes = gradInput[1:4] if last == -2 else gradInput[2:]
+        return {"gradInput": nearest_gradient(f, gradOut, sizes, (scalesD, scalesH, scalesW), shift, last)}
+
+    def forward(f: F, self: Array, outputSize: Shape, formats: Mapping[str, str]) -> Outputs:
+        return {"y": nearest_samples(f, self, outputSize, shift, -2 if formats["gradOut"] == "NDHWC" else -1)}
+
+    derivative = Derivative(forward=forward, gradients={"gradOut": "y"}, wrt={"gradInput": "self"})
+    return Operator.of(backward, derivative=derivative)
 
 
 @functools.lru_cache(maxsize=256)

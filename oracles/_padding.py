@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from aclnn_cts.formula.array import Array, F
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles._windows import Numbers, Shape, gathered
 
 Rule: TypeAlias = Callable[[int, int, int], Numbers]
@@ -53,7 +54,7 @@ def along(f: F, values: Array, table: Numbers, axis: int) -> Array:
     return moved.transpose(*(back.index(place) for place in range(values.ndim)))
 
 
-def padding_gradient(f: F, gradient: Array, padding: Shape, shape: Shape, rule: Rule = replicated) -> Array:
+def padding_gradient(f: F, gradient: Array, padding: Shape, shape: Shape, rule: Rule) -> Array:
     """The gradient of an array of `shape` that was padded by a rule: two numbers for each dimension, the last first."""
     for number in range(len(padding) // 2):
         axis = -1 - number
@@ -62,10 +63,23 @@ def padding_gradient(f: F, gradient: Array, padding: Shape, shape: Shape, rule: 
     return gradient
 
 
-def padded(f: F, values: Array, padding: Shape, shape: Shape, rule: Rule = replicated) -> Array:
+def padded(f: F, values: Array, padding: Shape, shape: Shape, rule: Rule) -> Array:
     """The array padded to `shape`."""
     for number in range(len(padding) // 2):
         axis = -1 - number
         sources = rule(values.shape[axis], padding[2 * number], shape[axis])
         values = along(f, values, sources[:, None], axis)
     return values
+
+
+def padding_operator(rule: Rule) -> Operator:
+    """The backward pass of padding all dimensions that `padding` has numbers for by a rule."""
+
+    def backward(f: F, gradOutput: Array, padding: Shape, gradInput: Shape) -> Outputs:
+        return {"gradInput": padding_gradient(f, gradOutput, padding, gradInput, rule)}
+
+    def forward(f: F, self: Array, padding: Shape, gradOutput: Shape) -> Outputs:
+        return {"gradOutput": padded(f, self, padding, gradOutput, rule)}
+
+    gradients, wrt = {"gradOutput": "gradOutput"}, {"gradInput": "self"}
+    return Operator.of(backward, derivative=Derivative(forward=forward, gradients=gradients, wrt=wrt))

@@ -5,9 +5,8 @@ s is the logistic function of x, and p the weight of the positive class.
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles._reduction import divisor
 from aclnn_cts.oracles._windows import Shape
-
-MEAN = 1
 
 
 def _backward(f: F, gradOutput: Array, self: Array, target: Array, weightOptional: Array | None,
@@ -19,7 +18,7 @@ def _backward(f: F, gradOutput: Array, self: Array, target: Array, weightOptiona
         positive = posWeightOptional * target
         slope = (positive + 1.0 - target) * logistic - positive
     each = gradOutput * slope if weightOptional is None else gradOutput * weightOptional * slope
-    return {"out": (each / float(max(self.size, 1) if reduction == MEAN else 1)).broadcast_to(out)}
+    return {"out": (each / divisor(self.shape, reduction)).broadcast_to(out)}
 
 
 def _forward(f: F, self: Array, target: Array, weightOptional: Array | None, posWeightOptional: Array | None,
@@ -27,7 +26,7 @@ def _forward(f: F, self: Array, target: Array, weightOptional: Array | None, pos
     positive = target * f.softplus(-self)
     loss = (1.0 - target) * f.softplus(self) + (positive if posWeightOptional is None else positive * posWeightOptional)
     weighted = loss if weightOptional is None else loss * weightOptional
-    return {"loss": weighted / float(max(self.size, 1) if reduction == MEAN else 1)}
+    return {"loss": weighted / divisor(self.shape, reduction)}
 
 
 _DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "loss"}, wrt={"out": "self"})

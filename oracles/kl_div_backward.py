@@ -13,14 +13,8 @@ from numpy.typing import NDArray
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles._broadcasting import repeated_axes, summed_to
+from aclnn_cts.oracles._reduction import divisor
 from aclnn_cts.oracles._windows import Shape
-
-MEAN, BATCH_MEAN = 1, 3
-
-
-def _count(shape: Shape, reduction: int) -> float:
-    whole = int(np.prod(shape)) if reduction == MEAN else shape[0] if reduction == BATCH_MEAN and shape else 1
-    return float(max(whole, 1))
 
 
 def _backward(
@@ -37,7 +31,7 @@ def _backward(
     result = np.broadcast_shapes(self.shape, target.shape)
     whole = np.broadcast_shapes(result, gradOutput.shape)
     weight = f.exp(target) if logTarget else target
-    gradient = summed_to((gradOutput * weight * -1.0 / _count(result, reduction)).broadcast_to(whole), out)
+    gradient = summed_to((gradOutput * weight * -1.0 / divisor(result, reduction)).broadcast_to(whole), out)
     unsaid = np.broadcast_to((stored["target"] < 0) & (not logTarget), whole)
     unsaid = np.any(unsaid, axis=repeated_axes(out, whole)).reshape(out) | (whole != result)
     return {"out": f.undecided(gradient, where=unsaid)}
@@ -46,7 +40,7 @@ def _backward(
 def _forward(f: F, self: Array, target: Array, *, reduction: int, logTarget: bool) -> Outputs:
     result = np.broadcast_shapes(self.shape, target.shape)
     loss = f.exp(target) * (target - self) if logTarget else target * (f.lift(0.0) - self)
-    return {"loss": (loss / _count(result, reduction)).broadcast_to(result)}
+    return {"loss": (loss / divisor(result, reduction)).broadcast_to(result)}
 
 
 FORMULA = Operator.of(

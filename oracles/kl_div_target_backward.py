@@ -4,7 +4,6 @@ It is summed over repetitions of t. The mean divides by the elements of the loss
 document says what a gradient means that is larger than the loss, or a t without a logarithm.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,14 +13,8 @@ from numpy.typing import NDArray
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles._broadcasting import repeated_axes, summed_to
+from aclnn_cts.oracles._reduction import divisor
 from aclnn_cts.oracles._windows import Shape
-
-MEAN, BATCH_MEAN = 1, 3
-
-
-def _count(shape: Shape, reduction: int) -> float:
-    whole = math.prod(shape) if reduction == MEAN else shape[0] if reduction == BATCH_MEAN and shape else 1
-    return float(max(whole, 1))
 
 
 def _backward(
@@ -38,7 +31,7 @@ def _backward(
     result = np.broadcast_shapes(self.shape, target.shape)
     whole = np.broadcast_shapes(result, gradOutput.shape)
     slope = f.exp(target) * (target - self + 1.0) if logTarget else f.log(target) - self + 1.0
-    gradient = summed_to((gradOutput * slope / _count(result, reduction)).broadcast_to(whole), gradTarget)
+    gradient = summed_to((gradOutput * slope / divisor(result, reduction)).broadcast_to(whole), gradTarget)
     unsaid = np.broadcast_to((stored["target"] <= 0) & (not logTarget), whole)
     unsaid = np.any(unsaid, axis=repeated_axes(gradTarget, whole)).reshape(gradTarget) | (whole != result)
     return {"gradTarget": f.undecided(gradient, where=unsaid)}
@@ -47,7 +40,7 @@ def _backward(
 def _forward(f: F, self: Array, target: Array, *, reduction: int, logTarget: bool) -> Outputs:
     result = np.broadcast_shapes(self.shape, target.shape)
     loss = f.exp(target) * (target - self) if logTarget else target * (f.log(target) - self)
-    return {"loss": (loss / _count(result, reduction)).broadcast_to(result)}
+    return {"loss": (loss / divisor(result, reduction)).broadcast_to(result)}
 
 
 FORMULA = Operator.of(

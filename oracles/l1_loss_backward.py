@@ -1,6 +1,5 @@
 """aclnnL1LossBackward: the gradient times the sign of x - y, or its mean; of equal x and y any slope from -1 to 1."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,15 +8,10 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles._reduction import divisor
 
-MEAN = 1
 NORMAL = float(np.finfo(np.float32).tiny)
 """A difference below this may be computed as 0."""
-
-
-def _count(self: Array, target: Array, reduction: int) -> float:
-    """What the mean divides by: the elements of the loss."""
-    return float(max(math.prod(np.broadcast_shapes(self.shape, target.shape)), 1) if reduction == MEAN else 1)
 
 
 def _backward(
@@ -28,12 +22,12 @@ def _backward(
     equal = f.either(f.lift(-1.0), f.lift(1.0))
     slope = f.where(self > target, 1.0, f.where(target > self, -1.0, equal))
     gradient = gradOutput * f.undecided(slope, where=(d > 0.0) & (d < NORMAL))
-    return {"gradInput": gradient / _count(self, target, reduction)}
+    return {"gradInput": gradient / divisor(np.broadcast_shapes(self.shape, target.shape), reduction)}
 
 
 def _forward(f: F, self: Array, target: Array, reduction: int) -> Outputs:
     d = self - target
-    return {"loss": f.where(d > 0.0, d, -d) / _count(self, target, reduction)}
+    return {"loss": f.where(d > 0.0, d, -d) / divisor(np.broadcast_shapes(self.shape, target.shape), reduction)}
 
 
 _DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "loss"}, wrt={"gradInput": "self"})

@@ -2,17 +2,16 @@
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-
-MEAN = 1
+from aclnn_cts.oracles._reduction import divisor
 
 
 def _backward(f: F, gradOutput: Array, self: Array, target: Array, reduction: int) -> Outputs:
-    count = float(max(self.size, 1)) if reduction == MEAN else 1.0
+    count = divisor(self.shape, reduction)
     return {"out": gradOutput * ((self - target) * (2.0 / count))}
 
 
 def _forward(f: F, self: Array, target: Array, reduction: int) -> Outputs:
-    count = float(max(self.size, 1)) if reduction == MEAN else 1.0
+    count = divisor(self.shape, reduction)
     return {"loss": (self - target) * (self - target) / count}
 
 

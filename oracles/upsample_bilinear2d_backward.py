@@ -1,24 +1,5 @@
-"""aclnnUpsampleBilinear2dBackward: each gradient is added to the four elements that it was interpolated from."""
+"""aclnnUpsampleBilinear2dBackward: the formula of aclnnUpsampleBilinear2dBackwardV2; the documents differ in rules."""
 
-from collections.abc import Mapping
+from aclnn_cts.oracles.upsample_bilinear2d_backward_v2 import FORMULA as _SECOND_VERSION
 
-from aclnn_cts.formula.array import Array, F, Outputs
-from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles._interpolation import Sizes, interpolated, plane_weights, spread
-
-
-def _backward(f: F, gradOut: Array, outputSize: Sizes, inputSize: Sizes, formats: Mapping[str, str], *,
-              alignCorners: bool, scalesH: float, scalesW: float) -> Outputs:  # fmt: skip
-    along = plane_weights(f, outputSize, inputSize, (scalesH, scalesW), align_corners=alignCorners)
-    total = spread(f, gradOut, along, inputSize, formats["gradOut"])
-    return {"out": f.undecided(total, where=alignCorners and 1 in outputSize)}
-
-
-def _forward(f: F, self: Array, outputSize: Sizes, inputSize: Sizes, formats: Mapping[str, str], *,
-             alignCorners: bool, scalesH: float, scalesW: float) -> Outputs:  # fmt: skip
-    along = plane_weights(f, outputSize, inputSize, (scalesH, scalesW), align_corners=alignCorners)
-    return {"y": interpolated(f, self, along, formats["gradOut"])}
-
-
-DERIVATIVE = Derivative(forward=_forward, gradients={"gradOut": "y"}, wrt={"out": "self"})
-FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+FORMULA = _SECOND_VERSION
