@@ -68,8 +68,10 @@ JUDGED_INPUTS: frozenset[str] = INEXACT | frozenset(
     name for name, dtype in DTYPES.items() if dtype.kind in ("signed", "unsigned", "bool")
 )
 """What an oracle can be given: widened to float64 (of a complex dtype the components), int64 or bool."""
-INTEGERS: frozenset[str] = frozenset(name for name, dtype in DTYPES.items() if dtype.kind in ("signed", "unsigned"))
-"""Integers that an array holds."""
+INTEGERS: frozenset[str] = frozenset(
+    name for name, dtype in DTYPES.items() if dtype.kind in ("signed", "unsigned") and name != "UINT64"
+)
+"""Integers that an oracle is given whole: as int64."""
 JUDGED_OUTPUTS: frozenset[str] = INEXACT | INTEGERS
 """What an output can be compared in: a bound is derived from a binary format, of fixed point for integers."""
 

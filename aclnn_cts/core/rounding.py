@@ -93,25 +93,21 @@ def binary_format(
     )
 
 
-_LONGEST = 53
-"""Bits of an integer that float64 holds. INT64 and UINT64 are judged up to 2^53: no document has larger results."""
-
-
 def _integers(name: str) -> BinaryFormat:
     """Integers as the subnormal numbers of a format whose last place is 1.
 
-    Of a signed dtype it has a number too many, the opposite of the least: nothing that comes back can be it.
+    Of a signed dtype it has a number too many, the opposite of the least: nothing that comes back can be it. From 2^53
+    on float64 has no room for every integer: numbers that it rounds alike are taken for equal.
     """
     row = DTYPES[name]
-    bits = min(8 * row.size, _LONGEST)
-    signed = row.kind == "signed"
-    largest = 2.0 ** (bits - 1) if signed and bits < _LONGEST else 2.0**bits - 1.0
+    bits, signed = 8 * row.size, row.kind == "signed"
+    held = min(bits, 53)
     return binary_format(
         name,
-        significand=bits,
-        min_exponent=bits - 1,
-        max_exponent=bits - 1,
-        largest=largest,
+        significand=held,
+        min_exponent=held - 1,
+        max_exponent=held - 1,
+        largest=2.0 ** (bits - 1) if signed else 2.0**bits - 1.0,
         infinite=False,
         signed=signed,
     )
@@ -202,6 +198,9 @@ def rounded(values: NDArray[np.float64], form: BinaryFormat) -> NDArray[np.float
     values = np.asarray(values, dtype=np.float64)
     if form.name == "DOUBLE":
         return np.array(values)
+    if form.name in INTEGERS:
+        whole: NDArray[np.float64] = np.rint(values)
+        return np.where(np.abs(whole) > form.largest, np.copysign(np.inf, whole), whole)
     if is_large(values.size) and values.flags.c_contiguous:
         result: NDArray[np.float64] = np.empty(values.shape)
         _round_into(result, values, form)
@@ -294,8 +293,11 @@ def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
     """What `to_dtype` gives, where the caller sees to NumPy's warnings."""
     form = BINARY_FORMATS[dtype]
     if dtype in INTEGERS:
-        ends = np.iinfo(numpy_dtype(dtype))
-        return np.clip(rounded(values, form), ends.min, min(ends.max, form.largest)).astype(numpy_dtype(dtype))
+        ends, integers = np.iinfo(numpy_dtype(dtype)), np.rint(np.asarray(values, np.float64))
+        # float64 may have no such number as the greatest integer, but the next one above it.
+        most = float(ends.max)
+        inside = np.clip(integers, ends.min, most if int(most) == ends.max else np.nextafter(most, 0.0))
+        return np.where(integers >= most, ends.max, np.nan_to_num(inside).astype(numpy_dtype(dtype)))
     if form.significand == 53:
         return np.array(values, dtype=np.float64)
     if dtype == "FLOAT":

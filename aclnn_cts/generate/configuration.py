@@ -83,11 +83,12 @@ _FLOATS: _Entries = {
         {"recipe": "one_hot"},
     ),
 }
+_WIDEST: Mapping[str, Any] = {"recipe": "integers", "low": -(1 << 53) + 1, "high": (1 << 53) - 1}
+"""Beyond 2^24, where FLOAT drops digits, and within what float64 holds; cut to the range of the dtype."""
 _NUMBERS: _Entries = {
-    "exact": ({"recipe": "integers", "low": -4, "high": 4}, {"recipe": "integers", "low": 1, "high": 9}),
-    "realistic": ({"recipe": "integers", "low": -100, "high": 100},),
-    # Beyond 2^24, where FLOAT drops digits, and within what float64 holds.
-    "hostile": ({"recipe": "integers", "low": -(1 << 53) + 1, "high": (1 << 53) - 1}, {"recipe": "zeros"}),
+    "exact": ({"recipe": "integers", "low": -4, "high": 4}, {"recipe": "integers", "low": 1, "high": 9}, _WIDEST),
+    "realistic": ({"recipe": "integers", "low": -100, "high": 100}, _WIDEST),
+    "hostile": (_WIDEST, {"recipe": "zeros"}),
 }
 _INDICES: _Entries = dict.fromkeys(DATA_KINDS, ({"recipe": "indices", "low": 0, "high": 1},))
 

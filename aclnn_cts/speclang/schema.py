@@ -196,7 +196,7 @@ Basis: TypeAlias = Literal["assumed", "published", "document"]
 """On what a statement of a compute model rests, from the weakest to the strongest."""
 StoredFormat: TypeAlias = Literal[
     "FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0", "HIFLOAT8",
-    "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64",
+    "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64",
 ]  # fmt: skip
 """Dtypes of outputs that nothing is computed in."""
 ResultFormat: TypeAlias = Literal["FLOAT", "FLOAT16", "BF16", "DOUBLE"]

@@ -54,6 +54,25 @@ def test_wrong_element_is_named() -> None:
     json.dumps(found.to_json(), allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "wrong"),
+    [
+        (np.int32, 2**30 + 1, 2**30),
+        (np.int32, -(2**31), -(2**31) + 1),
+        (np.int64, 2**53 - 1, 2**53),
+        (np.int64, 2**52 + 1, 2**52),
+        (np.int64, 2**62 + 1, 2**62 + 2**12),
+        (np.int8, -128, 127),
+        (np.uint8, 255, 254),
+    ],
+)
+def test_integers_must_come_back_as_they_are(dtype: Any, value: int, wrong: int) -> None:
+    inputs = {"gradOutput": np.array([value, 5], dtype), "self": np.array([3, 0], dtype), "threshold": 0.0}
+    for number, verdict in ((value, "conforms"), (wrong, "fails")):
+        out = np.array([number, 0], dtype)
+        assert aclnn_cts.check("threshold_backward", inputs, {"out": out}, product="ascend-950").verdict == verdict
+
+
 def test_broken_rule_is_named_and_nothing_judged() -> None:
     inputs, out = call()
     found = aclnn_cts.check("softmax_backward", {**inputs, "dim": 2}, out)

@@ -178,12 +178,13 @@ def test_double_is_itself_and_scalars_stay_arrays() -> None:
 @pytest.mark.parametrize("name", sorted(INTEGERS))
 def test_an_integer_format_rounds_to_integers_within_its_range(name: str) -> None:
     form, ends = BINARY_FORMATS[name], np.iinfo(numpy_dtype(name))
-    least, most = max(ends.min, -(2**53) + 1), min(ends.max, 2**53 - 1)
-    values = np.array([least, most, 0.5, 1.5, most - 0.25, 2.0], np.float64)
-    assert to_dtype(values, name).tolist() == [least, most, 0, 2, round(most - 0.25), 2]
-    assert spacing(np.array([0.0, 1.0, float(most)]), form).tolist() == [1.0, 1.0, 1.0]
-    assert round_to(np.array([2.0**70]), form).tolist() == [np.inf]
-    assert to_dtype(np.array([2.0**70]), name).tolist() == [most]
+    least, most = max(ends.min, -(2**53)), min(ends.max, 2**53)
+    values = np.array([least, least + 1, most - 1, most, 0.5, 1.5, 2.0], np.float64)
+    assert round_to(values, form).tolist() == [least, least + 1, most - 1, most, 0, 2, 2]
+    assert to_dtype(values, name).tolist() == [least, least + 1, most - 1, most, 0, 2, 2]
+    assert spacing(np.array([0.0, 1.0, 100.0]), form).tolist() == [1.0, 1.0, 1.0]
+    assert round_to(np.array([2.0**70, -(2.0**70)]), form).tolist() == [np.inf, -np.inf]
+    assert to_dtype(np.array([2.0**70, -(2.0**70)]), name).tolist() == [ends.max, ends.min]
 
 
 @pytest.mark.parametrize("name", sorted(BINARY_FORMATS.keys() - INTEGERS))
