@@ -82,7 +82,7 @@ def test_every_rule_is_broken_alone_in_calls_of_every_size_regime(stem: str, pro
 
 
 SELDOM_ALONE = {"binary_cross_entropy_backward", "binary_cross_entropy_with_logits_backward"}
-"""Four shapes broadcast with each other there: a change that breaks a rule on one most often breaks those on others too."""
+"""Four shapes broadcast with each other there: a change that breaks a rule on one often breaks those on others too."""
 
 
 @pytest.mark.slow

@@ -42,12 +42,15 @@ def targets(of: Callable[[Spec], object] = lambda spec: spec) -> list[ParameterS
 
 
 def products_by_clauses(clauses: Callable[[Spec, str], Iterable[Clause]]) -> list[tuple[str, str]]:
-    """Each operator with its first product, and with each that has clauses which those before it lack."""
+    """Each operator with its first product, and with each that has conditions which those before it lack.
+
+    Sentences on two products that differ in the product's name alone have one condition: "may be FLOAT", on either.
+    """
     found: list[tuple[str, str]] = []
     for operator, spec in load_specs().items():
-        seen: set[str] = set()
+        seen: set[tuple[str | None, str]] = set()
         for product in spec.products:
-            stated = {item.at for item in clauses(spec, product)}
+            stated = {(item.check, item.when_text or item.at.rpartition(".")[0]) for item in clauses(spec, product)}
             if not stated <= seen:
                 found.append((operator, product))
             seen |= stated
