@@ -41,6 +41,11 @@ def targets(of: Callable[[Spec], object] = lambda spec: spec) -> list[ParameterS
     return found
 
 
+def condition_of(clause: Clause) -> tuple[str | None, str]:
+    """What a clause is judged by: equal where two sentences differ in the name of their product alone."""
+    return clause.check, clause.when_text or clause.at.rpartition(".")[0]
+
+
 def products_by_clauses(clauses: Callable[[Spec, str], Iterable[Clause]]) -> list[tuple[str, str]]:
     """Each operator with its first product, and with each that has conditions which those before it lack.
 
@@ -50,7 +55,7 @@ def products_by_clauses(clauses: Callable[[Spec, str], Iterable[Clause]]) -> lis
     for operator, spec in load_specs().items():
         seen: set[tuple[str | None, str]] = set()
         for product in spec.products:
-            stated = {(item.check, item.when_text or item.at.rpartition(".")[0]) for item in clauses(spec, product)}
+            stated = {condition_of(item) for item in clauses(spec, product)}
             if not stated <= seen:
                 found.append((operator, product))
             seen |= stated

@@ -36,7 +36,7 @@ from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS
 from aclnn_cts.trials.checks.registry import CHECKS
 from aclnn_cts.trials.plan import Profile, plan_parts
 from tests.reports.runs import small_run
-from tests.support.targets import products_by_clauses
+from tests.support.targets import condition_of, products_by_clauses
 
 SPECS = load_specs()
 PLAN = Profile("small", random=300, breaks=1, memory=0, equal_calls=0, life_cycle=0)
@@ -156,9 +156,14 @@ def test_refusing_what_a_clause_speaks_of_contradicts_that_clause_alone(operator
 
 
 def test_every_clause_with_a_check_and_a_condition_is_put_to_the_test() -> None:
-    tested = {(operator, item.at) for operator, product in EVERY for item in conditional(SPECS[operator], product)}
+    tested = {
+        (operator, condition_of(item)) for operator, product in EVERY for item in conditional(SPECS[operator], product)
+    }
     assert tested == {
-        (operator, item.at) for operator, spec in SPECS.items() for item in spec.clauses if is_conditional(item)
+        (operator, condition_of(item))
+        for operator, spec in SPECS.items()
+        for item in spec.clauses
+        if is_conditional(item)
     }
     assert len(tested) > 130
 
