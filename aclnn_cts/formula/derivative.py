@@ -26,7 +26,10 @@ from aclnn_cts.formula.mistakes import Results
 _DIGITS = 200
 _STEP = "1e-60"
 _NOISE = "1e-190"
-"""Of the terms of a difference: their last digits. A saturated sigmoid has a slope below that."""
+"""Of the terms of a difference, or of 1 where those are smaller: their last digits.
+
+A saturated sigmoid has a slope below that, and so has `1 + erf(x)` far below 0, whose digits cancel to 0.
+"""
 _MOST = 1_000_000
 """Elements that the difference for one element may depend on."""
 _TOLERANCE = 2.0**-46
@@ -185,7 +188,7 @@ class _Differences:
             if name in setup.original
             for at in np.ndindex(*setup.results[result].shape)
         ]
-        terms = (abs(exact(*place) * gradient) for place, gradient in self._terms)
+        terms = (max(abs(exact(*place)), 1) * abs(gradient) for place, gradient in self._terms)
         self._noise = sum(terms) * exact.context.mpf(_NOISE) / self._step
 
     def __call__(self, parameter: str, index: Index) -> tuple[Number, Number, Number] | None:

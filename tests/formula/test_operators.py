@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -92,6 +93,23 @@ def test_a_wrong_formula_is_no_derivative() -> None:
 
     other = Operator.of(halved, derivative=formulas.SIGMOID.derivative)
     assert not any(element.agree for element in differences(other, question))
+
+
+def test_a_slope_below_the_last_digit_of_a_sum_that_cancels_agrees_with_a_difference_of_0() -> None:
+    def backward(f: F, gradOutput: Array, x: Array) -> Outputs:  # noqa: N803 - a prototype's
+        return {"gradInput": gradOutput * f.exp(-(x * x)) * (2.0 / math.sqrt(math.pi))}
+
+    def forward(f: F, x: Array) -> Outputs:
+        return {"y": 1.0 + f.erf(x)}
+
+    derivative = Derivative(forward=forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "x"})
+    operator = Operator.of(backward, derivative=derivative)
+    scalar = Tensor((), "FLOAT")
+    for at in (-2.0, -46.0):
+        tensors = {"gradOutput": np.array(3.0), "x": np.array(at)}
+        arguments: dict[str, Argument] = dict.fromkeys(("gradOutput", "x", "gradInput"), scalar)
+        [element] = differences(operator, OracleInput(tensors=tensors, arguments=arguments))
+        assert element.agree, at
 
 
 def test_the_gradients_of_a_list_are_compared_at_its_own_tensors() -> None:
