@@ -9,6 +9,7 @@ import pytest
 from aclnn_cts.authoring.claims import State, audit, claims_path, claims_text, edition_of, read_claims
 from aclnn_cts.authoring.draft import draft_spec
 from aclnn_cts.authoring.lock import locked
+from aclnn_cts.authoring.model import Statement
 from aclnn_cts.authoring.read import read_document
 from aclnn_cts.generate.proof import lint_specs
 from aclnn_cts.speclang.load import load_specs, package_folder
@@ -95,3 +96,20 @@ def test_claims_of_the_package_have_what_its_specs_claim(stem: str) -> None:
 @pytest.mark.parametrize("stem", CLAIMED)
 def test_claims_of_the_package_name_clauses_of_its_specs(stem: str) -> None:
     assert read_claims(claims_path(package_folder(), stem), claimed_spec(stem)).claims
+
+
+MAY_BE_EMPTY = Statement(address="", text="支持空Tensor。").digest
+
+
+@pytest.mark.parametrize("stem", CLAIMED)
+def test_a_sentence_that_allows_empty_tensors_is_claimed_by_a_clause_on_them(stem: str) -> None:
+    """Calls must meet its condition, then; or the clause says why there are none: the document contradicts itself."""
+    spec = claimed_spec(stem)
+    clauses = {item.at: item for item in spec.clauses}
+    for claim in read_claims(claims_path(package_folder(), stem), spec).claims:
+        if claim.reference.endswith(f"#{MAY_BE_EMPTY}") and claim.reason is None:
+            for clause in map(clauses.__getitem__, claim.clauses):
+                assert clause.certainty != "stated" or "empty(" in (clause.when_text or ""), (
+                    claim.reference,
+                    clause.en,
+                )
