@@ -87,6 +87,14 @@ class Tensor(_Tagged, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         return self.offset + last + 1
 
     @property
+    def expanded_axes(self) -> tuple[int, ...]:
+        """Axes along which all elements share one place in memory: their stride is 0."""
+        if self.strides is None:
+            return ()
+        sized = enumerate(zip(self.shape, self.strides, strict=False))
+        return tuple(axis for axis, (size, stride) in sized if stride == 0 and size > 1)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the storage."""
         return self.storage_numel * itemsize(self.dtype)
@@ -201,6 +209,9 @@ class CallOptions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 NOTE_LIMIT = 10_000
 """Characters of a text of a case or trial that means nothing to the call; records repeat it."""
 
+MOST_CORNERS = 256
+"""Of one call: two of each factor, of which operators have some thirty."""
+
 _Note: TypeAlias = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT)]
 
 
@@ -216,6 +227,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     twin: _Note | None = None
     """Id of the valid case that an invalid one came from."""
     source: _Note | None = None
+    corners: Annotated[tuple[_Note, ...], msgspec.Meta(max_length=MOST_CORNERS)] = ()
+    """The corners of what the document allows that the call is at, as `factor: label` (`generate.corners`)."""
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -270,6 +270,9 @@ _OF_TENSORS, _OF_SCALARS = _read(_TENSORS), _read(_SCALARS)
 def promoted(dtypes: Iterable[str]) -> str | None:
     """The dtype that tensors of these, at least one, promote to, in their order; None where there is none."""
     first, *others = dtypes
+    if first in FLOAT8:
+        # The table leaves them out: what is the same already needs no rule, and they go with nothing else.
+        return first if set(others) <= {first} else None
     found = _OF_TENSORS.get((first, first))
     for other in others:
         found = None if found is None else _OF_TENSORS.get((found, other))

@@ -43,6 +43,8 @@ class NoteCode:
     """`operator`, `dtypes` (parameters with their dtypes)."""
     RULE = "rule unjudged"
     """`operator`, `n` rules `of` those that the document lists, `id` of one of them."""
+    CORNER = "corner unjudged"
+    """`operator`, `n` corners, one `corner` of them."""
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -57,6 +57,8 @@ class BinaryFormat:
     ties_open: bool = False
     """Whether no document says which neighbour is taken where two are equally near, and whether what lies beyond the
     largest finite number becomes that or an infinity. Rounding here takes the even one and infinity."""
+    lacks_largest: bool = False
+    """Whether the largest number is there below 0 alone, as of signed integers."""
 
     @property
     def longest(self) -> int:
@@ -102,7 +104,7 @@ def _integers(name: str) -> BinaryFormat:
     row = DTYPES[name]
     bits, signed = 8 * row.size, row.kind == "signed"
     held = min(bits, 53)
-    return binary_format(
+    made = binary_format(
         name,
         significand=held,
         min_exponent=held - 1,
@@ -111,6 +113,8 @@ def _integers(name: str) -> BinaryFormat:
         infinite=False,
         signed=signed,
     )
+    # Of integers that float64 does not hold, halves are not seen: they are moved, not rounded.
+    return replace(made, ties_open=bits <= held, lacks_largest=signed and bits <= held)
 
 
 BINARY_FORMATS: MappingProxyType[str, BinaryFormat] = MappingProxyType(

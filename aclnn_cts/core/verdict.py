@@ -214,6 +214,10 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, index=self.index[:-1], part=PARTS[self.index[-1]])
 
 
+TOLERANCE_FACT = "tolerance"
+"""Key in a verdict's facts: the tolerance that a fault of kind `tolerance` fails."""
+
+
 class ToleranceVerdict:
     """What a tolerance says of one output (values of `ToleranceResult.verdict`)."""
 
@@ -466,6 +470,8 @@ class ClauseVerdict:
     """What the trials say of a clause (values of `ClauseRow.verdict`)."""
 
     MET = "met"
+    PART = "part"
+    """Met, but at some corners of the document no values were judged."""
     CONTRADICTED = "contradicted"
     UNTESTED = "untested"
     OPEN = "open"

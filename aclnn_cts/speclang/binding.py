@@ -11,7 +11,7 @@ from aclnn_cts.core.case_json import check_int64
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.expression import UNDEFINED, Node
 from aclnn_cts.speclang.kinds_dtype import is_allowed, relations
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.load import Specs
@@ -148,16 +148,31 @@ def _laid_over(
     free = len(sizes) - sum(length for length in lengths if length is not None)
     if free < 0:
         return True
-    at = 0
+    at, is_told = 0, True
+    size: int | tuple[int, ...]
     for item, length in zip(pattern.items, lengths, strict=True):
         taken = sizes[at : at + (free if length is None else length)]
         at += len(taken)
-        if item.node.kind != "name" or item.start is not None or item.stop is not None:
+        if item.spliced and item.node.kind == "name" and item.start is None and item.stop is None:
+            unknown, size = [item.node], taken
+        elif item.spliced:
             continue
-        name = str(item.node.value)
-        if name not in arguments:
-            names.setdefault(name, taken if item.spliced else taken[0] if taken else 0)
-    return True
+        else:
+            unknown, product = _unknown(item.node, {**arguments, **names})
+            size = taken[0] // product if taken and product else 0
+        is_told = is_told and len(unknown) < 2
+        if len(unknown) == 1 and unknown[0].kind == "name" and unknown[0].value not in arguments:
+            names.setdefault(str(unknown[0].value), size)
+    return is_told
+
+
+def _unknown(node: Node, names: Mapping[str, Any]) -> tuple[list[Node], int]:
+    """The factors of a product that are no numbers yet, and the product of the others."""
+    if node.kind == "arithmetic" and node.value == "*":
+        (left, first), (right, second) = (_unknown(operand, names) for operand in node.operands)
+        return left + right, first * second
+    value = node.value if node.kind == "number" else names.get(str(node.value)) if node.kind == "name" else None
+    return ([], value) if isinstance(value, int) else ([node], 1)
 
 
 def _length(item: ShapeItem, names: Mapping[str, Any], arguments: Mapping[str, Argument]) -> int | None:

@@ -35,7 +35,7 @@ from aclnn_cts.speclang.build_parameters import (
 )
 from aclnn_cts.speclang.evaluate import ConstraintTests, in_evaluation_order
 from aclnn_cts.speclang.kinds import Strength
-from aclnn_cts.speclang.kinds_tensor import CallPresent, Rank
+from aclnn_cts.speclang.kinds_tensor import CallPresent, Rank, RankIs
 from aclnn_cts.speclang.model import Clause, Constraint, Spec
 from aclnn_cts.speclang.operator_file import read_operator
 from aclnn_cts.speclang.package import product_names
@@ -95,7 +95,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
     drawn, rules = _rules(operator, written, kinds, rows.parameters, problems)
     if drawn is None:
         return None, problems
-    draws = build_draws(implied_draws, operator.draws, problems)
+    draws = build_draws(implied_draws, operator.draws, problems, kinds)
     stock = StockClauses(
         problems=problems,
         operator=operator,
@@ -156,6 +156,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         row_parameters=rows.parameters,
         precision=tuple(problems.file.content.get("precision") or ()),
         header=operator.header,
+        elementwise=bool(operator.elementwise),
         atk=build_atk(operator.atk, problems, kinds) if operator.atk is not None else None,
         open=tuple(place.at for place in operator.open_),
         claims=build_claims(operator.claims, [clause for clause, _ in clauses], problems),
@@ -257,7 +258,7 @@ def _verify_checks(rules: Constraints, ordered: Sequence[Constraint], problems: 
 
 
 def _advice(item: Constraint, other: Constraint) -> str:
-    if isinstance(other.rule, Rank) and other.rule.of == getattr(item.rule, "of", None):
+    if isinstance(other.rule, (Rank, RankIs)) and other.rule.of == getattr(item.rule, "of", None):
         return "list a code for the rank too, since sizes require it"
     return f"leave the {_SILENCING[other.strength]} out of `requires`"
 

@@ -245,6 +245,8 @@ def check_precision(
             path,
             f"the entry says nothing; add one of {', '.join(PRECISION_SECTIONS)}",
         )
+        if entry.repeatable is not None and entry.repeatable.unless is not None:
+            problems.expression(entry.repeatable.unless, (*path, "repeatable", "unless"), context.kinds)
         chosen = [item for item in parameters if item.name in (entry.outputs or outputs)]
         dtypes = {dtype for item in chosen for _, dtype in _dtypes(item, models, parameters, context)}
         _check_selector(entry.outputs, outputs, (*path, "outputs"), problems, "output")

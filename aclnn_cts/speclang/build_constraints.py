@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -26,7 +27,7 @@ from aclnn_cts.speclang.kinds_dtype import (
     SameFormat,
 )
 from aclnn_cts.speclang.kinds_number import Holds, Range
-from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, ShapeIs, SizeIs
+from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, LengthIs, ShapeIs, SizeIs
 from aclnn_cts.speclang.kinds_tensor import (
     CallPresent,
     Contiguous,
@@ -35,6 +36,7 @@ from aclnn_cts.speclang.kinds_tensor import (
     NotEmpty,
     Present,
     Rank,
+    RankIs,
     WordIn,
 )
 from aclnn_cts.speclang.model import Constraint, Modes, Rule
@@ -309,21 +311,31 @@ def _rows(model: ConstraintModel, path: YamlPath, context: ConstraintContext) ->
 def _mode(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if context.modes is None:
         context.problems.add(path, "mode needs the top-level table `modes`; add it")
-        return ModeSupported(attribute="", by="", operand={})
-    return ModeSupported(attribute=context.modes.attribute, by=context.modes.by, operand=context.modes.operand)
+        return ModeSupported(Modes(attribute="", by="", sources=(), names={}, operand={}))
+    return ModeSupported(context.modes)
 
 
 def _rank(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    of = _of(model, path, context, "tensor")
+    if model.is_ is not None:
+        return RankIs(of, _expected(model, path, context))
     low, high = _integers(model, path, context)
-    return Rank(of=_of(model, path, context, "tensor"), low=low, high=high)
+    return Rank(of=of, low=low, high=high)
+
+
+def _expected(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> str:
+    """The expression `is`, or 0 where it is wrong."""
+    node = context.problems.node(0 if model.is_ is None else model.is_, (*path, "is"), context.kinds)
+    return "0" if node is None or model.is_ is None else str(model.is_)
 
 
 def _length(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if isinstance(model.of, str) and context.kinds.get(model.of) == "tensor_list":
-        text = model.is_ if model.is_ is not None else 0
         context.problems.add_if(model.is_ is None, path, "is: missing; say how many tensors the list has")
-        node = context.problems.node(text, (*path, "is"), context.kinds)
-        return ListLength(model.of, str(text) if node is not None else "0")
+        return ListLength(model.of, _expected(model, path, context))
+    if isinstance(model.is_, str) and not context.kinds.keys().isdisjoint(re.findall(r"[A-Za-z_]\w*", model.is_)):
+        of = _of(model, path, context, "int_array", "bool_array", "float_array")
+        return LengthIs(of, _expected(model, path, context))
     low, high = _integers(model, path, context) if model.in_ is not None else (model.is_, model.is_)
     if type(low) is not int or type(high) is not int or low < 0 or high > MAX_ITEMS:
         context.problems.add(path, f"is: {shown(model.is_)}; expected a number of items, at most {MAX_ITEMS}")

@@ -12,6 +12,7 @@ from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_constraints import ConstraintContext, Rows, product_table, rank_table
 from aclnn_cts.speclang.evaluator import Evaluator
+from aclnn_cts.speclang.kinds_dtype import PROMOTE, names_read
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Atk, AtkArgument, Draw, Modes, Parameter
 from aclnn_cts.speclang.problems import RUN, Problems
@@ -146,7 +147,8 @@ def build_parameters(
         )
         known = {**names, **{name: context.kinds[name] for name in earlier}}
         readable = {**known, INDEX: "int"} if kind == "tensor_list" else known
-        made = {name: kind for name, kind in context.kinds.items() if kind not in _TENSORS or name in earlier}
+        shown_to_data = {*earlier, item.name}
+        made = {name: kind for name, kind in context.kinds.items() if kind not in _TENSORS or name in shown_to_data}
         templates: dict[str, tuple[Mapping[str, Any], ...]] = {
             data_kind: tuple(
                 {key: _recipe_parameter(key, value, (*path, "data"), made, problems) for key, value in entry.items()}
@@ -211,7 +213,7 @@ def _recipe_parameter(
 ) -> Any:  # noqa: ANN401 - a compiled expression, or the value
     """A recipe's parameter: an expression or, in brackets, a shape expression that gives an array of integers.
 
-    It reads what is made before the tensor's data: attributes and earlier tensors.
+    It reads what is made before the tensor's data: attributes, earlier tensors and the tensor's own shape.
     """
     if not isinstance(value, str) or key in ("recipe", "of"):
         return value
@@ -228,7 +230,12 @@ def _followed(reference: str) -> tuple[str, ...]:
 def build_modes(entry: ModesModel, problems: Problems, kinds: Mapping[str, str], products: Sequence[str]) -> Modes:
     """The precision modes; an operand that is written for all of them is repeated."""
     problems.known(entry.attribute, kinds, ("modes", "attribute"), "parameter")
-    problems.known(entry.by, kinds, ("modes", "by"), "parameter")
+    path: YamlPath = ("modes", "by")
+    if not entry.by.startswith(PROMOTE):
+        problems.known(entry.by, kinds, path, "parameter")
+        sources: tuple[str, ...] = (entry.by,)
+    else:
+        sources = names_read(entry.by) if problems.node(entry.by, path, kinds) is not None else ()
     names: dict[int, str] = {}
     for value, name in entry.names.items():
         if not value.isdigit():
@@ -247,7 +254,7 @@ def build_modes(entry: ModesModel, problems: Problems, kinds: Mapping[str, str],
             problems.all_known(named, (*DTYPES, "HFLOAT32"), path, "operand format")
             problems.add_if(len(row) != len(names), path, f"{len(row)} entries; expected {len(names)}, one a mode")
             operands[product][dtype] = tuple(row)
-    return Modes(attribute=entry.attribute, by=entry.by, names=names, operand=operands)
+    return Modes(attribute=entry.attribute, by=entry.by, sources=sources, names=names, operand=operands)
 
 
 def build_rows(
@@ -284,7 +291,9 @@ def build_rows(
 UNBOUNDED = 2**62
 
 
-def build_draws(implied: Sequence[DrawModel], written: Sequence[DrawModel], problems: Problems) -> tuple[Draw, ...]:
+def build_draws(
+    implied: Sequence[DrawModel], written: Sequence[DrawModel], problems: Problems, kinds: Mapping[str, str]
+) -> tuple[Draw, ...]:
     """Compile every draw over the names that stand before it; those that are implied stand first."""
     draws: list[Draw] = []
     for number, entry in enumerate((*implied, *written), -len(implied)):
@@ -298,7 +307,7 @@ def build_draws(implied: Sequence[DrawModel], written: Sequence[DrawModel], prob
         draw = (
             _run(name, entry, path, problems, earlier)
             if entry.run is not None
-            else _single(name, entry, path, problems, earlier)
+            else _single(name, entry, path, problems, earlier, kinds)
         )
         if draw is not None:
             draws.append(draw)
@@ -355,14 +364,26 @@ def _run(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names:
     return Draw(name=name, kind="run", low=low, high=high, sizes=sizes)
 
 
-def _single(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names: Mapping[str, str]) -> Draw | None:
-    given = [key for key in ("in_", "is_", "one_of") if getattr(entry, key) is not None]
+def _single(
+    name: str,
+    entry: DrawModel,
+    path: YamlPath,
+    problems: Problems,
+    names: Mapping[str, str],
+    kinds: Mapping[str, str],
+) -> Draw | None:
+    given = [key for key in ("in_", "is_", "one_of", "dtype_of") if getattr(entry, key) is not None]
     if len(given) != 1:
-        problems.add(path, f"draw {name}: expected exactly one of in, is, one_of")
+        problems.add(path, f"draw {name}: expected exactly one of in, is, one_of, dtype_of")
         return None
+    problems.add_if(entry.large and entry.in_ is None, (*path, "large"), f"draw {name}: only one with `in` is large")
+    if entry.dtype_of is not None:
+        tensors = [item for item, kind in kinds.items() if kind in _TENSORS]
+        problems.known(entry.dtype_of, tensors, (*path, "dtype_of"), "tensor")
+        return Draw(name=name, kind="dtype", of=entry.dtype_of)
     if entry.in_ is not None:
         low, high = _bounds(entry.in_, (*path, "in"), problems, names)
-        return Draw(name=name, kind="integer", low=low, high=high)
+        return Draw(name=name, kind="integer", low=low, high=high, is_large=entry.large)
     if entry.is_ is not None:
         return Draw(name=name, kind="derived", value=problems.expression(entry.is_, (*path, "is"), names))
     choices = tuple(problems.expression(choice, (*path, "one_of"), names) for choice in entry.one_of or ())

@@ -15,7 +15,7 @@ from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Strength, Test
 from aclnn_cts.speclang.kinds_size import Broadcast, Dims, ShapeIs, SizeIs
-from aclnn_cts.speclang.kinds_tensor import CallPresent, EachItem, NotEmpty, Rank
+from aclnn_cts.speclang.kinds_tensor import CallPresent, EachItem, NotEmpty, Rank, RankIs
 from aclnn_cts.speclang.model import Constraint, ConstraintTest, Rule, Spec
 
 _DECIDING = (Strength.LISTED, Strength.LIMIT, Strength.OPEN, Strength.ACCURACY)
@@ -71,17 +71,22 @@ def promised_statuses(broken: tuple[Constraint, ...]) -> tuple[str, ...]:
 
 def is_broken(spec: Spec, case: Case) -> bool:
     """Whether the case breaks any constraint: what `evaluate` finds, without a look behind the first that is broken."""
+    return bool(first_broken(spec, case))
+
+
+def first_broken(spec: Spec, case: Case) -> str:
+    """The id of the first constraint in the order of evaluation that the case breaks; empty where it breaks none."""
     bad = 0
-    for bit, requires, test, _ in spec.tests[case.target.product]:
+    for bit, requires, test, constraint in spec.tests[case.target.product]:
         if bad & requires:
             bad |= bit
             continue
         try:
             if test(case.arguments, case.target) is False:
-                return True
+                return constraint.id
         except UNDEFINED:
             bad |= bit
-    return any(pointer in case.call.null for pointer, _ in spec.pointers)
+    return next((constraint.id for pointer, constraint in spec.pointers if pointer in case.call.null), "")
 
 
 def evaluate(spec: Spec, case: Case) -> Evaluation:
@@ -119,7 +124,7 @@ def in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, 
     """
     ranks: dict[str, list[str]] = {}
     for item in constraints:
-        if isinstance(rule := _on_a_tensor(item), Rank):
+        if isinstance(rule := _on_a_tensor(item), (Rank, RankIs)):
             ranks.setdefault(rule.of, []).append(item.id)
     completed = []
     for item in constraints:

@@ -117,6 +117,18 @@ def _promote(*values: Value) -> str:
     return found
 
 
+def _some(items: Sequence[int]) -> Sequence[int]:
+    """The items; of none nothing is the least."""
+    if not items:
+        raise IndexError("no items")
+    return items
+
+
+def _lengths(value: Value) -> list[int]:
+    """What each item is more than the one before it, the first one more than 0."""
+    return [after - before for before, after in itertools.pairwise((0, *_items(value)))]
+
+
 FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "rank": (1, lambda value: len(_shape(value))),
     "numel": (1, _numel),
@@ -146,6 +158,10 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "sum": (1, lambda value: sum(_items(value))),
     "sums": (1, lambda value: tuple(itertools.accumulate(_items(value)))),
     "ascending": (1, lambda value: all(one <= other for one, other in itertools.pairwise(_items(value)))),
+    "shortest": (1, lambda value: min(_some(_lengths(value)))),
+    "longest": (1, lambda value: max(_some(_lengths(value)))),
+    "least": (1, lambda value: min(_some(_items(value)))),
+    "greatest": (1, lambda value: max(_some(_items(value)))),
     "min": (-1, min),
     "max": (-1, max),
     "abs": (1, abs),

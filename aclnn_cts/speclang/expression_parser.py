@@ -21,7 +21,7 @@ from aclnn_cts.speclang.expression import (
     compile_node,
 )
 
-MAX_LENGTH = 400
+MAX_LENGTH = 1000
 MAX_DEPTH = 24
 MAX_EXPONENT = 64
 

@@ -54,6 +54,7 @@ def family_content(name: str) -> Mapping[str, Any]:
         key: {**by_name.get(key, {}), **content.get("parameters", {}).get(key, {})}
         for key in (*by_name, *content.get("parameters", {}))
     }
+    content.setdefault("elementwise", inherited.get("elementwise"))
     for key in _LISTS:
         content[key], _ = _joined(key, inherited.get(key, []), content.get(key, []))
     return content
@@ -71,17 +72,23 @@ def with_common(file: YamlFile, problems: Problems) -> YamlFile:
     roles = {key: {**family.get(key, {}), **own.get(key, {})} for key in _ROLES}
     content = {key: value for key, value in own.items() if key not in ("family", *_ROLES)}
     origins: dict[YamlPath, YamlPath] = {}
-    first = next((item["name"] for item in own["parameters"] if _role(item) == "input"), "")
+    names = {
+        word: next((item["name"] for item in own["parameters"] if _role(item) == role), "")
+        for word, role in (("first", "input"), ("output", "output"))
+    }
     for key in _MAPPINGS:
         content[key] = {**family.get(key, {}), **own.get(key, {})}
         origins.update({(key, word): ("family",) for word in family.get(key, {}) if word not in own.get(key, {})})
-    content["parameters"] = [_parameter(item, roles, family.get("parameters", {}), first) for item in own["parameters"]]
+    content["elementwise"] = own.get("elementwise", family.get("elementwise"))
+    content["parameters"] = [
+        _parameter(item, roles, family.get("parameters", {}), names["first"]) for item in own["parameters"]
+    ]
     for key in _LISTS:
         content[key], places = _joined(key, family.get(key, []), own.get(key, []))
         origins.update(
             ((key, number), ("family",) if place is None else (key, place)) for number, place in enumerate(places)
         )
-    return replace(file, content=placed(content, {"first": first}), origins=origins)
+    return replace(file, content=placed(content, names), origins=origins)
 
 
 def _role(item: Mapping[str, Any]) -> str:
@@ -112,7 +119,8 @@ def _joined(
 ) -> tuple[list[Mapping[str, Any]], list[int | None]]:
     """The family's entries, each replaced by the spec's of its name, then the spec's others; and where each stands.
 
-    What the spec lists directly before an entry that replaces one of the family is before it in the result too.
+    What the spec lists directly before an entry that replaces one of the family is before it in the result too. One of
+    the kind `none` takes that of the family away.
     """
     words = _LISTS[key]
     mine = {_name(entry, words): number for number, entry in enumerate(own)}
@@ -127,7 +135,9 @@ def _joined(
         places += numbers
         made += [entry if number is None else own[number] for number in numbers]
     others = [number for number in range(len(own)) if number not in places]
-    return [*made, *(own[number] for number in others)], [*places, *others]
+    kept = [(entry, place) for entry, place in zip(made, places, strict=True) if entry.get("kind") != "none"]
+    kept += [(own[number], number) for number in others]
+    return [entry for entry, _ in kept], [place for _, place in kept]
 
 
 def _name(entry: Mapping[str, Any], words: Sequence[str]) -> str:

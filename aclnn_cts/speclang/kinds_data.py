@@ -49,6 +49,18 @@ def data_is_finite(tensor: Tensor, *, infinite: bool = False) -> bool:
     return data.recipe not in (("special",) if infinite else ("special", "infinite"))
 
 
+_POSITIVE = (0.0, math.inf)
+_RANGES: Mapping[str | None, tuple[int | float, int | float]] = {
+    "band": (0, 1),
+    "one_hot": (0, 1),
+    "zeros": (0, 0),
+    "positive": _POSITIVE,
+    "rstd": _POSITIVE,
+    "invstd": _POSITIVE,
+}
+"""Those of recipes that have one whatever their parameters."""
+
+
 def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
     """Bounds of the contents, from the values or from the recipe's own; TypeError where the recipe has none."""
     data = tensor.data
@@ -60,8 +72,8 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
     if data.recipe in INDEX_RECIPES:
         high = min(data.high if data.high is not None else 1, INTEGER_LIMITS.get(tensor.dtype, 2**62))
         return min(data.low or 0, high - 1), high - 1
-    if data.recipe == "zeros":
-        return 0, 0
+    if data.recipe in _RANGES:
+        return _RANGES[data.recipe]
     if data.recipe == "constant":
         value = 1.0 if data.mean is None else data.mean
         return value, value
@@ -70,8 +82,9 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
         return (data.low if data.low is not None else low), (data.high if data.high is not None else high)
     if data.recipe in ("uniform", "repeated") and data.low is not None and data.high is not None:
         return data.low * 2.0 ** (data.exponent or 0), data.high * 2.0 ** (data.exponent or 0)
-    if data.recipe in ("positive", "rstd", "invstd"):
-        return 0.0, math.inf
+    if data.recipe == "permutation":
+        low = data.low or 0
+        return low, low + (tensor.numel if data.axis is None else tensor.shape[data.axis]) - 1
     raise TypeError(f"recipe {data.recipe} has no known range")
 
 
@@ -153,7 +166,8 @@ class Elements(ParameterRule):
             yield from self._admitted(tensor, attribute, beside)
         for value in beside:
             if _is_storable(value, tensor.dtype):
-                data = Data(values=(value,) * tensor.numel)
+                is_large = tensor.numel > _MOST_WRITTEN
+                data = Data(recipe="constant", mean=value) if is_large else Data(values=(value,) * tensor.numel)
                 yield Way(text=f"{self.of}: elements -> {value}", data={self.of: data})
 
     def _admitted(self, tensor: Tensor, attribute: str, beside: Sequence[int]) -> Iterator[Way]:
@@ -199,6 +213,8 @@ def _bound(value: str | int | None, none: float) -> Compiled:
 SEGMENTS = ("offsets", "ends", "lengths", "partial_lengths")
 """Recipes of lengths that add up to a total, and of where they end."""
 STRUCTURES = (*SEGMENTS, "permutation", "boxes")
+_MADE_BY = {"partial_lengths": ("partial_lengths", "lengths")}
+"""Recipes that make a structure, where there is another one than that of its name."""
 _DEFAULT_TOTAL = 16
 _MOST_WRITTEN = 2**12
 """Elements of a tensor whose rule is broken by explicit values."""
@@ -236,7 +252,7 @@ class Structure(ParameterRule):
                 return True
             if value.data is None:
                 raise TypeError("no data")
-            if value.data.recipe == self.structure:
+            if value.data.recipe in _MADE_BY.get(self.structure, (self.structure,)):
                 return self._is_made_so(value, value.data, wanted)
             count, inner = self._line(value)
             if value.data.values is not None:

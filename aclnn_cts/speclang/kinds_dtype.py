@@ -15,7 +15,7 @@ from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
 from aclnn_cts.speclang.model import ParameterRule, Rule
 
 if TYPE_CHECKING:
-    from aclnn_cts.speclang.model import Spec
+    from aclnn_cts.speclang.model import Modes, Spec
 
 
 OTHER_DTYPES = (
@@ -211,16 +211,15 @@ class DtypeRows(Rule):
 class ModeSupported(Rule):
     """The compute mode is one that the document does not reject for the product and dtype."""
 
-    attribute: str
-    by: str
-    operand: Mapping[str, Mapping[str, tuple[str | None, ...]]]
+    modes: Modes
 
     @property
     def test(self) -> Test:
-        attribute, by, operand = self.attribute, self.by, self.operand
+        modes = self.modes
+        of_dtype, attribute, operand = modes.dtype_of, modes.attribute, modes.operand
 
         def supported(arguments: Mapping[str, Any], target: Target) -> bool:
-            row = operand[target.product][arguments[by].dtype]
+            row = operand[target.product][of_dtype({name: arguments[name].dtype for name in modes.sources})]
             value = arguments[attribute]
             if value < 0:
                 raise IndexError(value)
@@ -229,25 +228,27 @@ class ModeSupported(Rule):
         return supported
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        by_dtype = self.operand.get(case.product, {})
-        old = tensor_of(case, self.by).dtype
+        modes = self.modes
+        by_dtype = modes.operand.get(case.product, {})
+        old = modes.dtype_of({name: tensor_of(case, name).dtype for name in modes.sources})
         for dtype in dict.fromkeys((old, *by_dtype)):
             for value, promised in enumerate(by_dtype.get(dtype, ())):
                 if promised is None:
                     yield Way(
-                        text=f"{self.attribute}: {value} for {dtype}",
-                        values={self.attribute: value},
-                        dtypes={} if dtype == old else {self.by: dtype},
+                        text=f"{modes.attribute}: {value} for {dtype}",
+                        values={modes.attribute: value},
+                        dtypes={} if dtype == old else dict.fromkeys(modes.sources, dtype),
                     )
 
     def describe(self, product: str) -> Words:
-        rows = self.operand.get(product, {}).items()
+        rows = self.modes.operand.get(product, {}).items()
         rejected = [(value, dtype) for dtype, row in rows for value, operand in enumerate(row) if operand is None]
+        attribute = self.modes.attribute
         but = ", ".join(f"{value} with {dtype}" for value, dtype in rejected)
         but_zh = ", ".join(f"{dtype} 不支持 {value}" for value, dtype in rejected)
         return Words(
-            f"{self.attribute} is supported for the dtype" + (f"; not {but}" if rejected else ""),
-            f"该数据类型支持此 {self.attribute}" + (f" ({but_zh})" if rejected else ""),
+            f"{attribute} is supported for the dtype" + (f"; not {but}" if rejected else ""),
+            f"该数据类型支持此 {attribute}" + (f" ({but_zh})" if rejected else ""),
         )
 
 
@@ -287,7 +288,7 @@ class Relation(ParameterRule):
     @property
     def reads(self) -> tuple[str, ...]:
         """The parameters whose dtypes it reads but `of`, in their order."""
-        return _names(self.other)
+        return names_read(self.other)
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -367,7 +368,7 @@ class SameAsPromoted(Relation):
         return Words(f"dtype of {self.of} equals {self.other}", f"{self.of} 的数据类型等于 {self.other}")
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names_read(text: str) -> tuple[str, ...]:
     """The parameters that an expression reads, in their order."""
     return tuple(dict.fromkeys(node.value for node in parse(text).walk() if node.kind == "name"))
 
@@ -379,7 +380,7 @@ def relations(spec: Spec, product: str) -> tuple[Relation, ...]:
 
 
 def is_allowed(
-    rules: Iterable[Relation], tensors: Mapping[str, str], target: Target, scalars: Mapping[str, str] | None = None
+    rules: Iterable[ParameterRule], tensors: Mapping[str, str], target: Target, scalars: Mapping[str, str] | None = None
 ) -> bool:
     """Whether no relation is broken by tensors and scalars of these dtypes; one that reads another says nothing."""
     arguments: dict[str, Any] = {name: Tensor((), dtype) for name, dtype in tensors.items()}

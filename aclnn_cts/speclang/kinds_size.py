@@ -33,9 +33,20 @@ def _axis_way(of: str, axis: int, old: object, new: int) -> Way:
     return Way(text=f"{of}[{axis}]: {old} -> {new}", axes={(of, axis): new})
 
 
+def _items_way(case: Case, of: str, count: int) -> Way:
+    """Another number of items of an array: the first ones, or ones behind all of them."""
+    value: Any = case.arguments[of]
+    changed: Any = (*value, *([1] * count))[:count]
+    if isinstance(value, BoolArray):
+        changed = BoolArray(tuple(map(bool, changed)))
+    elif isinstance(value, FloatArray):
+        changed = FloatArray(tuple(map(float, changed)))
+    return Way(text=f"{of}: {len(value)} -> {count} items", values={of: changed})
+
+
 @dataclass(frozen=True, slots=True)
 class Length(ParameterRule):
-    """The number of items of an int array lies in a range."""
+    """The number of items of an array lies in a range."""
 
     low: int
     high: int
@@ -45,24 +56,15 @@ class Length(ParameterRule):
         of, low, high = self.of, self.low, self.high
         return lambda arguments, _target: low <= len(arguments[of]) <= high
 
-    def _way(self, case: Case, count: int) -> Way:
-        value: Any = case.arguments[self.of]
-        changed: Any = (*value, *([1] * count))[:count]
-        if isinstance(value, BoolArray):
-            changed = BoolArray(tuple(map(bool, changed)))
-        elif isinstance(value, FloatArray):
-            changed = FloatArray(tuple(map(float, changed)))
-        return Way(text=f"{self.of}: {len(value)} -> {count} items", values={self.of: changed})
-
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         for count in dict.fromkeys((self.high + 1, self.low - 1, 0, self.high * 4)):
             if count >= 0 and not self.low <= count <= self.high:
-                yield self._way(case, count)
+                yield _items_way(case, self.of, count)
 
     def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
         for count in sorted({bound + step for bound in (self.low, self.high) for step in (-1, 0, 1)}):
             if count >= 0:
-                yield self._way(case, count)
+                yield _items_way(case, self.of, count)
 
     def describe(self, product: str) -> Words:
         to, to_zh = ("", "") if self.low == self.high else (f" to {self.high}", f" 至 {self.high}")
@@ -70,6 +72,27 @@ class Length(ParameterRule):
             f"{self.of} has {self.low}{to} item{'s' if self.high != 1 else ''}",
             f"{self.of} 有 {self.low}{to_zh} 个元素",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LengthIs(ParameterRule):
+    """The number of items of an array equals an expression."""
+
+    text: str
+
+    @property
+    def test(self) -> Test:
+        of, expected = self.of, compiled(self.text)
+        return lambda arguments, target: len(arguments[of]) == expected(arguments, target)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        value: Any = case.arguments[self.of]
+        for count in dict.fromkeys((len(value) + 1, len(value) - 1, 0, 4 * len(value))):
+            if count >= 0 and count != len(value):
+                yield _items_way(case, self.of, count)
+
+    def describe(self, product: str) -> Words:
+        return Words(f"{self.of} has {self.text} items", f"{self.of} 有 {self.text} 个元素")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +120,10 @@ class Dims(ParameterRule):
     def _ways(self, spec: Spec, case: Case, values: Iterable[int]) -> Iterator[Way]:
         shape = sizes_of(case.arguments[self.of])
         chosen = [value for value in dict.fromkeys(values) if -INT64_MAX <= value <= INT64_MAX]
-        for axis in self.axes if self.axes is not None else range(len(shape)):
+        every = range(len(shape))
+        # A call may have fewer dimensions than the rule speaks of.
+        there = [every[axis] for axis in self.axes or () if -len(shape) <= axis < len(shape)]
+        for axis in every if self.axes is None else there:
             for value in chosen:
                 yield from _place_ways(spec, shape, self.of, axis, value)
 

@@ -97,6 +97,27 @@ class Rank(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
+class RankIs(ParameterRule):
+    """The number of dimensions equals an expression."""
+
+    text: str
+
+    @property
+    def test(self) -> Test:
+        of, expected = self.of, compiled(self.text)
+        return lambda arguments, target: len(arguments[of].shape) == expected(arguments, target)
+
+    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+        old = len(tensor_of(case, self.of).shape)
+        for rank in (old + 1, old - 1, old + 2):
+            if 0 <= rank <= MAX_RANK:
+                yield Way(text=f"{self.of}: rank {old} -> {rank}", ranks={self.of: rank})
+
+    def describe(self, product: str) -> Words:
+        return Words(f"rank of {self.of} is {self.text}", f"{self.of} 的维数为 {self.text}")
+
+
+@dataclass(frozen=True, slots=True)
 class Contiguous(ParameterRule):
     """The tensor is contiguous. The strides of a single element move nothing: there, those that are written count."""
 

@@ -26,8 +26,8 @@ from aclnn_cts.speclang.kinds_dtype import (
     SameFormat,
 )
 from aclnn_cts.speclang.kinds_number import Holds, Range, bound_text
-from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, ShapeIs, SizeIs, sizes_of
-from aclnn_cts.speclang.kinds_tensor import Contiguous, EachItem, ListLength, NotEmpty, Rank, WordIn
+from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, LengthIs, ShapeIs, SizeIs, sizes_of
+from aclnn_cts.speclang.kinds_tensor import Contiguous, EachItem, ListLength, NotEmpty, Rank, RankIs, WordIn
 from aclnn_cts.speclang.model import Constraint, Rule
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
@@ -183,6 +183,11 @@ def _(rule: Length, arguments: Mapping[str, Any], _target: Target) -> str:
 
 
 @_mismatch.register
+def _(rule: LengthIs, arguments: Mapping[str, Any], target: Target) -> str:
+    return _must(len(arguments[rule.of]), f"be {_text(compiled(rule.text)(arguments, target))}")
+
+
+@_mismatch.register
 def _(rule: ListLength, arguments: Mapping[str, Any], target: Target) -> str:
     return _must(len(arguments[rule.of]), f"be {_text(compiled(rule.text)(arguments, target))}")
 
@@ -190,6 +195,11 @@ def _(rule: ListLength, arguments: Mapping[str, Any], target: Target) -> str:
 @_mismatch.register
 def _(rule: Rank, arguments: Mapping[str, Any], _target: Target) -> str:
     return _must(len(arguments[rule.of].shape), _within(rule.low, rule.high))
+
+
+@_mismatch.register
+def _(rule: RankIs, arguments: Mapping[str, Any], target: Target) -> str:
+    return _must(len(arguments[rule.of].shape), f"be {_text(compiled(rule.text)(arguments, target))}")
 
 
 @_mismatch.register
@@ -265,7 +275,8 @@ def _(rule: DtypeRows, arguments: Mapping[str, Any], _target: Target) -> str:
 
 @_mismatch.register
 def _(rule: ModeSupported, arguments: Mapping[str, Any], _target: Target) -> str:
-    return f"{_text(arguments[rule.attribute])} with {arguments[rule.by].dtype}; must be supported"
+    dtype = rule.modes.dtype_of({name: arguments[name].dtype for name in rule.modes.sources})
+    return f"{_text(arguments[rule.modes.attribute])} with {dtype}; must be supported"
 
 
 @_mismatch.register

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from aclnn_cts.core.case import Argument, Case, TensorList
+from aclnn_cts.core.dtypes import promoted
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
@@ -184,12 +185,16 @@ class Draw:
 
     name: str
     kind: str
-    """`integer`, `derived`, `choice`, or one of `RUNS`."""
+    """`integer`, `derived`, `choice`, `dtype`, or one of `RUNS`."""
     low: Evaluator | None = None
     high: Evaluator | None = None
     value: Evaluator | None = None
     choices: tuple[Evaluator, ...] = ()
     sizes: tuple[Evaluator, Evaluator] | None = None
+    of: str = ""
+    """Of kind `dtype`: the tensor whose dtype it is."""
+    is_large: bool = False
+    """Whether it is one of the sizes that a training call has large together."""
 
     @property
     def is_run(self) -> bool:
@@ -237,9 +242,16 @@ class Modes:
 
     attribute: str
     by: str
+    """A tensor, or `promote(x, y)`."""
+    sources: tuple[str, ...]
+    """The tensors whose dtypes select the row: one, or those that promote."""
     names: Mapping[int, str]
     operand: Mapping[str, Mapping[str, tuple[str | None, ...]]]
     """By product and dtype of `by`: the operand format of each value; None where the document says error."""
+
+    def dtype_of(self, dtypes: Mapping[str, str]) -> str:
+        """The dtype that selects the row, of tensors with these; empty where they do not promote."""
+        return promoted([dtypes[name] for name in self.sources]) or ""
 
     def supported(self, product: str, dtype: str) -> tuple[int, ...]:
         """The values that the document does not reject."""
@@ -346,6 +358,8 @@ class Spec:
     precision: tuple[Mapping[str, Any], ...] = ()
     """Compute models of its own, as they are written, which `judgement.model` adds to those of `precision.yaml`."""
     header: str | None = None
+    elementwise: bool = False
+    """Whether an element of an output depends on one element of each tensor of its shape."""
     atk: Atk | None = None
     open: tuple[str, ...] = ()
     """Places of a draft that are not settled: nothing is run with such a spec."""
@@ -392,6 +406,15 @@ class Spec:
     def source(self) -> str:
         """The document's title and, where it is named, its edition."""
         return f"{self.document}, edition {self.edition}" if self.edition else self.document
+
+    def dtypes_of(self, item: Parameter, product: str) -> tuple[str, ...]:
+        """The dtypes of a tensor on a product: its own list, its column of the rows, or those of what it follows."""
+        while item.dtype_as is not None and item.name not in self.row_parameters:
+            item = self.parameter(item.dtype_as)
+        if item.name in self.row_parameters and self.rows is not None:
+            column = self.row_parameters.index(item.name)
+            return tuple(dict.fromkeys(row[column] for row in self.rows.get(product, ())))
+        return item.dtypes.get(product, ())
 
     def parameter(self, name: str) -> Parameter:
         """A parameter by its name; KeyError where there is none."""
@@ -453,9 +476,8 @@ class Spec:
         if self.modes is None:
             return _NO_MODE
         value = case.arguments.get(self.modes.attribute)
-        source = case.arguments.get(self.modes.by)
-        dtype = getattr(source, "dtype", "")
-        row = self.modes.operand.get(case.product, {}).get(dtype, ())
+        dtypes = {name: getattr(case.arguments.get(name), "dtype", "") for name in self.modes.sources}
+        row = self.modes.operand.get(case.product, {}).get(self.modes.dtype_of(dtypes), ())
         operand = row[value] if isinstance(value, int) and 0 <= value < len(row) else None
         return Mode(name=self.modes.names.get(value, "") if isinstance(value, int) else "", operand=operand)
 

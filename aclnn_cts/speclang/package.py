@@ -1,9 +1,9 @@
-"""The files in `specs/` that are no operator: where they lie, and what `products.yaml` and `wording.yaml` say."""
+"""The files in `specs/` that are no operator: where they lie, and what is in them."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,6 +17,11 @@ from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 def package_folder() -> Path:
     """The folder of the specs that ship with the package."""
     return Path(__file__).resolve().parent.parent / "specs"
+
+
+def folder_of(path: str, folders: Sequence[Path]) -> Path:
+    """The folder of a spec's file: one of a user's own, or that of the package."""
+    return next((folder for folder in folders if Path(path).parent == folder), package_folder())
 
 
 @functools.cache
@@ -33,6 +38,13 @@ def wording() -> WordingModel:
 
 def _shared_file(stem: str, form: type[FileModel]) -> FileModel:
     return checked_file(read_yaml(package_folder() / f"{stem}.yaml", name=f"specs/{stem}.yaml"), form)
+
+
+@functools.lru_cache(maxsize=256)
+def recorded_lines(stem: str) -> tuple[bytes, ...]:
+    """The calls of training runs and networks that an operator has, one case a line; none where it has no file."""
+    path = package_folder() / "real" / f"{stem}.jsonl"
+    return tuple(path.read_bytes().splitlines()) if path.exists() else ()
 
 
 def product_names() -> tuple[str, ...]:

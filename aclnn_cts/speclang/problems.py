@@ -172,7 +172,7 @@ _TAKES = {
     **dict.fromkeys(("dim", "itemsize", "offset", "recipe"), ("tensor",)),
     **dict.fromkeys(("format", "contiguous"), ("tensor", "tensor_list")),
     **dict.fromkeys(("dtype", "promote", "castable"), ("tensor", "scalar", "tensor_list")),
-    **dict.fromkeys(("sums", "ascending"), ("int_array", RUN)),
+    **dict.fromkeys(("sums", "ascending", "shortest", "longest", "least", "greatest"), ("int_array", RUN)),
     "sum": ("int_array", "bool_array", "float_array", RUN),
     "value": ("scalar",),
     "given": POINTERS,

@@ -359,7 +359,10 @@ def _parameter(item: ParameterModel, kind: str, tiers: Mapping[str, Sequence[Map
     if "same_shape_as" in drawn and item.shape is None:
         made["shape"] = f"[*{drawn['same_shape_as']}]"
     for key, single, same in (("dtypes", "dtype", "same_dtype_as"), ("formats", "format", "same_format_as")):
-        written, follows = getattr(item, single), str(drawn.get(same, PROMOTE))
+        # What some products ask for ties no dtype on the others. Rows of dtypes keep it there; none do so for formats.
+        found = tiers.get(same, ())
+        tied = [tier.get("is") for tier in found if key == "formats" or not tier.get("products")]
+        written, follows = getattr(item, single), str(tied[-1] if tied else PROMOTE)
         if not follows.startswith(PROMOTE) and written is None:
             made[single] = f"as {follows}"
         elif not str(written or "").startswith("as "):

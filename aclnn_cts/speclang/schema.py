@@ -103,11 +103,13 @@ class DrawModel(FileEntry, frozen=True, kw_only=True):
     in_: Bounds | None = None
     is_: Scalar | None = None
     one_of: list[Scalar] | None = None
+    dtype_of: str | None = None
     length: Bounds | None = None
     sizes: Bounds | None = None
     numel: str | None = None
     total: str | None = None
     broadcasts_with: str | None = None
+    large: bool = False
 
 
 class ModesModel(FileEntry, frozen=True, kw_only=True):
@@ -245,6 +247,7 @@ class PrecisionRepeatableModel(_Statement, frozen=True, kw_only=True):
     """Whether the same call gives the same bits."""
 
     when: Literal["always", "deterministic", "never"]
+    unless: str | None = None
     source_zh: str = ""
 
 
@@ -302,6 +305,7 @@ class CommonModel(FileEntry, frozen=True, kw_only=True):
     """What parameters have in common, in a spec and in a family of specs."""
 
     family: str | None = None
+    elementwise: bool | None = None
     let: dict[Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z_0-9]*$")], Scalar] = {}
     defaults: dict[str, Any] = {}
     first: dict[str, Any] = {}
