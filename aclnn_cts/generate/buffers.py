@@ -110,11 +110,11 @@ def layout(case: Case, outputs: frozenset[str], *, guards: InputGuards = InputGu
     cursor = 0
     # A stable sort: inputs first, both in the order of the prototype.
     for name, tensor in sorted(case.tensors(), key=lambda item: item[0] in outputs):
-        reason = check_view(tensor)
+        output = name in outputs
+        reason = check_view(tensor, may_expand=not output)
         if reason is not None:
             raise UnsafeViewError(f"{name}: {reason}")
         size = tensor.storage_numel * storage_dtype(tensor.dtype).itemsize
-        output = name in outputs
         filled = not output or tensor.data is not None
         if output or guards == InputGuards.BANDS:
             offset = cursor + GUARD
@@ -131,10 +131,11 @@ def layout(case: Case, outputs: frozenset[str], *, guards: InputGuards = InputGu
     return Layout(MappingProxyType(places), max(cursor, 1), guards)
 
 
-def check_view(tensor: Tensor) -> str | None:
+def check_view(tensor: Tensor, *, may_expand: bool = False) -> str | None:
     """Why no memory can safely be handed over under a descriptor, or None where it can.
 
     A device does not check the view of a tensor against its storage: such a case would read or write memory of others.
+    `may_expand`: whether elements along an axis of stride 0 may share a place, as in an input.
     """
     shape, strides, storage_shape = tensor.shape, tensor.strides, tensor.storage_shape
     if (shape and min(shape) < 0) or (storage_shape and min(storage_shape) < 0):
@@ -145,6 +146,9 @@ def check_view(tensor: Tensor) -> str | None:
         return f"shape {shown(list(shape))}: its sizes beside the 0 exceed what memory has"
     if tensor.offset < 0:
         return f"offset {tensor.offset} lies before the storage"
+    if strides is not None and may_expand:
+        expanded = tensor.expanded_axes
+        shape = tuple(1 if axis in expanded else size for axis, size in enumerate(shape))
     reason = _check_strides(shape, strides) if strides is not None else None
     if reason is None and storage_shape is not None and tensor.reach > tensor.storage_numel:
         return f"the view reaches element {tensor.reach - 1} of a storage of {tensor.storage_numel}"

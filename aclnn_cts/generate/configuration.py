@@ -4,10 +4,6 @@ It favours some features of cases and omits others, by factor: `dtype`, `format`
 `data:<tensor>`, `rank:<run>` and `attribute:<name>`. A factor that it does not name is drawn as ever, and
 so is one of whose options none can be had in a drawing (a mode that the dtype does not have): every case stays valid by
 construction.
-
-A covering array holds the fewest cases in which every two of regime, dtypes, layout, kind of data and mode meet.
-allpairspy finds it (pairwise testing; Cohen et al., "The AETG system", IEEE TSE 23, 1997). The first random cases of a
-plan follow it.
 """
 
 from __future__ import annotations
@@ -19,8 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from aclnn_cts.core.case import contiguous_strides
-from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
+from aclnn_cts.speclang.evaluator import Evaluator
 
 DATA_KINDS = ("exact", "realistic", "hostile")
 
@@ -32,6 +28,12 @@ class Template:
     recipe: str
     fixed: Mapping[str, Any]
     computed: Mapping[str, Any]
+    when: Evaluator | None = None
+    """Of which calls; None: of all."""
+
+    def fits(self, names: Mapping[str, Any], target: Target) -> bool:
+        """Whether a call with these attributes may have such contents."""
+        return self.when is None or bool(self.when(names, target))
 
 
 class Drawing(msgspec.Struct, frozen=True):
@@ -43,7 +45,7 @@ class Drawing(msgspec.Struct, frozen=True):
     names: Mapping[str, Any]
     """Sizes, attributes and runs (tuples) by draw."""
     picks: Mapping[str, int]
-    """Which of its choices a draw of kind `choice` took."""
+    """Which of its choices a draw of kind `choice` took; without one, its value is none of them, and stays."""
     views: Mapping[str, int]
     """Number of the view (`views.VIEWS`) of each tensor that is not contiguous."""
     data: Mapping[str, Template]
@@ -103,6 +105,9 @@ T = TypeVar("T")
 SIZE_CLASSES: Mapping[str, tuple[int, int]] = {"1": (1, 1), "2-16": (2, 16), "17-160": (17, 160), "161-": (161, 1024)}
 """Elements of the largest tensor, least and most; the last class is open to above."""
 
+LENGTH_CLASSES = (*map(str, range(9)), "9-")
+"""Lengths of runs: each that the shape of a tensor may have, and those that a list alone may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
@@ -158,46 +163,34 @@ def size_class(elements: int) -> str:
     return name
 
 
-Mode = int
+def length_class(length: int) -> str:
+    """The class of a run by its length."""
+    return LENGTH_CLASSES[min(length, len(LENGTH_CLASSES) - 1)]
+
+
+Mode: TypeAlias = int
 """The value of an operator's mode attribute; 0 where it has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What one case of the array has: numbers of a row of dtypes, of a view and of a kind of data, regime and mode."""
-
-    regime: Regime
-    dtypes: int
-    view: int
-    data: int
-    mode: Mode
-
-
-def covering_array(
-    regimes: Sequence[Regime], modes_of_rows: Sequence[Sequence[Mode]], *, views: int, kinds: int
-) -> tuple[Cell, ...]:
-    """All pairs that can occur: `modes_of_rows` has the modes that each row of dtypes supports.
-
-    A row of dtypes and its mode are one factor, so that no pair is lost to a mode that a dtype lacks.
-    """
-    from allpairspy import AllPairs  # noqa: PLC0415 - only plans need it
-
-    computed = [(row, mode) for row, modes in enumerate(modes_of_rows) for mode in modes]
-    factors: list[Sequence[Any]] = [regimes, computed, range(views), range(kinds)]
-    several = [list(values) for values in factors if len(values) > 1]
-    rows = AllPairs(several) if len(several) > 1 else ([value] for value in (several or [[None]])[0])
-    cells = []
-    for row in rows:
-        found = iter(row)
-        regime, (dtypes, mode), view, data = (next(found) if len(values) > 1 else values[0] for values in factors)
-        cells.append(Cell(regime, dtypes, view, data, mode))
-    return tuple(cells)
 
 
 View: TypeAlias = tuple[tuple[int, ...], int, tuple[int, ...]]
 """Strides, offset and storage shape."""
 
-VIEWS = ("contiguous", "transposed", "gaps", "offset", "stepped", "transposed with gaps and offset")
+VIEWS = (
+    "contiguous",
+    "transposed",
+    "gaps",
+    "offset",
+    "stepped",
+    "transposed with gaps and offset",
+    "first axes swapped",
+    "channels last",
+    "gaps in every axis",
+    "reversed",
+    "first axis expanded",
+    "one element expanded",
+)
+EXPANDED = (VIEWS.index("first axis expanded"), VIEWS.index("one element expanded"))
+"""Views of an input in which elements share a place: what broadcasting gives, and the gradient of a sum."""
 
 
 def lay_out(shape: tuple[int, ...], view: int) -> View | None:
@@ -205,16 +198,20 @@ def lay_out(shape: tuple[int, ...], view: int) -> View | None:
     rank = len(shape)
     if view == 0 or 0 in shape or rank == 0:
         return None
-    order = tuple(range(rank))
-    if view in (1, 5) and rank > 1:
-        order = (*order[:-2], order[-1], order[-2]) if rank > 2 else (1, 0)
+    if view in EXPANDED:
+        # The storage holds all elements: a call that reads it as contiguous stays inside.
+        kept = contiguous_strides(shape) if view == EXPANDED[0] else (0,) * rank
+        return (0, *kept[1:]), 0, shape
+    order = _order(rank, VIEWS[view])
     step = 2 if view == 4 else 1
     padding = 3 if view in (2, 5) else 0
     lead = 1 if view in (3, 5) else 0
+    everywhere = 1 if view == 8 else 0
     storage = tuple(
         shape[axis] * (step if place == rank - 1 else 1)
         + (padding if place == rank - 1 else 0)
         + (lead if place == 0 else 0)
+        + everywhere
         for place, axis in enumerate(order)
     )
     by_place = contiguous_strides(storage)
@@ -223,3 +220,15 @@ def lay_out(shape: tuple[int, ...], view: int) -> View | None:
         strides[axis] = by_place[place] * (step if place == rank - 1 else 1)
     offset = lead * by_place[0] + (1 if view == 5 else 0)
     return tuple(strides), offset, storage
+
+
+def _order(rank: int, view: str) -> tuple[int, ...]:
+    """The axes of a tensor from the outermost in memory to the innermost."""
+    order = tuple(range(rank))
+    if view.startswith("transposed"):
+        return (*order[:-2], *order[-2:][::-1])
+    if view == "first axes swapped":
+        return (*order[:2][::-1], *order[2:])
+    if view == "channels last":
+        return (*order[:1], *order[2:], *order[1:2])
+    return order[::-1] if view == "reversed" else order

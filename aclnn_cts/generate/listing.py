@@ -1,6 +1,8 @@
 """The ordered enumeration of an operator's cases, by kind: what `aclnn-cts cases` writes.
 
 - `valid`: case i is that of index i in the stream `<operator>/<product>/valid`.
+- `corner`: case i of the walk along the corners (`corner_walk`).
+- `real`: recorded calls within the budget of a quick plan, shuffled (`real_calls`).
 - `invalid`: place i takes constraint `i mod n` of the n that apply to the product, in the order of the spec. It has the
   `i div n`-th case that breaks it, and stays empty where that cannot be proved.
 - `boundary`: all that can be proved, constraint by constraint.
@@ -17,14 +19,16 @@ import msgspec
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.generate.choices import SEED_LIMIT, stream_block
+from aclnn_cts.generate.corner_walk import corner_cases
 from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
+from aclnn_cts.generate.real_calls import real_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Constraint
 
 __all__ = ["KINDS", "SEED_LIMIT", "Kind", "list_cases"]
 
-Kind: TypeAlias = Literal["valid", "invalid", "boundary"]
-KINDS: tuple[Kind, ...] = ("valid", "invalid", "boundary")
+Kind: TypeAlias = Literal["valid", "corner", "real", "invalid", "boundary"]
+KINDS: tuple[Kind, ...] = ("valid", "corner", "real", "invalid", "boundary")
 
 
 def list_cases(sampler: Sampler, kind: Kind, *, seed: int, count: int, unproved: Counter[str]) -> Iterator[Case]:
@@ -35,6 +39,10 @@ def list_cases(sampler: Sampler, kind: Kind, *, seed: int, count: int, unproved:
     """
     if kind == "valid":
         return _valid(sampler, seed, count)
+    if kind == "corner":
+        return corner_cases(sampler, seed=seed, first=0, count=count)
+    if kind == "real":
+        return real_cases(sampler, seed=seed, first=0, count=count)
     listed = _invalid if kind == "invalid" else _boundary
     return itertools.islice(listed(sampler, seed, unproved), count)
 

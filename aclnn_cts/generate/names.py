@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,12 +12,12 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
-from aclnn_cts.generate.configuration import ANYTHING, Configuration, Drawing
+from aclnn_cts.generate.configuration import ANYTHING, Configuration, Drawing, length_class
 from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divided, factorise
-from aclnn_cts.speclang.expression import UNDEFINED, Compiled
+from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Draw, Spec
-from aclnn_cts.speclang.shape import INDEX, compile_shape
+from aclnn_cts.speclang.shape import INDEX, ShapeExpression, compile_shape
 
 MAX_LENGTH = 64
 """Dimensions of a run: more than any shape has, and few enough for a spec that asks for a billion."""
@@ -35,7 +35,7 @@ class _Step:
     """A draw, and what stands beside it in a tensor (None: it is no size): earlier names, and factors as in `2*H`."""
 
     draw: Draw
-    beside: tuple[tuple[tuple[str, ...], int], ...] | None
+    beside: tuple[tuple[_Extent, int], ...] | None
     factor: str
     """What a `Configuration` calls it; empty for what it does not narrow."""
     later: int
@@ -48,6 +48,45 @@ class _Step:
     """Whether sizes of tensors are derived after it, which may be larger than it is."""
     lists: Sequence[_List]
     """Those in which a size stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """Names whose sizes a tensor has: of a shape with conditions, those of the list that they choose.
+
+    One that stands twice is there twice.
+    """
+
+    names: tuple[str, ...]
+    """Of all lists."""
+    lists: tuple[tuple[Compiled | None, tuple[str, ...]], ...] = ()
+    """The lists, where their names differ: each with its condition, the last without one."""
+
+    @classmethod
+    def of(cls, shape: ShapeExpression, among: Collection[str]) -> _Extent:
+        """Those of a shape that are `among` some names."""
+
+        def kept(part: ShapeExpression) -> tuple[str, ...]:
+            found, alone = part.names(), [item.node.value for item in part.items if item.node.kind == "name"]
+            return tuple([name for name in among if name in found for _ in range(max(alone.count(name), 1))])
+
+        lists: list[tuple[Compiled | None, tuple[str, ...]]] = []
+        part: ShapeExpression | None = shape
+        while part is not None:
+            condition = None if part.condition is None else compile_node(part.condition)
+            lists.append((condition, kept(ShapeExpression(text=part.text, items=part.items))))
+            part = part.otherwise
+        differ = len({names for _, names in lists}) > 1
+        return cls(kept(shape), tuple(lists) if differ else ())
+
+    def chosen(self, known: Mapping[str, Any], target: Target) -> tuple[str, ...]:
+        """Those of the chosen list; of all where the names so far do not decide."""
+        try:
+            return next(
+                (names for condition, names in self.lists if condition is None or condition(known, target)), self.names
+            )
+        except UNDEFINED:
+            return self.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +117,13 @@ class NameDrawer:
             for item in spec.parameters
             if item.length is not None and item.shape is not None
         ]
+        extents = [_Extent.of(shape, [draw.name for draw in spec.draws]) for shape in shapes]
         steps: list[_Step] = []
         last = {shape.items[-1].node.value for shape in shapes if shape.items}
         for number, draw in enumerate(spec.draws):
-            earlier = [step.draw.name for step in steps]
             after = spec.draws[number + 1 :]
             groups = [
-                (tuple(name for name in earlier if name in names), factor)
-                for factor, names in zip(factors, together, strict=True)
-                if draw.name in names
+                (extent, factor) for factor, extent in zip(factors, extents, strict=True) if draw.name in extent.names
             ]
             beside = tuple(dict.fromkeys(groups)) if groups else None
             factor = _factor(draw, is_size=beside is not None)
@@ -95,9 +132,8 @@ class NameDrawer:
             inside = [item for item in lists if draw.name in item.names] if draw.kind == "integer" else []
             steps.append(_Step(draw, beside, factor, later, draw.name in last, after, is_grown, inside))
         self._steps = tuple(steps)
-        drawn = {draw.name for draw in spec.draws}
-        self._together = tuple({tuple(name for name in names if name in drawn): None for names in together})
-        self._sized = tuple(dict.fromkeys(name for names in self._together for name in names))
+        self._together = tuple(dict.fromkeys(extents))
+        self._sized = tuple(dict.fromkeys(name for extent in extents for name in extent.names))
 
     def draw(
         self,
@@ -105,9 +141,12 @@ class NameDrawer:
         sizes: Sizes,
         configuration: Configuration = ANYTHING,
         *,
+        dtypes: Mapping[str, str],
         names: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Values by name, and the number of the choice that a draw of kind `choice` took.
+
+        `dtypes` are those of the tensors, which come first.
 
         A configuration narrows lengths of runs (`rank:<run>`) and attributes (`attribute:<name>`). `names` takes the
         values, and has those before a draw that fails.
@@ -122,6 +161,8 @@ class NameDrawer:
                 value = self._number(choices, step, names, sizes, configuration)
             elif draw.kind == "derived":
                 value = _computed(draw, names, target)
+            elif draw.kind == "dtype":
+                value = dtypes[draw.of]
             elif draw.kind == "choice":
                 numbers = configuration.among(step.factor, range(len(draw.choices)), choice_label)
                 picks[draw.name] = pick = choices.pick(numbers)
@@ -143,17 +184,22 @@ class NameDrawer:
         if step.beside is None:
             return _attribute(choices, low, high, step.factor, configuration)
         most = max(low, min(high, self._room(step, names, sizes.budget)))
-        return sizes.size(choices, low, most, later=step.later, is_last=step.is_last)
+        return sizes.size(choices, low, most, later=step.later, is_last=step.is_last, is_large=step.draw.is_large)
 
     def _room(self, step: _Step, names: Mapping[str, Any], budget: int) -> int:
         """The largest size that keeps every tensor of the name within the budget."""
         room = budget
-        for group, factor in step.beside or ():
-            used = factor * math.prod([_elements(names[name]) for name in group])
-            room = min(room, budget // used if used else budget)
+        for extent, factor in step.beside or ():
+            among = extent.chosen(names, self._target) if extent.lists else extent.names
+            if step.draw.name in among:
+                used = factor * math.prod([_elements(names[name]) for name in among if name in names])
+                room = min(room, _root(budget // used if used else budget, among.count(step.draw.name)))
         if step.is_grown:
             before = 0
-            while room > 1 and (least := self._least(step, names, room)) > budget and least != before:
+            while room > 1 and (least := self._least(step, names, room)) > budget:
+                # Sizes that do not follow this one are no reason to make it smaller; a division may keep them a while.
+                if least == before and self._least(step, names, 1) >= least:
+                    break
                 room, before = min(room - 1, room * budget // least), least
         room = max(room, 1)
         return self._room_in_lists(step, names, room, budget) if step.lists else room
@@ -190,12 +236,15 @@ class NameDrawer:
         except UNDEFINED:
             return 0
         elements = {name: _elements(known[name]) for name in self._sized}
-        return max([math.prod([elements[name] for name in shape]) for shape in self._together])
+        chosen = [extent.chosen(known, self._target) for extent in self._together]
+        return max([math.prod([elements[name] for name in among]) for among in chosen])
 
     def _smallest(self, step: _Step, names: Mapping[str, Any], size: int) -> dict[str, Any]:
         known: dict[str, Any] = {**names, step.draw.name: (size,) if step.draw.kind == "run" else size}
         target = self._target
         for draw in step.after:
+            if draw.kind == "dtype":
+                continue
             if draw.kind == "integer":
                 known[draw.name] = draw.low(known, target)  # type: ignore[misc]  # an integer draw has bounds
             elif draw.kind in _COMPUTED:
@@ -214,10 +263,10 @@ class NameDrawer:
     ) -> tuple[int, ...]:
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
-        if not any(group for group, _ in step.beside or ()):
+        if not any(name in names for extent, _ in step.beside or () for name in extent.names):
             low = max(low, min(high, sizes.least_rank))
         if step.factor in configuration.allowed:
-            length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
+            length = choices.pick(configuration.among(step.factor, range(low, high + 1), length_class))
         else:
             # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
             length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
@@ -240,7 +289,7 @@ class NameDrawer:
         """Factors of a number, or parts of a total."""
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
-        length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
+        length = choices.pick(configuration.among(step.factor, range(low, high + 1), length_class))
         whole = draw.given(names, target)
         if draw.kind == "factorisation":
             return factorise(choices, whole, length)
@@ -259,7 +308,7 @@ class NameDrawer:
         low, high = _lengths(draw, names, target)
         other: tuple[int, ...] = draw.given(names, target)
         if step.factor in configuration.allowed:
-            length = choices.pick(configuration.among(step.factor, range(low, high + 1)))
+            length = choices.pick(configuration.among(step.factor, range(low, high + 1), length_class))
             is_same = length == len(other) and choices.chance(1, 2)
         else:
             is_same = low <= len(other) <= high and choices.chance(1, 2)
@@ -284,6 +333,46 @@ class NameDrawer:
         """Whether a name stands in no tensor's shape."""
         return any(step.draw.name == name and step.beside is None for step in self._steps)
 
+    def free_sizes(self) -> tuple[str, ...]:
+        """The names of tensors' sizes that are drawn, runs of sizes among them."""
+        return tuple(
+            step.draw.name
+            for step in self._steps
+            if step.beside is not None
+            and step.draw.kind in ("integer", "run")
+            and _draws_sizes(step.draw, self._target)
+        )
+
+    def joint_sizes(self) -> tuple[str, ...]:
+        """Those that training has large together, by the spec's marks; all free sizes where it marks none."""
+        return tuple(step.draw.name for step in self._steps if step.draw.is_large) or self.free_sizes()
+
+    def free_integers(self) -> tuple[str, ...]:
+        """Those that are one size each."""
+        kinds = {step.draw.name: step.draw.kind for step in self._steps}
+        return tuple(name for name in self.free_sizes() if kinds[name] == "integer")
+
+    def sized(self, drawing: Drawing, wanted: Callable[[str], int | None]) -> dict[str, Any]:
+        """The names of a drawing with other sizes, each within its bounds; where `wanted` gives None, as it was.
+
+        Of a run, the first size is the wanted one and the others are 1, where it is to be larger than 1.
+        """
+        names: dict[str, Any] = {}
+        for step in self._steps:
+            draw = step.draw
+            value = wanted(draw.name) if step.beside is not None else None
+            if value is None or draw.kind not in ("integer", "run"):
+                names[draw.name] = _moved(draw, names, drawing)
+            elif draw.kind == "integer":
+                low, high = draw.bounds(names, self._target)
+                names[draw.name] = min(max(value, low), max(low, high))
+            else:
+                low, high = draw.size_bounds(names, self._target)
+                length = len(drawing.names[draw.name])
+                first = min(max(value, low), max(low, high))
+                names[draw.name] = (first, *([min(max(1, low), max(low, high))] * (length - 1)))[:length]
+        return {**drawing.names, **names}
+
     def classes(self, names: Mapping[str, Any], picks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         """What a drawing's ranks and attributes are to a `Configuration`: factors with their labels."""
         for step in self._steps:
@@ -291,11 +380,12 @@ class NameDrawer:
                 continue
             draw = step.draw
             if draw.kind == "choice":
-                yield step.factor, choice_label(picks[draw.name])
+                if draw.name in picks:
+                    yield step.factor, choice_label(picks[draw.name])
             elif draw.kind == "integer":
                 yield step.factor, attribute_class(names[draw.name], *draw.bounds(names, self._target))
             else:
-                yield step.factor, str(len(names[draw.name]))
+                yield step.factor, length_class(len(names[draw.name]))
 
     def reassign(self, drawing: Drawing, way: Way) -> dict[str, Any]:
         """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds."""
@@ -306,9 +396,18 @@ class NameDrawer:
             if draw.name in way.assign:
                 names[draw.name] = _bounded(draw, way.assign[draw.name])
                 changed = True
+            elif draw.kind == "dtype":
+                names[draw.name] = way.dtypes.get(draw.of, drawing.dtypes[draw.of])
+                changed = changed or names[draw.name] != drawing.names[draw.name]
             else:
                 names[draw.name] = _moved(draw, names, drawing) if changed else drawing.names[draw.name]
         return {**drawing.names, **names}
+
+
+def _root(number: int, degree: int) -> int:
+    """The largest integer whose power of that degree is not above the number."""
+    root = round(math.pow(number, 1 / degree))
+    return root - (math.prod([root] * degree) > number)
 
 
 def _moved(draw: Draw, names: Mapping[str, Any], drawing: Drawing) -> Any:  # noqa: ANN401 - what the draw gives
@@ -317,6 +416,8 @@ def _moved(draw: Draw, names: Mapping[str, Any], drawing: Drawing) -> Any:  # no
     if draw.kind == "integer":
         low, high = draw.bounds(names, target)
         return min(max(old, low), max(low, high))
+    if draw.kind == "choice" and draw.name not in drawing.picks:
+        return old
     if draw.kind in _COMPUTED:
         return _computed(draw, names, target, drawing.picks.get(draw.name, 0))
     if draw.kind == "broadcast":

@@ -28,7 +28,9 @@ from aclnn_cts.speclang.kinds import Strength, Way
 from aclnn_cts.speclang.model import Constraint, Rule
 
 ATTEMPTS = 24
-"""Valid drawings that are tried before a way of breaking counts as unprovable."""
+"""Valid drawings that are tried for one way of breaking."""
+_LATER = 1 << 40
+"""Where the drawings begin that are tried besides: a rule on a mode that is seldom drawn may need as many again."""
 
 _EMPTY_ATTEMPTS = 4
 """Ways that are tried in an empty call."""
@@ -86,7 +88,8 @@ def _ways(
     # A rule about a parameter that the valid call leaves out has none of its own.
     of = getattr(constraint.rule, "of", None)
     if not isinstance(of, str) or twin.arguments.get(of, twin) is not None:
-        yield from (constraint.rule.limits if limits else constraint.rule.ways)(sampler.spec, twin)
+        with contextlib.suppress(*UNDEFINED):  # so may one that reads another parameter, which is left out
+            yield from (constraint.rule.limits if limits else constraint.rule.ways)(sampler.spec, twin)
 
 
 def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case | None:
@@ -131,11 +134,11 @@ def invalid_cases(
 
     Every other one has sizes of a regime, so that rules are broken in aligned, long and wide calls too.
 
-    Fewer come where a number's ways could not be proved on any of `ATTEMPTS` valid drawings.
+    Fewer come where a number's ways could not be proved on any of twice `ATTEMPTS` valid drawings.
     """
     for number in range(first, first + count):
-        for attempt in range(ATTEMPTS):
-            place = number * ATTEMPTS + attempt
+        for attempt in range(2 * ATTEMPTS):
+            place = number * ATTEMPTS + attempt % ATTEMPTS + (_LATER if attempt >= ATTEMPTS else 0)
             regime = _regime(constraint, number, attempt)
             drawing, twin = _drawing(sampler, seed, f"invalid/{constraint.id}", place, regime=regime)
             if (derived := break_drawing(sampler, constraint, drawing, number, twin=twin)) is not None:

@@ -39,10 +39,11 @@ from aclnn_cts.generate.proof_draws import (
 from aclnn_cts.generate.proof_guards import unguarded_dtypes, unguarded_shapes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate, is_broken
+from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Structure
 from aclnn_cts.speclang.load import lint_files
-from aclnn_cts.speclang.model import Constraint, Spec
+from aclnn_cts.speclang.model import Constraint, Draw, Spec
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.shape import INDEX
 from aclnn_cts.speclang.silence import unfounded_promises
@@ -136,7 +137,7 @@ def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Do
     return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
 
 
-_MOST_PICKS = 64
+_MOST_PICKS = 128
 """Combinations of choices that a larger size is looked for in."""
 _MOST = 4_000
 """Sizes of an operator and product that are made larger; only one with lists of tensors has so many."""
@@ -253,7 +254,9 @@ def _free(redrawn: _Redrawn, name: str, changed: Case) -> bool:
 def _picked_otherwise(redrawn: _Redrawn, changed: Case, wanted: list[tuple[int, ...]]) -> bool:
     """Whether other picks of hidden choices give these sizes, by themselves or with one draw one larger."""
     spec, drawing, target = redrawn.sampler.spec, redrawn.drawing, redrawn.sampler.target
-    hidden = [draw for draw in spec.draws if draw.kind == "choice" and draw.name not in changed.arguments]
+    flags = [item.shape for item in spec.parameters if item.kind == "bool_array" and item.shape is not None]
+    seen = changed.arguments.keys() | {name for shape in flags for name in shape.names()}
+    hidden = [draw for draw in spec.draws if draw.kind == "choice" and draw.name not in seen]
     larger: list[dict[str, Any]] = [
         {draw.name: drawing.names[draw.name] + 1} for draw in spec.draws if draw.kind == "integer"
     ]
@@ -263,12 +266,21 @@ def _picked_otherwise(redrawn: _Redrawn, changed: Case, wanted: list[tuple[int, 
     for name, run in runs.items():
         whole = (*(1,) * (most - len(run)), *run)
         larger += [{name: _larger(whole, place)} for place in range(most)]
-    for picks in itertools.islice(itertools.product(*(draw.choices for draw in hidden)), _MOST_PICKS):
+    for repicked in itertools.islice(_repicked(hidden), _MOST_PICKS if hidden else 0):
         with contextlib.suppress(*FAILURES):
-            picked = {draw.name: make(drawing.names, target) for draw, make in zip(hidden, picks, strict=True)}
-            if hidden and any(redrawn.sizes({**picked, **one}) == wanted for one in ({}, *larger)):
+            made = {name: make(drawing.names, target) for name, make in repicked.items()}
+            picked = {draw.name: drawing.names[draw.name] for draw in hidden} | made
+            if any(redrawn.sizes({**picked, **one}) == wanted for one in ({}, *larger)):
                 return True
     return False
+
+
+def _repicked(draws: Sequence[Draw]) -> Iterator[Mapping[str, Evaluator]]:
+    """Other picks of choices: of none of them, then of one, of two, and so on."""
+    for count in range(len(draws) + 1):
+        for some in itertools.combinations(draws, count):
+            for picks in itertools.product(*(draw.choices for draw in some)):
+                yield {draw.name: pick for draw, pick in zip(some, picks, strict=True)}
 
 
 def _left_over(redrawn: _Redrawn, wanted: list[tuple[int, ...]]) -> bool:

@@ -15,7 +15,7 @@ from aclnn_cts.generate.choices import ChoiceError, Choices, StreamChoices
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.recipes import RECIPES
-from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.generate.sampler import Sampler, dtype_rows
 from aclnn_cts.generate.sizes import BUDGETS, mixed_sizes
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -56,11 +56,13 @@ def empty_tables(spec: Spec, product: str) -> list[Doubt]:
 def undrawable_names(spec: Spec, target: Target, drawings: int, seed: int) -> list[Doubt]:
     """Draws that raise, or whose bounds hold nothing."""
     drawer = NameDrawer(spec, target)
+    rows = dtype_rows(spec, target) or ({},)
     tally = Tally()
     for number, choices in enumerate(decisions(spec, target.product, drawings, seed)):
         names: dict[str, Any] = {}
         try:
-            drawer.draw(choices, mixed_sizes(choices, BUDGETS[number % len(BUDGETS)]), names=names)
+            sizes = mixed_sizes(choices, BUDGETS[number % len(BUDGETS)])
+            drawer.draw(choices, sizes, dtypes=rows[number % len(rows)], names=names)
         except FAILURES as error:
             name = spec.draws[len(names)].name
             tally.add(number, "draws", name, f"draw {name}: fails", f"{assignments(names)}: {reason(error)}")

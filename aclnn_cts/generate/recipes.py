@@ -21,11 +21,11 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.registry import registered
 from aclnn_cts.core.rounding import widen
-from aclnn_cts.generate import recipes_exact, recipes_real
+from aclnn_cts.generate import recipes_attention, recipes_exact, recipes_real
 from aclnn_cts.generate.choices import Streams, philox
 from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, carried, carrier, integer_range, storage_dtype, to_storage
 from aclnn_cts.generate.recipes_exact import WINDOW, argmax, integer_bounds
-from aclnn_cts.generate.request import Request
+from aclnn_cts.generate.request import Contents, Request
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES, SEGMENTS, STRUCTURES
 
 CHUNK = 2**15
@@ -51,6 +51,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     elementwise: bool = True
     """Whether an element depends on nothing but its own words and position."""
+    whole: bool = False
+    """Whether it is computed from the whole call, the inputs of such recipes apart."""
     floating: bool = False
     """Whether it makes floating data; a tensor of another dtype then holds `integers` by default bounds."""
 
@@ -84,10 +86,17 @@ RECIPES: Mapping[str, Recipe] = registered(
         Recipe(name="permutation", fill=recipes_exact.permutation, reads=("low", "axis"), elementwise=False),
         Recipe(name="boxes", fill=recipes_exact.boxes, reads=("high", "axis"), elementwise=False),
         Recipe(name="bits", fill=recipes_exact.bits, reads=("mean",)),
+        Recipe(
+            name="band",
+            fill=recipes_attention.band,
+            reads=("low", "high", "mean", "kernel", "padding"),
+            elementwise=False,
+        ),
         Recipe(name="zeros", fill=recipes_exact.zeros),
         Recipe(name="constant", fill=recipes_exact.constant, reads=("mean",)),
-        Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("axis",), elementwise=False),
+        Recipe(name="one_hot", fill=recipes_exact.one_hot, reads=("high", "axis"), elementwise=False),
         Recipe(name="normal", fill=recipes_real.normal, reads=("mean", "std"), floating=True),
+        Recipe(name="outliers", fill=recipes_real.outliers, reads=("mean", "std"), elementwise=False, floating=True),
         Recipe(name="uniform", fill=recipes_real.uniform, reads=("low", "high", "exponent"), floating=True),
         Recipe(
             name="repeated",
@@ -117,10 +126,14 @@ RECIPES: Mapping[str, Recipe] = registered(
         Recipe(
             name="mean", fill=recipes_real.mean, reads=("of", "axis"), needs=("of",), elementwise=False, floating=True
         ),
+        Recipe(name="softmax_max", fill=recipes_attention.softmax_max, elementwise=False, whole=True, floating=True),
+        Recipe(name="softmax_sum", fill=recipes_attention.softmax_sum, elementwise=False, whole=True, floating=True),
+        Recipe(name="attention", fill=recipes_attention.attention, elementwise=False, whole=True, floating=True),
         Recipe(name="wide", fill=recipes_real.wide, reads=("low", "high"), floating=True),
         Recipe(name="subnormal", fill=recipes_real.subnormal, floating=True),
         Recipe(name="large", fill=recipes_real.large, floating=True),
         Recipe(name="infinite", fill=recipes_real.infinite, floating=True),
+        Recipe(name="patterns", fill=recipes_real.patterns, floating=True),
         Recipe(name="special", fill=recipes_real.special, floating=True),
         Recipe(name="swamped", fill=recipes_real.swamped, floating=True),
         Recipe(name="dominated", fill=recipes_real.dominated, reads=("axis",), elementwise=False, floating=True),
@@ -198,11 +211,19 @@ def _check_numbers(data: Data, where: str) -> None:
         raise UsageError(f"{where}.exponent: {shown(data.exponent)}; expected an integer from -1022 to 1023")
 
 
-def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str, streams: Streams | None = None) -> Array:
+def array(
+    tensor: Tensor,
+    *,
+    arrays: Mapping[str, Array],
+    name: str,
+    streams: Streams | None = None,
+    contents: Contents | None = None,
+) -> Array:
     """The contents of parameter `name` in the NumPy dtype and the logical shape of its tensor, contiguous.
 
-    `arrays` holds the contents of the parameters that others are computed from, `streams` is what many tensors are
-    filled from one after another. A dtype that NumPy has no counterpart of gives zero bytes. Raises UsageError for data
+    `arrays` holds the contents of the parameters that others are computed from, `contents` those of the whole call, and
+    `streams` is what many tensors are filled from one after another. A dtype that NumPy has no counterpart of gives
+    zero bytes. Raises UsageError for data
     that mean nothing (`check_data`) or are missing.
     """
     data = tensor.data
@@ -227,8 +248,17 @@ def array(tensor: Tensor, *, arrays: Mapping[str, Array], name: str, streams: St
             )
     with np.errstate(all="ignore"):
         if recipe is None:
-            return composed(_explicit(real_view(tensor), data.values or (), name), tensor.dtype)
-        return _fill(recipe, tensor, data, source, name, streams)
+            return _expanded(composed(_explicit(real_view(tensor), data.values or (), name), tensor.dtype), tensor)
+        return _expanded(_fill(recipe, tensor, data, source, name, streams, contents), tensor)
+
+
+def _expanded(contents: Array, tensor: Tensor) -> Array:
+    """The contents, with those of the first index along axes whose elements share one place in memory."""
+    axes = tensor.expanded_axes
+    if not axes:
+        return contents
+    first = contents[tuple(slice(1) if axis in axes else slice(None) for axis in range(contents.ndim))]
+    return np.ascontiguousarray(np.broadcast_to(first, contents.shape))
 
 
 def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]:
@@ -245,7 +275,13 @@ def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]
 
 
 def _fill(
-    recipe: Recipe, tensor: Tensor, data: Data, source: Array | None, name: str, streams: Streams | None
+    recipe: Recipe,
+    tensor: Tensor,
+    data: Data,
+    source: Array | None,
+    name: str,
+    streams: Streams | None,
+    contents: Contents | None,
 ) -> Array:
     if not tensor.numel:
         try:
@@ -261,7 +297,7 @@ def _fill(
     view = msgspec.structs.replace(real_view(tensor), dtype=carrier(component(tensor.dtype)))
     count = view.numel
     source = source if source is None else components(source)
-    request = Request(name=name, tensor=view, data=data, raw=raw, source=source)
+    request = Request(name=name, tensor=view, data=data, raw=raw, source=source, contents=contents)
     if count <= CHUNK or not recipe.elementwise:
         return carried(recipe.fill((request,), (count,)).reshape(view.shape), tensor.dtype)
     result = np.empty(count, storage_dtype(view.dtype))
@@ -343,14 +379,15 @@ def _small_parts(
     for (case, names), made in zip(asked, found, strict=True):
         for name in names:
             tensor = case.tensor(name)
-            if tensor is None or tensor.data is None or not 0 < tensor.numel <= _SMALL:
+            if tensor is None or tensor.data is None or not 0 < tensor.numel <= _SMALL or tensor.expanded_axes:
                 continue
             try:
                 recipe = check_data(tensor.data, name=name)
                 raw = streams.open(tensor.data.seed, f"data/{name}")
             except UsageError:
                 continue
-            if recipe is not None:
+            # What is computed from the whole call is left to `_completed`, which has it.
+            if recipe is not None and not recipe.whole:
                 recipe, data = effective(recipe, tensor, tensor.data)
                 view = msgspec.structs.replace(real_view(tensor), dtype=carrier(component(tensor.dtype)))
                 if data.of == tensor.data.of:
@@ -391,12 +428,36 @@ def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]
         if of == name or of in behind:
             raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")
         _make(case, of, made, (*behind, name), streams)
+    if _is_whole(tensor):
+        _make_whole(case, made, streams)
+        return
     # A null or unspecified source belongs to an invalid case, which must have its other data all the same.
     missing = {of: np.zeros(0)} if of is not None and of not in made else made
     made[name] = array(tensor, arrays=missing, name=name, streams=streams)
 
 
-_REAL = frozenset(("normal", "uniform", "repeated", "positive", "softmax", "rstd", "invstd", "mean"))
+def _is_whole(tensor: Tensor) -> bool:
+    data = tensor.data
+    recipe = None if data is None or data.recipe is None else RECIPES.get(data.recipe)
+    return recipe is not None and recipe.whole
+
+
+def _make_whole(case: Case, made: dict[str, Array], streams: Streams | None) -> None:
+    """All tensors that are computed from the whole call, which takes every other one."""
+    tensors = {name: value for name, value in case.arguments.items() if isinstance(value, Tensor)}
+    for name, tensor in tensors.items():
+        if not _is_whole(tensor):
+            _make(case, name, made, (), streams)
+    contents = Contents({**case.arguments, **made})
+    for name, tensor in tensors.items():
+        if _is_whole(tensor):
+            made[name] = array(tensor, arrays=made, name=name, streams=streams, contents=contents)
+
+
+_SAVED = ("softmax_max", "softmax_sum", "attention")
+_REAL = frozenset(
+    ("normal", "outliers", "uniform", "repeated", "positive", "softmax", "rstd", "invstd", "mean", *_SAVED)
+)
 """Recipes of numbers that are multiples of nothing in particular."""
 
 

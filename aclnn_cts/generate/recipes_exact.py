@@ -165,7 +165,7 @@ def constant(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
 
 def one_hot(requests: Sequence[Request], counts: Sequence[int]) -> Array:
-    """One 1 among zeros: in the whole tensor, or in each line along the axis where one is given."""
+    """`high` ones in a row among zeros, 1 where it is None: in the tensor, or in each line along the axis."""
     dtype = requests[0].tensor.dtype
     result = np.zeros(sum(counts), storage_dtype(dtype))
     if DTYPES[dtype].kind == "other":
@@ -173,21 +173,23 @@ def one_hot(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     one = to_storage(np.ones(1), dtype)[0]
     start = 0
     for request, count in zip(requests, counts, strict=True):
-        result[start : start + count][hot_places(request, count, request.data.axis)] = one
+        ones = 1 if request.data.high is None else request.data.high
+        result[start : start + count][hot_places(request, count, request.data.axis, ones)] = one
         start += count
     return result
 
 
-def hot_places(request: Request, count: int, axis: int | None) -> NDArray[np.int64] | int:
-    """One place in a tensor, or one in each line along the axis where one is given."""
+def hot_places(request: Request, count: int, axis: int | None, ones: int = 1) -> NDArray[np.int64]:
+    """Places in a row, around the end, in a tensor, or in each line along the axis where one is given."""
     tensor = request.tensor
     if axis is None or not tensor.shape:
-        return request.side_words(1)[0] * count >> 64
+        return ((request.side_words(1)[0] * count >> 64) + np.arange(min(max(ones, 0), count))) % count
     axis = axis_of(tensor, axis)
     length, inner = tensor.shape[axis], math.prod(tensor.shape[axis + 1 :])
-    lines = np.arange(count // length, dtype=np.int64)
-    places = scaled(pieces((request,), (count // length,)), np.uint64(length)).view(np.int64)
-    return (lines // inner * length + places) * inner + lines % inner
+    lines = np.arange(count // length, dtype=np.int64)[:, None]
+    first = scaled(pieces((request,), (count // length,)), np.uint64(length)).view(np.int64)[:, None]
+    places = (first + np.arange(min(max(ones, 0), length))) % length
+    return ((lines // inner * length + places) * inner + lines % inner).reshape(-1)
 
 
 _DEFAULT_TOTAL = 16
@@ -317,7 +319,8 @@ WINDOW = ("kernel", "stride", "padding", "dilation")
 def argmax(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """The position of the largest element of each window, row-major among the dimensions that windows have.
 
-    These are as many from `axis` on as the kernel has items; with one item, all of them.
+    These are as many from `axis` on as the kernel has items; with one item, all of them. Along a dimension whose item
+    is 0 the windows are those of an adaptive pooling: i of n reaches from floor(i size / n) to ceil((i + 1) size / n).
     Of equal elements the first counts, of a window with a nan the first nan; of one that lies in the padding, `low`.
     Where windows and shapes do not fit together (in an invalid case), `indices`.
     """
@@ -352,6 +355,10 @@ def _of_windows(request: Request) -> _Numbers | None:
     step = 1
     # The maximum is taken along the last dimension first: among equal ones the first row has the first element.
     for number, (kernel, stride, padding, dilation) in enumerate(reversed(windows), 1 + behind):
+        if not kernel:
+            values, places = _adaptive_along(values, places, -number, shape[-number], step)
+            step *= source.shape[-number]
+            continue
         starts = np.arange(shape[-number], dtype=np.int64) * stride - padding
         values, places = _window_along(values, places, -number, starts, kernel, dilation, step)
         step *= source.shape[-number]
@@ -368,10 +375,26 @@ def _windows(request: Request, rank: int) -> list[tuple[int, ...]] | None:
     found = list(zip(*(items * rank if len(items) < rank else items for items in given), strict=True))
     reach = max(math.prod(request.tensor.shape), 1) * 2**31
     sane = all(
-        1 <= kernel <= 2**16 and 1 <= dilation <= reach and 0 <= stride <= reach and 0 <= padding <= reach
+        0 <= kernel <= 2**16 and 1 <= dilation <= reach and 0 <= stride <= reach and 0 <= padding <= reach
         for kernel, stride, padding, dilation in found
     )
     return found if sane else None
+
+
+def _adaptive_along(
+    values: NDArray[np.float64], places: _Numbers, axis: int, count: int, step: int
+) -> tuple[NDArray[np.float64], _Numbers]:
+    """The same of so many adaptive windows."""
+    size = values.shape[axis]
+    numbers = np.arange(count, dtype=np.int64)
+    starts, ends = numbers * size // count, -(-(numbers + 1) * size // count)
+    table = starts[:, None] + np.arange(int((ends - starts).max(initial=1)))
+    kept = np.minimum(table, ends[:, None] - 1)  # the last element again, which is never the first of equal ones
+    rows, moved = np.moveaxis(values, axis, -1)[..., kept], np.moveaxis(places, axis, -1)[..., kept]
+    best = rows.argmax(-1)[..., None]
+    value = np.take_along_axis(rows, best, -1)[..., 0]
+    place = np.take_along_axis(moved + kept * step, best, -1)[..., 0]
+    return np.moveaxis(value, -1, axis), np.moveaxis(place, -1, axis)
 
 
 def _window_along(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import numpy_dtype
-from aclnn_cts.core.rounding import blocks, is_large, widen
+from aclnn_cts.core.rounding import BINARY_FORMATS, blocks, is_large, widen
 from aclnn_cts.generate.layouts import Array, FloatLayout, storage_dtype, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of, hot_places
 from aclnn_cts.generate.request import Request, Words, each, from_bits, joined, layout_of, pieces, spread, taken
@@ -81,6 +81,33 @@ def _large_normal(request: Request, count: int, table: Array) -> Array:
         sums = _sums(request.raw(place.stop - place.start)).view(np.int64)
         table.take(sums, out=result[place], mode="clip")  # every sum has an element: clipping alone needs no copy
     return result
+
+
+_OUTLIER = 1000.0
+"""What an outlier is multiplied by, and of how many elements one is an outlier."""
+
+
+def outliers(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """`normal`, with one element in 1,000, and one at least, multiplied by 1,000 and within the dtype's range."""
+    parts = []
+    for request, count in zip(requests, counts, strict=True):
+        data = request.data
+        values = normal_values(
+            request.raw(count), 0.0 if data.mean is None else data.mean, 1.0 if data.std is None else data.std
+        )
+        # The elements of the least keys: distinct places, each as likely as any other.
+        number = max(1, count // int(_OUTLIER))
+        places = np.argsort(request.raw(count), kind="stable")[:number]
+        values[places] = np.clip(
+            values[places] * _OUTLIER, -_largest(request.tensor.dtype), _largest(request.tensor.dtype)
+        )
+        parts.append(values)
+    return to_storage(joined(parts), requests[0].tensor.dtype)
+
+
+def _largest(dtype: str) -> float:
+    """The largest finite number of a floating dtype."""
+    return BINARY_FORMATS[dtype].largest if dtype in BINARY_FORMATS else math.inf
 
 
 def uniform_bounds(data: Data) -> tuple[int, int]:
@@ -326,6 +353,15 @@ def large(requests: Sequence[Request], counts: Sequence[int]) -> Array:
         most = np.uint64(layout.most & ((1 << layout.mantissa) - 1))
         mantissa = np.where(field == layout.top, np.minimum(mantissa, most), mantissa)
     return from_bits(requests, sign, field, mantissa)
+
+
+def patterns(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """The bits 0, 1, 2, ... of the dtype: of one with 16 bits, 65,536 elements hold every number, infinity and nan."""
+    dtype = numpy_dtype(requests[0].tensor.dtype)
+    positions = [
+        np.arange(request.start, request.start + count) for request, count in zip(requests, counts, strict=True)
+    ]
+    return joined(positions).astype(f"u{dtype.itemsize}").view(dtype)
 
 
 def special(requests: Sequence[Request], counts: Sequence[int]) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Scalar, Tensor, made, real_view, replaced, tensors_in
+from aclnn_cts.core.case import Case, Scalar, Tensor, made, number, real_view, replaced, tensors_in
 from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.configuration import VIEWS, Drawing, Template, lay_out
@@ -20,7 +20,7 @@ from aclnn_cts.speclang.expression import UNDEFINED, Node, compile_node
 from aclnn_cts.speclang.model import Draw, Spec
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression, ShapeItem
 
-_MOST_HIDDEN = 64
+_MOST_HIDDEN = 512
 """Combinations of hidden choices that are tried, and ways in which conditions of shapes may hold."""
 _ZEROS = Template("zeros", {}, {})
 
@@ -29,25 +29,41 @@ def recover(sampler: Sampler, case: Case) -> Drawing | None:
     """The drawing of which the sampler makes this case, or all of it but the data; None where no drawing does.
 
     Names are read off shapes and attributes. An explicit array has no recipe and is taken for zeros:
-    `recovered_case` puts contents back.
+    `recovered_case` puts contents back. Attributes and ranks may be ones that no draw gives, as at corners.
     """
     spec = sampler.spec
-    solutions = itertools.islice(_solutions(spec, case, {}), _MOST_HIDDEN)
-    found = (_recovered(sampler, case, known, hidden) for known in solutions for hidden in _hidden(spec, known))
+    solutions = tuple(itertools.islice(_solutions(spec, case, {}, {}), _MOST_HIDDEN))
+    # Few hidden choices differ from the first ones: of every solution these come first.
+    by_solution = [[(known, hidden) for hidden in _hidden(spec, known)] for known in solutions]
+    pairs = [pair for row in itertools.zip_longest(*by_solution) for pair in row if pair is not None]
+    found = (
+        _recovered(sampler, case, known, hidden, is_drawn=is_drawn)
+        for is_drawn in (True, False)
+        for known, hidden in pairs
+    )
     return next((drawing for drawing in found if drawing is not None), None)
 
 
 def _hidden(spec: Spec, known: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
     """Picks of the choices that no argument shows, such as those of formats and of null scalars: all combinations."""
     choices = [draw for draw in spec.draws if draw.kind == "choice" and known.get(draw.name) is None]
-    numbers = itertools.product(*[range(len(draw.choices)) for draw in choices])
-    for picked in itertools.islice(numbers, _MOST_HIDDEN):
-        yield {draw.name: number for draw, number in zip(choices, picked, strict=True)}
+    yield from itertools.islice(_picked(choices), _MOST_HIDDEN)
 
 
-def _recovered(sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: Mapping[str, int]) -> Drawing | None:
+def _picked(choices: Sequence[Draw]) -> Iterator[Mapping[str, int]]:
+    """First entries alone, then another one of one choice, of two, and so on."""
+    for count in range(len(choices) + 1):
+        for some in itertools.combinations(choices, count):
+            for numbers in itertools.product(*[range(1, len(draw.choices)) for draw in some]):
+                others = {draw.name: number for draw, number in zip(some, numbers, strict=True)}
+                yield {draw.name: others.get(draw.name, 0) for draw in choices}
+
+
+def _recovered(
+    sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: Mapping[str, int], *, is_drawn: bool
+) -> Drawing | None:
     names, picks = _names(sampler, case, known, hidden)
-    if names is None or not _fit(sampler, names):
+    if names is None or (is_drawn and not _fit(sampler, names, picks)):
         return None
     tensors = dict(_firsts(case))
     views = {name: _view(tensor) for name, tensor in tensors.items()}
@@ -99,8 +115,10 @@ def _firsts(case: Case) -> Iterator[tuple[str, Tensor]]:
         yield from ((name, tensor) for tensor in tensors_in(value)[:1])
 
 
-def _fit(sampler: Sampler, names: Mapping[str, Any]) -> bool:
-    """Whether every run is as long as the names before it allow."""
+def _fit(sampler: Sampler, names: Mapping[str, Any], picks: Mapping[str, int]) -> bool:
+    """Whether every run is as long as the names before it allow, and every choice one of its alternatives."""
+    if any(draw.kind == "choice" and draw.name not in picks for draw in sampler.spec.draws):
+        return False
     runs = [draw for draw in sampler.spec.draws if draw.kind in ("run", "partition")]
     return all(
         low <= len(names[draw.name]) <= high for draw in runs for low, high in [draw.bounds(names, sampler.target)]
@@ -144,6 +162,7 @@ def recovered_case(sampler: Sampler, drawing: Drawing, like: Case) -> Case | Non
 def _names(
     sampler: Sampler, case: Case, known: Mapping[str, Any], hidden: Mapping[str, int]
 ) -> tuple[dict[str, Any] | None, dict[str, int]]:
+    """The values of all draws, and of those that are one of their alternatives, which one."""
     spec, target = sampler.spec, sampler.target
     names: dict[str, Any] = {}
     picks: dict[str, int] = {}
@@ -152,22 +171,35 @@ def _names(
             if draw.kind == "derived":
                 names[draw.name] = draw.given(names, target)
             elif draw.kind == "choice":
-                values = [choice(names, target) for choice in draw.choices]
-                value = values[hidden[draw.name]] if draw.name in hidden else known[draw.name]
-                passed = [number for number, one in enumerate(values) if _is_passed(one, value)]
-                if not passed:
+                names[draw.name], pick = _alternative(draw, names, known, hidden, target)
+                if pick is not None:
+                    picks[draw.name] = pick
+            elif draw.kind == "dtype":
+                tensor = case.tensor(draw.of)
+                if tensor is None:
                     return None, {}
-                picks[draw.name] = passed[0]
-                names[draw.name] = values[passed[0]]
+                names[draw.name] = tensor.dtype
             elif draw.name in known:
                 names[draw.name] = known[draw.name]
             else:
-                names[draw.name] = _unseen(draw, names, case, sampler)
+                names[draw.name] = _unseen(draw, names, {**case.arguments, **known}, sampler)
     except UNDEFINED:
         return None, {}
     if spec.modes is not None:
         names[spec.modes.attribute] = case.arguments.get(spec.modes.attribute)
     return names, picks
+
+
+def _alternative(
+    draw: Draw, names: Mapping[str, Any], known: Mapping[str, Any], hidden: Mapping[str, int], target: Target
+) -> tuple[Any, int | None]:
+    """The value of a draw of alternatives, and which of them it is; None for another value of the argument."""
+    values = [choice(names, target) for choice in draw.choices]
+    value = values[hidden[draw.name]] if draw.name in hidden else known[draw.name]
+    pick = next((place for place, one in enumerate(values) if _is_passed(one, value)), None)
+    if pick is not None:
+        return values[pick], pick
+    return number(value) if isinstance(value, Scalar) else value, None
 
 
 def _is_passed(drawn: Any, value: object) -> bool:  # noqa: ANN401 - what an expression gave
@@ -177,8 +209,8 @@ def _is_passed(drawn: Any, value: object) -> bool:  # noqa: ANN401 - what an exp
     return value in (drawn, float(drawn) if isinstance(drawn, Fraction) else drawn)
 
 
-def _unseen(draw: Draw, names: Mapping[str, Any], case: Case, sampler: Sampler) -> Any:  # noqa: ANN401 - a size or run
-    """A value for a name that stands in no argument itself; another may have been made of it."""
+def _unseen(draw: Draw, names: Mapping[str, Any], seen: Mapping[str, Any], sampler: Sampler) -> Any:  # noqa: ANN401 - a size or run
+    """A value for a name that stands in no argument itself; another one of those `seen` may have been made of it."""
     low, high = draw.bounds(names, sampler.target)
     plain = low if draw.kind == "integer" else (1,) * low
     if draw.kind == "run" and high > 0:
@@ -192,7 +224,7 @@ def _unseen(draw: Draw, names: Mapping[str, Any], case: Case, sampler: Sampler) 
 
     start = min(max(low, 1), high)
     for item in sampler.spec.draws:
-        value = case.arguments.get(item.name)
+        value = seen.get(item.name)
         if isinstance(value, bool) or not isinstance(value, int):
             continue
         for expression in item.choices or ([item.value] if item.value is not None else []):
@@ -200,10 +232,10 @@ def _unseen(draw: Draw, names: Mapping[str, Any], case: Case, sampler: Sampler) 
             # An expression that has a value without the name says nothing about it.
             if made is None or _made_of(expression, names, sampler) is not None:
                 continue
-            # Whatever adds something to a size, or passes it on, gives it away; other formulas do not come out here.
-            size = start + value - made
-            if low <= size <= high and _made_of(expression, {**names, draw.name: of_size(size)}, sampler) == value:
-                return of_size(size)
+            # Whatever adds something to a size or multiplies it gives it away; other formulas do not come out here.
+            for size in (start + value - made, start * value // made if made else low):
+                if low <= size <= high and _made_of(expression, {**names, draw.name: of_size(size)}, sampler) == value:
+                    return of_size(size)
     return plain
 
 
@@ -216,28 +248,45 @@ def _made_of(expression: Evaluator, names: Mapping[str, Any], sampler: Sampler) 
     return value if isinstance(value, int) else None
 
 
-def _solutions(spec: Spec, case: Case, assumed: Mapping[Node, bool]) -> Iterator[dict[str, Any]]:
+def _solutions(
+    spec: Spec, case: Case, assumed: Mapping[Node, bool], lengths: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
     """Names that stand in shapes and attributes; where hidden names choose a shape, those of each that they may choose.
 
-    `assumed` says whether conditions hold that cannot be evaluated.
+    `assumed` says whether conditions hold that cannot be evaluated, `lengths` how long runs are of which a shape has
+    several.
     """
-    known, condition = _solved(spec, case, assumed)
-    if condition is None:
+    known, condition, beside = _solved(spec, case, assumed, lengths)
+    if condition is not None:
+        for holds in (True, False):
+            yield from _solutions(spec, case, {**assumed, condition: holds}, lengths)
+    elif beside is not None:
+        run, most = beside
+        for length in range(most + 1):
+            yield from _solutions(spec, case, assumed, {**lengths, run: length})
+    else:
         yield known
-        return
-    for holds in (True, False):
-        yield from _solutions(spec, case, {**assumed, condition: holds})
 
 
-def _solved(spec: Spec, case: Case, assumed: Mapping[Node, bool]) -> tuple[dict[str, Any], Node | None]:
-    """The names that stand by themselves in shapes, and attributes; and a condition that they do not decide."""
+def _solved(
+    spec: Spec, case: Case, assumed: Mapping[Node, bool], lengths: Mapping[str, int]
+) -> tuple[dict[str, Any], Node | None, tuple[str, int] | None]:
+    """The names that stand by themselves in shapes, and attributes; and what these do not decide.
+
+    That is a condition, or a run beside another one with the most dimensions that it may have.
+    """
     drawn = {draw.name for draw in spec.draws}
     # A null pointer does not tell what was drawn for it.
     known: dict[str, Any] = {n: value for n, value in case.arguments.items() if n in drawn and value is not None}
+    for draw in spec.draws:
+        if draw.kind == "choice" and len(draw.choices) == 1 and draw.name not in known:
+            with contextlib.suppress(*UNDEFINED):
+                known[draw.name] = draw.choices[0](known, case.target)
     before = -1
     undecided: Node | None = None
+    beside: tuple[str, int] | None = None
     while len(known) != before:
-        before, undecided = len(known), None
+        before, undecided, beside = len(known), None, None
         for item in spec.parameters:
             value = case.arguments.get(item.name)
             tensors = tensors_in(value)
@@ -250,12 +299,13 @@ def _solved(spec: Spec, case: Case, assumed: Mapping[Node, bool]) -> tuple[dict[
                     continue
                 with contextlib.suppress(*UNDEFINED):
                     known.update(_broadcast(chosen, sizes, known, drawn))
-                    _match(chosen, sizes, known, drawn, case.target)
+                    run = _match(chosen, sizes, known, drawn, case.target, lengths)
+                    beside = beside or (None if run is None else (run, len(sizes)))
     for item in spec.parameters:
         value = case.arguments.get(item.name)
         if item.shape is not None and item.shape.condition is None and isinstance(value, Tensor):
             known.update(_broadcast(item.shape.items, value.shape, known, drawn, most=len(drawn)))
-    return known, undecided
+    return known, undecided, beside
 
 
 def _chosen(
@@ -288,26 +338,41 @@ def _broadcast(
     return dict.fromkeys(unknown, sizes) if len(unknown) <= most and unknown <= drawn else {}
 
 
-def _match(
-    items: tuple[ShapeItem, ...], sizes: tuple[int, ...], known: dict[str, Any], drawn: set[str], target: Target
-) -> None:
-    """Learn names from one shape, where at most one run of it is not known yet."""
-    if any(item.start is not None or item.stop is not None for item in items):
-        return
-    widths: list[int | None] = []
-    for item in items:
+def _widths(
+    items: tuple[ShapeItem, ...], known: Mapping[str, Any], drawn: set[str], lengths: Mapping[str, int]
+) -> dict[int, int | None] | None:
+    """How many dimensions each item of a shape is, None where it is not known; nothing where an item is no run."""
+    widths: dict[int, int | None] = {}
+    for place, item in enumerate(items):
         name = item.node.operands[0].value if item.node.value == "sums" else item.node.value
-        if not item.spliced:
-            widths.append(1)
-        elif name in drawn:
-            widths.append(len(known[name]) if name in known else None)
-        else:
-            return
-    fixed = sum(width for width in widths if width is not None)
-    if widths.count(None) > 1 or len(sizes) < fixed:
-        return
+        if item.start is not None or item.stop is not None or (item.spliced and name not in drawn):
+            return None
+        run = len(known[name]) if name in known and item.spliced else lengths.get(str(name))
+        widths[place] = run if item.spliced else 1
+    return widths
+
+
+def _match(
+    items: tuple[ShapeItem, ...],
+    sizes: tuple[int, ...],
+    known: dict[str, Any],
+    drawn: set[str],
+    target: Target,
+    lengths: Mapping[str, int],
+) -> str | None:
+    """Learn names from one shape, where at most one run of it has no length yet; of several, the first."""
+    widths = _widths(items, known, drawn, lengths)
+    if widths is None:
+        return None
+    unknown = [place for place, width in widths.items() if width is None]
+    if len(unknown) > 1:
+        node = items[unknown[0]].node
+        return str(node.operands[0].value if node.value == "sums" else node.value)
+    fixed = sum(width for width in widths.values() if width is not None)
+    if len(sizes) < fixed:
+        return None
     at = 0
-    for item, width in zip(items, widths, strict=True):
+    for item, width in zip(items, widths.values(), strict=True):
         size = len(sizes) - fixed if width is None else width
         part = sizes[at : at + size]
         at += size
@@ -320,6 +385,7 @@ def _match(
         elif name is None and not item.spliced:
             with contextlib.suppress(*UNDEFINED):
                 known.update(_solution(item.node, part[0], known, drawn, target))
+    return None
 
 
 def _solution(node: Node, size: int, known: Mapping[str, Any], drawn: set[str], target: Target) -> dict[str, int]:

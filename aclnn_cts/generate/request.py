@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -14,12 +16,29 @@ from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.generate.choices import words
 from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, FloatLayout, integer_range, storage_dtype, to_storage
 
+if TYPE_CHECKING:
+    from aclnn_cts.generate.attention_pass import Forward
+
 Words = NDArray[np.uint64]
 
 _SIDE_BLOCK = 2**128
 _MASK = 2**64 - 1
 _WORDS = np.dtype("<u8")
 _HALVES = np.dtype("<u4")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The arguments of a call, with arrays for its tensors, and what several of its inputs are computed from."""
+
+    arguments: Mapping[str, Any]
+
+    @functools.cached_property
+    def attention(self) -> Forward | None:
+        """The result of the forward pass; None for arguments that make no attention."""
+        from aclnn_cts.generate.attention_pass import forward  # noqa: PLC0415 - few calls have one
+
+        return forward(self.arguments)
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -32,6 +51,8 @@ class Request(msgspec.Struct, frozen=True):
     """The next so many words."""
     source: Array | None = None
     """The contents of the parameter that `data.of` names."""
+    contents: Contents | None = None
+    """All of the call, for a recipe that is computed from it (`Recipe.whole`)."""
     start: int = 0
     """The first element to fill."""
 

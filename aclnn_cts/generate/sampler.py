@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList, made
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT, promoted
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
@@ -24,31 +26,37 @@ from aclnn_cts.generate.configuration import (
     ANYTHING,
     DATA_KINDS,
     DEFAULT_DATA,
+    EXPANDED,
     SIZE_CLASSES,
     VIEWS,
-    Cell,
     Configuration,
     Drawing,
+    Mode,
     Options,
     Template,
-    covering_array,
     lay_out,
     row_labels,
 )
 from aclnn_cts.generate.names import NameDrawer
-from aclnn_cts.generate.sizes import BUDGETS, QUICK, SHARES, STANDARD, Sizes, draw_sizes, mixed_sizes
+from aclnn_cts.generate.recipes import RECIPES
+from aclnn_cts.generate.sizes import BUDGETS, LARGE_SHARES, SHARES, Sizes, draw_sizes, large_sizes, mixed_sizes
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
-from aclnn_cts.speclang.kinds_dtype import is_allowed, relations
+from aclnn_cts.speclang.kinds_dtype import SameDtype, is_allowed, relations
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
-MAX_DATA_ELEMENTS = 1 << 22
-"""A case with a larger tensor is a descriptor alone: it has no data and only its first phase is called."""
+MAX_DATA_ELEMENTS = 3 << 21
+"""A case with a larger tensor is a descriptor alone: it has no data and only its first phase is called.
+
+The largest tensor of a fixed shape, a compressed mask of attention, has as many.
+"""
 
 _MAX_OUTPUT_ELEMENTS = 1 << 25
 """The same of an output, which has no data."""
+_MAX_ENTRIES = 1 << 8
+"""Tensors of a list that a case is made with."""
 _ZEROS = ("zeros", "one_hot")
 """Recipes of which many elements are zero."""
 _VAST_ROWS = (1 << 24) + 17
@@ -59,6 +67,8 @@ _VAST = 8
 _NARROW = frozenset({"INT8", "UINT8", "INT16", "UINT16", "BOOL"})
 """Integer dtypes that cannot count them."""
 
+_GIVEN = object()
+"""What stands for a tensor that is not made yet, and is no null pointer."""
 _VALID = Origin(kind="valid")
 _ONE_PHASE = CallOptions(phases=1)
 _SEEDS = 2**32 - 1
@@ -77,7 +87,7 @@ class Sampler:
         product = target.product
         self._relations = relations(spec, product)
         """Which dtypes go together: inputs that promote, outputs that follow or are cast."""
-        self.dtype_rows = _dtype_rows(spec, target)
+        self.dtype_rows = dtype_rows(spec, target)
         """Every assignment of dtypes to tensors that the tables allow."""
         self._equal_rows = tuple(row for row in self.dtype_rows if len({row[name] for name in spec.promoting}) < 2)
         self.format_rows = _format_rows(spec, product)
@@ -106,11 +116,12 @@ class Sampler:
         self._inputs = tuple(item for item in self._tensors if item.is_input)
         self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
         self._optional = tuple(item.name for item in spec.parameters if item.optional)
-        self._excludable = tuple(
+        self.excludable = tuple(
             item.name for item in spec.conditional if item.is_output and not item.is_never_given(target)
         )
         """The outputs that the arguments of some calls exclude, and of others do not."""
         self._sometimes = any(item.optional_when is not None for item in spec.parameters)
+        self._settled = [item for item in self._inputs if self._sometimes and item.present is not None]
         rules = (item.rule for item in spec.constraints_for(product))
         finite = {name: rule.infinite for rule in rules if isinstance(rule, Finite) for name in rule.of}
         self._templates = {
@@ -118,9 +129,8 @@ class Sampler:
             for item in self._inputs
             for family in ("float", "other")
         }
-        self._by = spec.parameter(spec.modes.by).name if spec.modes is not None else ""
-        self._cells: dict[tuple[Regime, ...], tuple[Cell, ...]] = {}
         self._vast = _of_outputs_alone(spec)
+        self._has_large = any(draw.is_large for draw in spec.draws)
 
     @property
     def given_rows(self) -> tuple[Mapping[str, str], ...]:
@@ -163,51 +173,54 @@ class Sampler:
             templates=templates,
         )
 
-    def draw(
+    def draw(  # noqa: PLR0913 - each is a choice of the caller's
         self,
         choices: Choices,
         *,
         budget: int | None = None,
         options: Options | None = None,
         regime: Regime | None = None,
-        cell: Cell | None = None,
+        row: int | None = None,
+        mode: Mode | None = None,
         data_kind: str | None = None,
         heavy: bool = False,
+        large: bool = False,
     ) -> Drawing:
         """Every free choice of one valid case, with at most `budget` elements a tensor where one is given.
 
-        `options` narrow what is chosen among (`options(configuration)`); a regime decides its sizes, a kind of data
-        (one of `DATA_KINDS`) its contents, and a cell of the covering array all that the array covers. `heavy`: the
-        regime's sizes are those of a longer profile.
+        `options` narrow what is chosen among (`options(configuration)`); a regime decides its sizes, the number of a
+        row its dtypes, a kind of data (one of `DATA_KINDS`) its contents. `mode` is a value of the mode's attribute
+        that these dtypes support. `heavy`: the regime's sizes are those of a longer profile. `large`: sizes that the
+        spec calls so are.
         """
         budgets: Sequence[int] = BUDGETS
         configuration = ANYTHING
-        if cell is not None:
-            dtypes, formats = self.dtype_rows[cell.dtypes], choices.pick(self.format_rows)
-            regime = cell.regime
+        if row is not None:
+            dtypes, formats = self.dtype_rows[row], choices.pick(self.format_rows)
         elif options is None:
             dtypes, formats = self._row(choices), choices.pick(self.format_rows)
         else:
             dtypes, formats = choices.pick(options.dtype_rows), choices.pick(options.format_rows)
             budgets, configuration = options.budgets, options.configuration
         sizes: Sizes
-        if regime is not None:
+        if large:
+            sizes = large_sizes(choices, heavy=heavy)
+        elif regime is not None:
             sizes = draw_sizes(choices, regime, self.target, heavy=heavy)
         else:
             sizes = mixed_sizes(choices, choices.pick(budgets) if budget is None else budget)
-        names, picks = self.names.draw(choices, sizes, configuration)
+        names, picks = self.names.draw(choices, sizes, configuration, dtypes=dtypes)
         modes = self.spec.modes
         if modes is not None:
-            supported = modes.supported(self.target.product, dtypes[self._by])
+            supported = modes.supported(self.target.product, modes.dtype_of(dtypes))
             allowed = configuration.among("mode", supported, modes.names.__getitem__)
-            names[modes.attribute] = choices.pick(allowed) if cell is None else cell.mode
-        views = self._views(choices, options) if cell is None else self._view_of(choices, cell)
-        kind = data_kind if cell is None else DATA_KINDS[cell.data]
-        data = self._templates_for(choices, dtypes, options, kind)
+            names[modes.attribute] = choices.pick(allowed) if mode is None else mode
+        views = self._views(choices, options)
+        data = self._templates_for(choices, dtypes, names, options, data_kind)
         scalars = {item.name: choices.pick(self.dtypes_of(item, dtypes)) for item in self._scalars}
         nulls = tuple([name for name in self._optional if choices.integer(0, 3) == 0])
         seed = choices.integer(0, _SEEDS)
-        given = tuple([name for name in self._excludable if choices.integer(0, 1)])
+        given = tuple([name for name in self.excludable if choices.integer(0, 1)])
         return Drawing(self.target, dtypes, formats, names, picks, views, data, seed, scalars, nulls, given)
 
     def _row(self, choices: Choices) -> Mapping[str, str]:
@@ -228,6 +241,27 @@ class Sampler:
         fitting = [name for name in listed if is_allowed(rules, row, self.target, {item.name: name})] if rules else []
         return fitting or listed
 
+    @cached_property
+    def _expandable(self) -> frozenset[str]:
+        """The inputs whose elements may share a place in memory."""
+        inputs = frozenset(self.strided).intersection(self.spec.inputs).difference(self.spec.outputs)
+        return frozenset(
+            name
+            for name in inputs
+            if any(row.get(name) in INEXACT for row in self.dtype_rows)
+            and any(RECIPES[template.recipe].elementwise for template in self.templates(name, "float"))
+        )
+
+    def _is_expanded(self, item: Parameter, dtype: str, data: Data | None) -> bool:
+        """Whether equal elements in one place are still contents that the recipe could give."""
+        recipe = RECIPES.get(data.recipe or "") if data is not None else None
+        return item.name in self._expandable and dtype in INEXACT and recipe is not None and recipe.elementwise
+
+    def views_of(self, name: str) -> Iterator[int]:
+        """The numbers of the views that a tensor can have in which it is not contiguous."""
+        views = range(1, len(VIEWS) if name in self.strided else 1)
+        return (view for view in views if view not in EXPANDED or name in self._expandable)
+
     def _views(self, choices: Choices, options: Options | None) -> dict[str, int]:
         views: dict[str, int] = {}
         if choices.integer(0, 7) > 4:
@@ -238,12 +272,13 @@ class Sampler:
             views[name] = choices.pick(numbers)
         return views
 
-    def _view_of(self, choices: Choices, cell: Cell) -> dict[str, int]:
-        """The cell's view, of one tensor."""
-        return {choices.pick(self.strided): cell.view} if cell.view and self.strided else {}
-
     def _templates_for(
-        self, choices: Choices, dtypes: Mapping[str, str], options: Options | None, wanted: str | None
+        self,
+        choices: Choices,
+        dtypes: Mapping[str, str],
+        names: Mapping[str, Any],
+        options: Options | None,
+        wanted: str | None,
     ) -> dict[str, Template]:
         style = choices.integer(0, 15)
         kind = wanted or (DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2])
@@ -252,12 +287,18 @@ class Sampler:
         for item in self._inputs:
             family = "float" if dtypes[item.name] in INEXACT else "other"
             chosen = kind if kind != "hostile" or choices.integer(0, 1) or item is hostile else "realistic"
-            data[item.name] = choices.pick(self._templates[item.name, family][chosen])
+            data[item.name] = choices.pick(self._fitting(self._templates[item.name, family][chosen], names))
             if options is not None and (item.name, family) in options.templates:
-                data[item.name] = choices.pick(options.templates[item.name, family])
+                data[item.name] = choices.pick(self._fitting(options.templates[item.name, family], names))
         if options is None:
             self._beside_special(choices, dtypes, data)
         return data
+
+    def _fitting(self, templates: Sequence[Template], names: Mapping[str, Any]) -> Sequence[Template]:
+        """Those for calls with these attributes; all where there are none."""
+        if all(template.when is None for template in templates):
+            return templates
+        return [template for template in templates if template.fits(names, self.target)] or templates
 
     def _beside_special(self, choices: Choices, dtypes: Mapping[str, str], data: dict[str, Template]) -> None:
         """Half the time, zeros in the other inputs where one has inf and nan: what skips zeros loses their product."""
@@ -273,15 +314,14 @@ class Sampler:
                 data[name] = choices.pick(zeros)
 
     def random_case(self, choices: Choices, number: int, *, heavy: bool = False) -> Case:
-        """The random valid case of that number in its stream: the covering array's cells, then regimes by their shares.
+        """The random valid case of that number in its stream: sizes of regimes by their shares.
 
-        `heavy` adds the regime of that name to both, and makes long and real sizes larger.
+        `heavy` adds the regime of that name, and makes long and real sizes larger.
         """
-        cells = self.cells(STANDARD if heavy else QUICK)
-        if number < len(cells):
-            return self.case(self.draw(choices, cell=cells[number], heavy=heavy))
-        if heavy and self._vast and number < len(cells) + _VAST:
-            return self._vast_case(choices, number - len(cells))
+        if heavy and self._vast and number < _VAST:
+            return self._vast_case(choices, number)
+        if self._has_large and choices.integer(0, _THOUSAND - 1) < LARGE_SHARES[heavy]:
+            return self.case(self.draw(choices, large=True, heavy=heavy))
         regime = _regime(choices.integer(0, _THOUSAND - 1), heavy=heavy)
         return self.case(self.draw(choices, regime=regime, heavy=heavy))
 
@@ -308,19 +348,6 @@ class Sampler:
         )
         return self.case(drawing)
 
-    def cells(self, regimes: Sequence[Regime]) -> tuple[Cell, ...]:
-        """The covering array over these regimes."""
-        key = tuple(regimes)
-        if key not in self._cells:
-            modes = self.spec.modes
-            by_row = [
-                modes.supported(self.target.product, row[self._by]) if modes is not None else (0,)
-                for row in self.dtype_rows
-            ]
-            views = len(VIEWS) if self.strided else 1
-            self._cells[key] = covering_array(regimes, by_row, views=views, kinds=len(DATA_KINDS))
-        return self._cells[key]
-
     def case(self, drawing: Drawing, *, way: Way | None = None, origin: Origin = _VALID) -> Case:
         """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning."""
         names = drawing.names if way is None else self.names.reassign(drawing, way)
@@ -331,17 +358,16 @@ class Sampler:
             arguments[item.name] = None if item.holds_tensors else self._plain(item, environment, drawing, way)
             environment[item.name] = arguments[item.name]
         if self._sometimes:
-            nulls = tuple(
-                name for name in drawing.nulls if self.spec.parameter(name).may_be_left_out(environment, drawing.target)
-            )
-            drawing = msgspec.structs.replace(drawing, nulls=nulls)
+            drawing = msgspec.structs.replace(drawing, nulls=self._left_out(drawing, environment))
         call = CallOptions()
         if not self._tensors_of(drawing, way, environment, arguments):
             arguments = {name: _without_data(value) for name, value in arguments.items()}
             call = _ONE_PHASE
         arguments |= dict.fromkeys(drawing.nulls)
         for item in self.spec.conditional:
-            if item.name not in drawing.given and self.spec.leaves_out(item, arguments, drawing.target):
+            if item in self._settled or item.name in drawing.given:
+                continue
+            if self.spec.leaves_out(item, arguments, drawing.target):
                 arguments[item.name] = None
         if way is not None:
             if way.null is not None:
@@ -349,6 +375,29 @@ class Sampler:
             if way.call_null:
                 call = CallOptions(phases=call.phases, null=way.call_null)
         return Case(self.spec.operator, arguments, drawing.target, call, origin)
+
+    def _left_out(self, drawing: Drawing, environment: Mapping[str, Any]) -> tuple[str, ...]:
+        """Which of the drawn null pointers the call may have, by attributes and by the tensors before each.
+
+        And those that it must have. The shapes are those drawn: where a way changes them, an input stays as it was.
+        """
+        seen, nulls = dict(environment), []
+        for item in self.spec.parameters:
+            drawn = item.name in drawing.nulls or (item in self._settled and not item.is_computed(seen, drawing.target))
+            if drawn and item.may_be_left_out(seen, drawing.target):
+                nulls.append(item.name)
+            elif item.holds_tensors:
+                seen[item.name] = self._outlined(item, drawing, seen)
+        return tuple(nulls)
+
+    def _outlined(self, item: Parameter, drawing: Drawing, seen: Mapping[str, Any]) -> object:
+        """An input tensor with the shape that it is drawn with; of another one, only that it is given."""
+        if item.is_output or item.length is not None:
+            return _GIVEN
+        try:
+            return Tensor(self._shape(item, item.name, drawing, None, seen), drawing.dtypes[item.name])
+        except UNDEFINED:
+            return _GIVEN
 
     def _plain(self, item: Parameter, environment: Mapping[str, Any], drawing: Drawing, way: Way | None) -> Any:  # noqa: ANN401
         """An attribute, a scalar, a text or an array."""
@@ -392,6 +441,8 @@ class Sampler:
                 have_data = have_data and has_data
             else:
                 length = int(item.length(environment, drawing.target))
+                if length > _MAX_ENTRIES:
+                    raise UsageError(f"{name}: a list of {length} tensors; expected at most {_MAX_ENTRIES}")
                 tensors = []
                 for place in range(length if way is None else way.lengths.get(name, length)):
                     environment[INDEX] = place
@@ -443,7 +494,12 @@ class Sampler:
         is_input, smallest = item.is_input, min(shape, default=1)
         most = MAX_DATA_ELEMENTS if is_input else _MAX_OUTPUT_ELEMENTS
         has_data = smallest >= 0 and math.prod(shape) <= most and dtype not in self._without_data
-        data = self._data(item, name, drawing, environment, number, way) if is_input and has_data else None
+        data = None
+        if is_input and has_data:
+            # A recipe may read the shape that it fills.
+            data = self._data(item, name, drawing, {**environment, item.name: Tensor(shape, dtype, form)}, number, way)
+        if view in EXPANDED and not self._is_expanded(item, dtype, data):
+            view = 0
         layout = lay_out(shape, view) if view and smallest > 0 else None
         strides, offset, storage = layout if layout is not None else (None, 0, None)
         return Tensor(shape, dtype, form, strides, offset, storage, data), has_data
@@ -481,6 +537,10 @@ class Sampler:
         if way is not None and name in way.data:
             return way.data[name]
         template = drawing.data[item.name]
+        if not template.fits(environment, drawing.target):
+            # A way has changed the attribute, or a configuration wants contents of other calls.
+            family = "float" if drawing.dtypes[item.name] in INEXACT else "other"
+            template = self._fitting(self.templates(item.name, family), environment)[0]
         seed = (drawing.seed + number) & _SEEDS
         if not template.computed:
             return Data(recipe=template.recipe, seed=seed, **template.fixed)
@@ -577,9 +637,11 @@ def _with_rank(shape: tuple[int, ...], rank: int | None) -> tuple[int, ...]:
     return (*shape[: rank - 1], math.prod(shape[rank - 1 :])) if rank > 0 else ()
 
 
-def _dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
+def dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
     """Every assignment of dtypes that the tables allow; where inputs promote, some that have every two of them."""
-    product, rules = target.product, relations(spec, target.product)
+    product = target.product
+    tied = [item.rule for item in spec.constraints_for(product) if isinstance(item.rule, SameDtype)]
+    rules = (*relations(spec, product), *tied)
     tensors = [item for item in spec.parameters if item.holds_tensors]
     listed = [()] if spec.rows is None else spec.rows.get(product, ())
     fixed = [dict(zip(spec.row_parameters, row, strict=True)) for row in listed]
@@ -594,7 +656,7 @@ def _dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
                     row[item.name] = row[item.dtype_as or ""]
             if not is_allowed(rules, row, target):
                 continue
-            if spec.modes is None or spec.modes.supported(product, row[spec.modes.by]):
+            if spec.modes is None or spec.modes.supported(product, spec.modes.dtype_of(row)):
                 rows.append(row)
     if len(spec.promoting) < 2:
         return tuple(rows)
@@ -657,9 +719,10 @@ def _templates(item: Parameter, family: str, *, infinite: bool | None) -> Mappin
 
 
 def _template(entry: Mapping[str, Any]) -> Template:
-    parameters = {key: value for key, value in entry.items() if key != "recipe"}
+    parameters = {key: value for key, value in entry.items() if key not in ("recipe", "when")}
     return Template(
         str(entry["recipe"]),
         {key: value for key, value in parameters.items() if not callable(value)},
         {key: value for key, value in parameters.items() if callable(value)},
+        entry.get("when"),
     )

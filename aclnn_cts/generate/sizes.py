@@ -41,8 +41,11 @@ class Sizes(Protocol):
         """Fewest dimensions that a tensor needs for them."""
         ...
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
-        """A dimension in [low, high], with `later` dimensions to be drawn after it; `is_last` of a tensor."""
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
+        """A dimension in [low, high], with `later` dimensions to be drawn after it.
+
+        `is_last` of a tensor; `is_large` where training has it large together with others.
+        """
         ...
 
 
@@ -59,7 +62,7 @@ class MixedSizes:
         """Any rank has sizes of every sort."""
         return 0
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
         """A dimension in [low, high]: small, preferred or anything."""
         value = _size_value(choices, low, high, self.taken)
         if self.distinct:
@@ -197,6 +200,12 @@ SHARES: Mapping[Regime, int] = MappingProxyType(
 )
 """How many of a thousand random cases are drawn for each regime; all others mix sizes (`sizes.MixedSizes`)."""
 
+LARGE_SHARES: Mapping[bool, int] = MappingProxyType({False: 125, True: 500})
+"""How many of a thousand random cases have large sizes, of an operator that has such: in quick, and in longer profiles.
+
+So a third of the calls of a standard plan do, and of quick as many as cost a tenth of its time.
+"""
+
 _TILES = (8, 16, 32, 64, 128, 256)
 _ODD = (
     3, 5, 7, 9, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 127, 131, 151,
@@ -208,6 +217,11 @@ _REAL = (
 """Hidden sizes of language and vision models; mel bins and frames of audio models; queries and anchors of detectors;
 vocabularies."""
 
+_BLOCK = 64
+_LARGE = (64, 65, 80, 96, 127, 128, 129, 192, 255, 256, 257, 511, 512, 513, 2047, 2048, 2049, 4096)
+"""Blocks of kernels with their edges, and the widths of heads of published networks."""
+_LARGE_ELEMENTS = {False: (1 << 15, 1 << 16), True: (1 << 16, 1 << 18)}
+"""Most elements of a tensor in quick, and in the longer profiles."""
 _TINY = 64
 _LONG = (1 << 10, 1 << 17)
 _WIDE_ROWS = 1 << 10
@@ -250,7 +264,7 @@ class RegimeSizes:
         """Rows stand before a last dimension."""
         return 2 if self.regime is Regime.WIDE else 0
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
         """A dimension in [low, high], with `later` dimensions to be drawn after it; `is_last` of a tensor."""
         if high <= low:
             return low
@@ -283,6 +297,28 @@ def draw_sizes(choices: Choices, regime: Regime, target: Target, *, heavy: bool 
     """A regime's limit on elements and what carries its sizes, for one case; `heavy`: of a longer profile."""
     least, most = (_LARGER if heavy else _ELEMENTS)[regime]
     return RegimeSizes(regime, _logarithmic(choices, least, most), choices.pick(_CARRIERS[regime]), _tiles(target))
+
+
+@dataclass(slots=True)
+class LargeSizes:
+    """Sizes of one case in which all that training has large together are at least a block, and others are 1 or 2."""
+
+    budget: int
+    least_rank: int = field(default=0, init=False)
+
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
+        """A dimension in [low, high], with `later` dimensions to be drawn after it."""
+        if not is_large:
+            return max(low, min(high, 2)) if choices.chance(1, 4) else low
+        # Sizes after it get a block at least.
+        most = max(math.isqrt(high * _BLOCK), _BLOCK) if later else high
+        fitting = [size for size in _LARGE if low <= size <= min(high, most)]
+        return choices.pick(fitting) if fitting else max(low, min(high, _BLOCK))
+
+
+def large_sizes(choices: Choices, *, heavy: bool = False) -> LargeSizes:
+    """Large sizes for one case; `heavy`: of a longer profile."""
+    return LargeSizes(_logarithmic(choices, *_LARGE_ELEMENTS[heavy]))
 
 
 def _tiles(target: Target) -> tuple[int, ...]:

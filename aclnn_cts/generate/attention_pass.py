@@ -1,0 +1,132 @@
+"""The forward pass of attention in single steps in float64 and in a stated order: its bits are everywhere equal.
+
+Its exponential is its own: those of libraries differ in their last bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aclnn_cts.core.attention import (
+    ADDS_FIRST,
+    AS_INPUT,
+    Sequences,
+    Sparsity,
+    by_heads,
+    in_layout,
+    kept_bits,
+    of_sequences,
+    sequences,
+)
+from aclnn_cts.core.rounding import widen
+
+Real: TypeAlias = "NDArray[np.float64]"
+Forward: TypeAlias = "tuple[Real, Real, Real]"
+"""The attention, the greatest score and the sum of each row."""
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
+"""Their sum is ln 2; products of the first with integers of 20 bits are exact."""
+_TERMS = 14
+"""Of the series of e^x for |x| < 0.35: what follows is below half a unit of float64."""
+_LEAST = -700.0
+"""e to that is 0 in every dtype but DOUBLE."""
+_MOST_AT_ONCE = 2**20
+"""Terms of sums that are made together."""
+
+
+def forward(call: Mapping[str, Any]) -> Forward | None:
+    """The results of a call, from its arguments with arrays for tensors; None where they make no attention."""
+    try:
+        return _forward(call)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _forward(call: Mapping[str, Any]) -> Forward:
+    layout = call["inputLayout"]
+    query, key = (_with_rope(call, name) for name in ("query", "keyIn"))
+    value = widen(call["value"])
+    ends = (call.get("actualSeqQLenOptional") or (), call.get("actualSeqKvLenOptional") or ())
+    places = sequences(layout, call["headNum"], query.shape, key.shape, ends)
+    found = [_part(call, place, query, key, value) for place in places]
+    results, tops, totals = ([part[number] for part in found] for number in range(3))
+    joint = [np.concatenate([in_layout(item, layout) for item in results])]
+    for items in (tops, totals):
+        if layout != "TND":
+            joint.append(np.concatenate(items))
+            continue
+        by_head = np.concatenate(items, 2)[0]
+        as_input = call.get("softmaxInLayout", AS_INPUT) == AS_INPUT
+        joint.append(by_head.T if as_input else by_head.reshape(by_head.shape[::-1]))
+    # The sign of a nan that a processor makes is its own.
+    attended, top, total = (np.where(np.isnan(item), np.nan, item) for item in joint)
+    return attended, top, total
+
+
+def _with_rope(call: Mapping[str, Any], name: str) -> Real:
+    """Queries or keys, and behind the elements of each head those of its rotary embedding."""
+    found, rope = widen(call[name]), call.get(name + "Rope")
+    return found if rope is None else np.concatenate((found, widen(rope)), -1)
+
+
+def _part(call: Mapping[str, Any], place: Sequences, query: Real, key: Real, value: Real) -> Forward:
+    q = by_heads(query, place.layout, place.heads, place.rows)
+    k, v = (place.of_keys(array).repeat(place.heads // place.shared, axis=1) for array in (key, value))
+    rows, columns = q.shape[2], k.shape[2]
+    sparsity = Sparsity.of(call)
+    seen = np.broadcast_to(sparsity.seen(rows, columns, place), (*q.shape[:2], rows, columns))
+    scores = _product(q, k.swapaxes(2, 3))
+    pse = call.get("pseShiftOptional")
+    pse = None if pse is None else of_sequences(widen(pse), place)
+    if pse is not None and call.get("pseType", ADDS_FIRST) == ADDS_FIRST:
+        scores = scores + pse
+    scores = scores * float(call["scaleValue"])
+    if pse is not None and call.get("pseType", ADDS_FIRST) != ADDS_FIRST:
+        scores = scores + pse
+    empty = ~seen.any(axis=3)
+    top = np.where(empty, 0.0, np.where(seen, scores, -np.inf).max(axis=3, initial=-np.inf))
+    sink = call.get("sinkInOptional")
+    if sink is not None:
+        sink = widen(sink)[None, :, None]
+        top = np.maximum(np.where(empty, sink, top), sink)
+    powers = np.where(seen, _exponential(scores - top[..., None]), 0.0)
+    total = np.where(empty, 1.0, np.add.accumulate(powers, axis=3)[..., -1]) if columns else np.ones(top.shape)
+    if sink is not None:
+        total = np.where(empty, 0.0, total) + _exponential(sink - top)
+    shares = powers / total[..., None]
+    mask, kept = call.get("dropMaskOptional"), call["keepProb"]
+    if mask is not None and kept != 1:
+        shares = np.where(kept_bits(mask, shares.shape), shares / float(kept), 0.0)
+    return _product(shares, v), top, total
+
+
+def _product(left: Real, right: Real) -> Real:
+    """The product of matrices in the last two dimensions, each sum from its first term to its last."""
+    terms = left.shape[-1]
+    shape = (*left.shape[:-1], right.shape[-1])
+    if not terms:
+        return np.zeros(shape)
+    if math.prod(shape) * terms <= _MOST_AT_ONCE:
+        sums: Real = np.add.accumulate(left[..., None] * right[..., None, :, :], axis=-2)[..., -1, :]
+        return sums
+    found: Real = left[..., 0, None] * right[..., None, 0, :]
+    for place in range(1, terms):
+        found = found + left[..., place, None] * right[..., None, place, :]
+    return found
+
+
+def _exponential(x: Real) -> Real:
+    """e^x of numbers up to 0, of any other number nan: a power of two times a series."""
+    inside = np.where(x <= 0.0, np.maximum(x, _LEAST), 0.0)
+    powers = np.rint(inside * _LOG2_E)
+    rest = inside - powers * _LN2_HIGH - powers * _LN2_LOW
+    series: Real = np.ones(x.shape)
+    for place in range(_TERMS, 0, -1):
+        series = series * rest / float(place) + 1.0
+    return np.where(x <= 0.0, np.ldexp(series, powers.astype(np.int64)), np.nan)

@@ -1,0 +1,72 @@
+"""Making the list of an operator's corners: which of them calls of a standard plan are at, and what refuses others."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+
+from aclnn_cts.core.case_json import canonical_json, case_to_json
+from aclnn_cts.core.target import Target
+from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.corner_list import CORNERS_FORMAT, CornerList, ListedFactor, ListedProducts, Refused
+from aclnn_cts.generate.corner_walk import CornerWalk
+from aclnn_cts.generate.corners import Factor, factors_of
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.speclang.model import Spec
+
+_CALLS = 1_000
+"""Calls of a walk: those of the profile `standard`."""
+_OFTEN = 5
+"""Calls of the walk that are at a corner at least. Where fewer are, chance decides: no run is asked for it."""
+
+
+_COMPARED = 100
+"""Calls by which products are compared: the documents' differences are in tables of dtypes, which each call shows."""
+
+
+SELDOM = "hardly any call has such a place"
+
+
+def listed_corners(spec: Spec) -> CornerList:
+    """Walk along the corners of an operator on each of its products."""
+    return CornerList(CORNERS_FORMAT, spec.sha256, tuple(listed_groups(spec)))
+
+
+def listed_groups(spec: Spec) -> Iterator[ListedProducts]:
+    """Products that have the same corners, with them: one walk each, made when it is asked for."""
+    alike: dict[Hashable, list[Sampler]] = {}
+    for product in spec.products:
+        sampler = Sampler(spec, Target(product))
+        alike.setdefault(_shown(sampler), []).append(sampler)
+    for samplers in alike.values():
+        yield ListedProducts(tuple(sampler.target.product for sampler in samplers), _factors(samplers[0]))
+
+
+def _shown(sampler: Sampler) -> Hashable:
+    """What is the same on products with the same corners: their factors, rules, and calls drawn by the same numbers."""
+    cases = [sampler.random_case(StreamChoices(0, "corners", number), number) for number in range(_COMPARED)]
+    factors = [(factor.name, [corner.label for corner in factor.corners]) for factor in factors_of(sampler, heavy=True)]
+    rules = [item.id for item in sampler.spec.constraints_for(sampler.target.product)]
+    calls = [case_to_json(case, origin=False)["arguments"] for case in cases]
+    return canonical_json([factors, rules, calls])
+
+
+def _factors(sampler: Sampler) -> tuple[ListedFactor, ...]:
+    walk = CornerWalk(sampler, seed=0, heavy=True)
+    calls = Counter(itertools.chain.from_iterable(walk.following().corners for _ in range(_CALLS)))
+    refusals = {(factor, label): reason for factor, label, reason in walk.missed()}
+    return tuple(_listed(factor, calls, refusals) for factor in walk.factors)
+
+
+def _listed(
+    factor: Factor, calls: Mapping[tuple[str, str], int], refusals: Mapping[tuple[str, str], str]
+) -> ListedFactor:
+    visited, refused = [], dict[str, list[str]]()
+    for label in (corner.label for corner in factor.corners):
+        key = factor.name, label
+        if calls[key] >= _OFTEN:
+            visited.append(label)
+        else:
+            refused.setdefault(refusals.get(key, SELDOM), []).append(label)
+    return ListedFactor(factor.name, tuple(visited), tuple(Refused(by, tuple(found)) for by, found in refused.items()))
