@@ -6,6 +6,7 @@ What a `Performed` shows of outputs are copies.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, InputGuards, UnsafeViewError, layout, prepare
 from aclnn_cts.generate.recipes import case_arrays, many_arrays
-from aclnn_cts.sandbox.attribution import attributed, faulty
-from aclnn_cts.sandbox.batch import Pending
+from aclnn_cts.sandbox.batch import Pending, faulty
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.model import Spec
@@ -50,6 +50,8 @@ class Asked(msgspec.Struct, frozen=True):
     """Neighbours of one group are made together."""
     guards: InputGuards = InputGuards.START
     """Which end of an input a page touches that cannot be read, where the host has such pages."""
+    repeats: int = 1
+    """So often it is made; of an equal call of the same trial before it, only the first other result is kept."""
 
 
 class Performed(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +108,8 @@ class Performer:
                 items.append(Performed(case=item.case, outcome=outcome))
             else:
                 call = Call(item.case, buffers, call_mode=item.call_mode, group=item.group)
-                items.append(_Made(call, arrays, buffers, self.specs[item.case.operator].computed(item.case)))
+                computed = self.specs[item.case.operator].computed(item.case)
+                items.append(_Made(call, arrays, buffers, computed, repeats=item.repeats))
         own = [item for item in items if isinstance(item, _Made)]
         looks: list[Call] = []
         if (
@@ -205,12 +208,21 @@ class _Made:
     got: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Copies of the outputs, so that nothing written later is judged."""
     twice: bool = False
+    repeats: int = 1
 
     @property
     def seems_unwritten(self) -> bool:
         if self.buffers is None or self.outcome.ended != Ended.RETURNED or self.outcome.status:
             return False
         return any(self.states[name].unwritten for name in self.computed if name in self.states)
+
+    def differs_from(self, other: _Made) -> bool:
+        """Whether a call ended otherwise than an equal one, or wrote other bits."""
+        mine, theirs = (
+            (made.outcome.ended, made.outcome.status, {name: array.tobytes() for name, array in made.got.items()})
+            for made in (self, other)
+        )
+        return mine != theirs
 
     def refill(self, fill: int) -> None:
         """Make the buffers ready for another run."""
@@ -289,6 +301,8 @@ class Prepared:
         calls = self.calls
         outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(calls)
         if self.host.isolated and faulty(outcomes):
+            from aclnn_cts.sandbox.attribution import attributed  # noqa: PLC0415 - only where a device failed
+
             outcomes = attributed(calls, outcomes, alone=self._alone, company=self._company, trials=len(self.own))
         for item, outcome in zip(self.own, outcomes, strict=False):
             item.take(outcome)
@@ -298,7 +312,22 @@ class Prepared:
         again = self.host.run([item.call for item in doubtful]) if doubtful else []
         for item, before, outcome in zip(doubtful, earlier, again, strict=True):
             item.take(outcome, before)
+        self._repeat()
         return [item.performed() if isinstance(item, _Made) else item for item in self.items]
+
+    def _repeat(self) -> None:
+        """Make calls as often as is asked for, each until its result is another than that of the call before it."""
+        equal = list(zip(self.own, self.own[1:], strict=False))
+        for turn in itertools.count(1):
+            equal = [(first, item) for first, item in equal if turn < item.repeats and not item.differs_from(first)]
+            if not equal:
+                return
+            for _, item in equal:
+                # A result that looked like the first fill is none.
+                item.refill(1 if item.twice else 0)
+            outcomes = self.host.run([item.call for _, item in equal])
+            for (_, item), outcome in zip(equal, outcomes, strict=True):
+                item.take(outcome)
 
     def _alone(self, places: Sequence[int]) -> list[Outcome]:
         """Make calls again in a fresh process, into their own buffers."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -32,7 +32,6 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, is_large, numeric
 from aclnn_cts.core.verdict import FINER_FACT, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
 from aclnn_cts.execution.measuring import Measuring
-from aclnn_cts.execution.second_opinion import SecondOracle, explained, reviewed
 from aclnn_cts.execution.values import (
     Answer,
     Opened,
@@ -43,6 +42,7 @@ from aclnn_cts.execution.values import (
     with_open_elements,
 )
 from aclnn_cts.formula.expectation import FormulaOracle
+from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.generate.recipes import lattice
 from aclnn_cts.judgement.compare import Comparison, as_stored, compare_blocks
 from aclnn_cts.judgement.model import ComputeModel, Precision, precision_of
@@ -61,9 +61,14 @@ from aclnn_cts.judgement.verdict import (
     memory_fault,
 )
 from aclnn_cts.oracles import registry
-from aclnn_cts.oracles.registry import Benchmark
+from aclnn_cts.oracles.registry import Benchmark, SecondOracle
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
+
+if TYPE_CHECKING:
+    from aclnn_cts.execution.benchmark import AdapterBenchmark
+
+_predicate = cache(compile_predicate)
 
 Spared: TypeAlias = Callable[[Performed, Verdict], bool]
 """Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
@@ -114,6 +119,8 @@ class Judge:
     """Further forms of the formula that judges, which explain failures."""
     benchmark: Benchmark | None = None
     """The operator's second implementation in FLOAT, which some tolerances compare with."""
+    implementation: AdapterBenchmark | None = None
+    """Another one in its place."""
     measuring: Measuring = Measuring()
     """Which tolerances gate; failures alone are put to the others, or with `always` every call."""
     answers: Mapping[int, Answer] = field(default_factory=dict)
@@ -203,10 +210,24 @@ class Judge:
             verdict = msgspec.structs.replace(verdict, facts={**verdict.facts, FINER_FACT: True})
         verdict = with_open_elements(verdict, answer)
         if self.forms and verdict.result == Result.FAILED:
-            held = {item.output: item for item in answer.outputs}
-            verdict = explained(verdict, answer.opened.question, self.forms, held)
-        verdict = reviewed(self._measured(verdict, answer), answer.opened.question, answer.expected, self.second)
+            verdict = self._explained(verdict, answer)
+        verdict = self._measured(verdict, answer)
+        if verdict.result == Result.FAILED:
+            verdict = self._reviewed(verdict, answer)
         return in_whole_output(verdict, answer.opened.rows) if answer.opened.rows else verdict
+
+    def _explained(self, verdict: Verdict, answer: Answer) -> Verdict:
+        """A failure with what further forms of the formula say of it."""
+        from aclnn_cts.execution.second_opinion import explained  # noqa: PLC0415 - failures alone need it
+
+        held = {item.output: item for item in answer.outputs}
+        return explained(verdict, answer.opened.question, self.forms, held)
+
+    def _reviewed(self, verdict: Verdict, answer: Answer) -> Verdict:
+        """A failure with what the second oracle says of it."""
+        from aclnn_cts.execution.second_opinion import reviewed  # noqa: PLC0415 - failures alone need it
+
+        return reviewed(verdict, answer.opened.question, answer.expected, self.second)
 
     def _conforming_in_blocks(self, opened: Opened) -> Mapping[str, Comparison] | None:
         """The comparisons of a large call that conforms, in little memory; None where it must be looked at as a whole.
@@ -228,19 +249,23 @@ class Judge:
         failed = verdict.result == Result.FAILED
         if not (measuring.always or measuring.gate) and (not failed or self.spared(opened.performed, verdict)):
             return verdict
-        from aclnn_cts.execution.tolerances import with_tolerances  # noqa: PLC0415 - failures alone need it
+        from aclnn_cts.execution.tolerances import Others, formula_outputs, with_tolerances  # noqa: PLC0415 - few need it
 
         if failed or measuring.always:
             verdict = with_magnitudes(verdict, answer, always=measuring.always)
+        benchmark: Others | None = None
+        if self.implementation is not None:
+            benchmark = partial(self.implementation.outputs, opened.performed.case, opened.rows)
+        elif self.benchmark is not None:
+            benchmark = partial(formula_outputs, self.benchmark, opened.question)
         return with_tolerances(
             verdict,
             measuring,
-            question=opened.question,
             expected=answer.expected,
             got=opened.got,
             outputs=self._outputs(opened.performed.case, opened.question.arguments),
             models=answer.models,
-            benchmark=self.benchmark,
+            benchmark=benchmark,
         )
 
     def acquainted(self, calls: Iterable[Performed], *, spared: Spared = _spares_none) -> Judge:
@@ -284,8 +309,12 @@ class Judge:
     def repeatable_outputs(self, performed: Performed) -> frozenset[str]:
         """The outputs of which the same call must give the same bits."""
         deterministic = performed.case.target.deterministic is True
-        models = self.models(performed)
-        return frozenset(name for name, model in models.items() if model.is_repeatable(deterministic=deterministic))
+        return frozenset(
+            name
+            for name, model in self.models(performed).items()
+            if model.is_repeatable(deterministic=deterministic)
+            and not (model.unless and _predicate(model.unless)(performed.case))
+        )
 
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
@@ -478,6 +507,8 @@ class Judges:
     spec_folders: Sequence[Path] = ()
     """Where oracles of the user's own lie."""
     measuring: Measuring = Measuring()
+    implementation: AdapterBenchmark | None = None
+    """What tolerances compare with in the place of each operator's own second implementation."""
     _made: dict[str, Judge] = field(default_factory=dict, repr=False)
 
     def of(self, spec: Spec) -> Judge:
@@ -492,6 +523,7 @@ class Judges:
                 forms=registry.load_forms(spec.stem, folders=self.spec_folders),
                 second=registry.load_second(spec.stem, folders=self.spec_folders),
                 benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),
+                implementation=self.implementation,
                 measuring=self.measuring,
                 precision=precision_of(spec),
                 has_statuses=self.has_statuses,

@@ -16,11 +16,14 @@ class Measuring:
     """Compute all of them, and the counts by magnitude, of every output, and not of those at fault alone."""
 
 
-def chosen_tolerances(words: Iterable[str]) -> tuple[str, ...]:
-    """The tolerances that `--tolerance NAME,...` names; UsageError for an unknown one."""
+def chosen_tolerances(words: Iterable[str], *, benchmark: str = "") -> tuple[str, ...]:
+    """The tolerances that `--tolerance NAME,...` names.
+
+    UsageError for an unknown one, and where none compares with the adapter that `--benchmark` names.
+    """
     names = [name.strip() for word in words for name in word.split(",")]
-    if not names:
+    if not names and not benchmark:
         return ()
     from aclnn_cts.judgement.tolerances.registry import check_names  # noqa: PLC0415 - most runs name none
 
-    return check_names(names, where="--tolerance")
+    return check_names(names, where="--tolerance", benchmark=benchmark)

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.judgement.model import load_precision
@@ -46,6 +47,8 @@ class BenchSettings:
     """Also calls that must never reach a device."""
     measuring: Measuring = Measuring()
     """Which tolerances gate, and which trials they are put to."""
+    benchmark: str = ""
+    """An adapter word: the second implementation that tolerances compare with; empty: each operator's own in FLOAT."""
     workers: int = 1
     """Judges that share this machine: a runner's memory limit is a share of theirs."""
     scope: Scope | None = None
@@ -62,6 +65,7 @@ class BenchSettings:
             "spec_folders": [str(folder) for folder in self.spec_folders],
             "edition": self.edition,
             "tolerances": list(self.measuring.gate),
+            **({"benchmark": self.benchmark} if self.benchmark else {}),
         }
 
     def open_host(self, specs: Mapping[str, Spec]) -> SessionHost:
@@ -76,6 +80,16 @@ class BenchSettings:
             max_bytes=self.max_bytes,
             workers=self.workers,
         )
+
+    def open_benchmark(self, specs: Mapping[str, Spec]) -> SessionHost | None:
+        """Open the second implementation, if there is one; whoever calls closes it. Raises as `open_host` does."""
+        if not self.benchmark:
+            return None
+        try:
+            return replace(self, adapter=self.benchmark).open_host(specs)
+        except (UsageError, HarnessError) as error:
+            # What an adapter says names the option that usually gives it.
+            raise type(error)(str(error).replace("--adapter ", "--benchmark ", 1)) from error
 
     def on(self, host: SessionHost, operators: Iterable[Spec]) -> BenchSettings:
         """The settings with the target that cases of these operators have on an open implementation, and its scope."""

@@ -1,13 +1,13 @@
 """The ecosystem's tolerances on a call: what they are put to, and what they compare with.
 
-The second implementation of the rules that need one is the operator's `benchmark`: plain FLOAT arithmetic, sums in
-order, from operands rounded as the mode asks, rounded to the output's dtype at the end.
+The second implementation of the rules that need one is the operator's `benchmark`, where no other one is given: plain
+FLOAT arithmetic, sums in order, from operands rounded as the mode asks, rounded to the output's dtype at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -24,17 +24,19 @@ from aclnn_cts.judgement.tolerances.protocol import Pair, make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES, gated, measure
 from aclnn_cts.oracles.registry import Benchmark
 
+Others: TypeAlias = Callable[[Mapping[str, ComputeModel]], Mapping[str, tuple[Float64, str]]]
+"""Gives those of these outputs that a second implementation has, with what it is."""
+
 
 def with_tolerances(
     verdict: Verdict,
     measuring: Measuring,
     *,
-    question: OracleInput,
     expected: Expected,
     got: Mapping[str, NDArray[Any]],
     outputs: Mapping[str, Tensor],
     models: Mapping[str, ComputeModel],
-    benchmark: Benchmark | None,
+    benchmark: Others | None,
 ) -> Verdict:
     """The verdict with what the tolerances say of the call: those that gate on what passed, all of them on what failed.
 
@@ -54,11 +56,12 @@ def with_tolerances(
     if at_fault and not measuring.always:
         fit = {name: tensor for name, tensor in fit.items() if name in at_fault}
 
+    others: dict[str, tuple[Float64, str]] = {}
+
     def measured(names: Iterable[str]) -> Verdict:
         chosen = tuple(names)
-        others: Mapping[str, tuple[Float64, str]] = {}
-        if benchmark is not None and any(TOLERANCES[name].needs_benchmark for name in chosen):
-            others = _benchmarks(benchmark, question, {name: models[name] for name in fit})
+        if benchmark is not None and not others and any(TOLERANCES[name].needs_benchmark for name in chosen):
+            others.update(benchmark({name: models[name] for name in fit}))
         pairs = [_pair(name, components(got[name]), expected, models[name], others.get(name)) for name in fit]
         return gated(msgspec.structs.replace(verdict, tolerances=measure(chosen, pairs)), gate)
 
@@ -67,6 +70,11 @@ def with_tolerances(
         if judged.result == Result.PASSED:
             return judged
     return measured(TOLERANCES)
+
+
+def recomputable(gate: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a run's gating tolerances those that outputs alone decide: no adapter was given that they compare with."""
+    return tuple(name for name in gate if not (settings.get("benchmark") and TOLERANCES[name].needs_benchmark))
 
 
 def _pair(
@@ -89,10 +97,10 @@ def _pair(
     )
 
 
-def _benchmarks(
+def formula_outputs(
     benchmark: Benchmark, question: OracleInput, models: Mapping[str, ComputeModel]
-) -> dict[str, tuple[Float64, str]]:
-    """Each output of the second implementation that it has, as float64, and what it is.
+) -> Mapping[str, tuple[Float64, str]]:
+    """Each output that the operator's formula in FLOAT has, as float64, and what it is.
 
     None for DOUBLE and for integers of more bits than FLOAT has.
     """

@@ -493,7 +493,7 @@ class Bounds(Backend[Tracked]):
             result.still = result.still and right.still
             if right.still and right.lattice is not None and not right.number:
                 whole = np.frexp(size)[0] == 0.5
-                if whole.all():
+                if whole.size and whole.all():
                     return self._divided_exactly(result, left, right)
                 if whole.any():
                     count = np.where(whole, 0.0, count)
@@ -705,7 +705,7 @@ class Bounds(Backend[Tracked]):
         if result.e is not None:
             result.e = result.e * (1.0 + self.gamma(count))
         result.still = False
-        flushed = count - 1.0 if self.arithmetic.flushes else 0.0
+        flushed = max(count - 1.0, 0.0) if self.arithmetic.flushes else 0.0
         self._round(result, 1.0, underflows=count + flushed)
         return self._ordered(result)
 
@@ -880,7 +880,9 @@ class Bounds(Backend[Tracked]):
             result.e = function.spread(x, v, np.asarray(error)) * (1.0 + self.gamma(count))
         if stated.absolute:
             result.e = _plus(result.e, np.full(v.shape, stated.absolute))
-        result.reach = self.ranges.opaque(result.size_with_error, hi=2.0 * hi)
+        # Units in the last place of a narrow format are more than `GROWTH` allows for.
+        growth = 1.0 + self.gamma(count)
+        result.reach = self.ranges.opaque(lambda: result.size_with_error() * growth, hi=2.0 * hi)
         return self._absorbing(result, array)
 
     def binade(self, array: Tracked, *, of: float = 1.0) -> Tracked:

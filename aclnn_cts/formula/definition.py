@@ -116,6 +116,8 @@ class Operator:
     """How differences check it, or why it is no derivative."""
     raw: frozenset[str] = frozenset()
     """Floating inputs that are no numbers to compute with, such as indices: they arrive as NumPy arrays."""
+    adds_zeros: bool = False
+    """Whether an implementation may add products with zeros that the judging form leaves out: inf times 0 is nan."""
 
     @property
     def judging(self) -> Form:
@@ -129,6 +131,7 @@ class Operator:
         any_order: bool = True,
         derivative: Derivative | str = "",
         raw: Iterable[str] = (),
+        adds_zeros: bool = False,
     ) -> Operator:
         """An operator from its formulas, the one that judges first.
 
@@ -140,7 +143,7 @@ class Operator:
         if isinstance(derivative, Derivative):
             _check_names("gradients", derivative.gradients, forms[0])
             _check_names("wrt", derivative.wrt.values(), Form.of(derivative.forward))
-        return cls(forms=forms, any_order=any_order, derivative=derivative, raw=frozenset(raw))
+        return cls(forms=forms, any_order=any_order, derivative=derivative, raw=frozenset(raw), adds_zeros=adds_zeros)
 
     def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> Results[Array]:
         """The results of a form on a call, by output; those of a list are `name[0]`, `name[1]`, ...

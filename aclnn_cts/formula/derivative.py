@@ -8,7 +8,7 @@ are computed again from x, in the same precision, so that neither their rounding
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from aclnn_cts.core.case import tensor_of
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Derivative, Form, Operator, is_complex, output_shapes
+from aclnn_cts.formula.emulator import Emulated, Emulator
+from aclnn_cts.formula.expectation import DOUBLE
 from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number, original
 from aclnn_cts.formula.mistakes import Results
 
@@ -64,6 +66,8 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
         return
     random = np.random.Generator(np.random.Philox(key))
     derivative = derivative.by_tensor(call)
+    if any(call.tensors[name].dtype != np.float64 for name in derivative.saved if name in call.tensors):
+        return  # a result that is kept as integers is none of these
     setup = _Setup.of(operator, derivative, call, random)
     if not setup.fits():
         return
@@ -94,6 +98,45 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
                 agree=bool(agree),
                 saved=saved,
             )
+
+
+def forward_call(
+    derivative: Derivative, call: OracleInput, make: Callable[[str, tuple[int, ...]], Float64]
+) -> OracleInput:
+    """What `forward` takes of a call of the operator: its inputs, but for incoming gradients and saved tensors.
+
+    `make` gives the contents of a parameter that the operator does not have, such as the argument of a softmax.
+    """
+    shapes = output_shapes(call)
+    hidden = (*derivative.gradients, *derivative.saved, *shapes)
+    made = {
+        parameter: make(parameter, shapes[output])
+        for output, parameter in derivative.wrt.items()
+        if output in shapes and not _has(call, parameter)
+    }
+    tensors: dict[str, NDArray[Any]] = {
+        name: array for name, array in call.tensors.items() if name not in hidden
+    } | made
+    # The parameter of a gradient that the call does not compute has no shape: a null tensor.
+    unknown = {name: None for name in derivative.wrt.values() if not _has(call, name) and name not in made}
+    return msgspec.structs.replace(call, tensors=tensors, arguments={**call.arguments, **unknown})
+
+
+def saved_tensors(
+    operator: Operator, call: OracleInput, make: Callable[[str, tuple[int, ...]], Float64]
+) -> Mapping[str, Float64]:
+    """What the operator's forward pass saves, by the names of its parameters; empty where it saves nothing.
+
+    In float64. `make` is that of `forward_call`. Raises OracleError for a mistake of the formula.
+    """
+    if isinstance(operator.derivative, str) or not operator.derivative.saved:
+        return {}
+    derivative = operator.derivative.by_tensor(call)
+    question = forward_call(derivative, call, make)
+    with np.errstate(all="ignore"):
+        results = operator.evaluate(Form.of(derivative.forward), Emulator(DOUBLE), question)
+    found = ((name, results.get(name)) for name in derivative.saved)
+    return {name: result.v for name, result in found if isinstance(result, Emulated)}
 
 
 def _same_place(index: Index, shape: Index, other: Index) -> Index:
@@ -128,18 +171,7 @@ class _Setup:
     @classmethod
     def of(cls, operator: Operator, derivative: Derivative, call: OracleInput, random: np.random.Generator) -> _Setup:
         shapes = output_shapes(call)
-        hidden = (*derivative.gradients, *derivative.saved, *shapes)
-        made: dict[str, Float64] = {
-            parameter: random.standard_normal(shapes[output])
-            for output, parameter in derivative.wrt.items()
-            if output in shapes and not _has(call, parameter)
-        }
-        tensors: dict[str, NDArray[Any]] = {
-            name: array for name, array in call.tensors.items() if name not in hidden
-        } | made
-        # The parameter of a gradient that the call does not compute has no shape: a null tensor.
-        unknown = {name: None for name in derivative.wrt.values() if not _has(call, name) and name not in made}
-        question = msgspec.structs.replace(call, tensors=tensors, arguments={**call.arguments, **unknown})
+        question = forward_call(derivative, call, lambda _name, shape: random.standard_normal(shape))
         graph = Graph()
         results = _nodes(operator.evaluate(Form.of(derivative.forward), graph, question))
         exact = Elements(digits=_DIGITS, most=_MOST, follows=True)

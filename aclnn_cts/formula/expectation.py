@@ -245,25 +245,30 @@ def settle(operator: Operator, call: OracleInput, outputs: Sequence[str]) -> dic
         size = np.abs(array) - call.radii.get(name, 0.0)
         return np.where(np.isfinite(array), np.copysign(np.maximum(size, 0.0), array), array)
 
-    marks = Emulator(DOUBLE, _FAST, marks=True)
-    marked = values(forms[0], with_numbers(marking), marks)
+    marks = [Emulator(DOUBLE, _FAST, marks=True) for _ in (forms if operator.adds_zeros else forms[:1])]
+    question = with_numbers(marking)
+    reached = [
+        {name: np.isnan(value) for name, value in values(form, question, f).items()}
+        for form, f in zip(forms, marks, strict=False)
+    ]
+    reached += reached[:1] * (len(forms) - len(reached))
     stated = [call.arithmetics[name] for name in outputs if name in call.arithmetics] or [default_arithmetic()]
     ways = [(call, DOUBLE, _FAST), (with_numbers(least) if call.radii else call, stated[0], _FLUSHED)]
-    if len(forms) > 1 and any(operation.name == "function" for operation in marks.operations):
+    if len(forms) > 1 and any(operation.name == "function" for operation in marks[0].operations):
         ways += [(call, stated[0], tilted) for tilted in _TILTED]
     found: dict[str, Settled] = {}
-    for form in forms:
+    for form, touched in zip(forms, reached, strict=True):
         for question, arithmetic, variant in ways:
             for name, value in values(form, question, Emulator(arithmetic, variant)).items():
                 first = found.get(name)
                 if first is None:
-                    touched = np.asarray(np.isnan(marked[name]))
                     # A finite result that depends on inf or nan is a decision or a function's limit: not required.
                     decided = len(forms) > 1 and not is_complex(call, name)
-                    unsettled = np.array(touched & (np.isfinite(value) if decided else True))
-                    found[name] = Settled(value, unsettled, touched)
+                    unsettled = np.array(touched[name] & (np.isfinite(value) if decided else True))
+                    found[name] = Settled(value, unsettled, touched[name])
                 else:
-                    first.open[...] |= first.touched & ~alike(first.value, value)
+                    # One form may multiply a zero where another adds nothing.
+                    first.open[...] |= (first.touched | touched[name]) & ~alike(first.value, value)
     return found
 
 

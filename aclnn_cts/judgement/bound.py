@@ -394,11 +394,19 @@ def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _
     return Ends(lower, upper, error + last, None if sides is None else (sides[0] + last, sides[1] + last))
 
 
+_UNDERFLOW = 2.0**-100
+"""More than underflow leaves of a result."""
+
+
 def _round_down(values: Float64, form: BinaryFormat) -> Float64:
     """Round towards minus infinity; nothing becomes inf that is not beyond the largest finite number."""
     near = rounded(values, form)
     below = np.where(np.isinf(near), form.largest, near - spacing(values, form))
-    return np.where(near > values, below, near)
+    if form.infinite:
+        return np.where(near > values, below, near)
+    # What underflows is no fraction of an integer. Beyond its range there is none: what becomes of a number is open.
+    lower: Float64 = np.where(near - values > _UNDERFLOW, below, near)
+    return np.where(lower < -form.largest, -np.inf, lower)
 
 
 TINY = 5e-324
@@ -451,6 +459,8 @@ def left_open(
         unsaid |= limits.ends.lower <= 0.0
     if model.saturates:
         unsaid |= required | may_overflow | (np.isinf(limits.ends.lower) | np.isinf(limits.ends.upper))
+        if model.output.lacks_largest:
+            unsaid |= limits.ends.upper >= model.output.largest
     return unsaid, may_overflow
 
 

@@ -67,6 +67,8 @@ class ComputeModel:
     """Whether inf becomes the largest finite number and nan 0 in this arithmetic."""
     repeatable: str
     """`always`, `deterministic` (with that setting on) or `never`: whether the same call gives the same bits."""
+    unless: str
+    """A predicate that holds of calls to which `repeatable` does not apply; empty: none is named."""
     basis: str
     """The weakest of those that operand, accumulation, result and output rest on."""
     sources: tuple[tuple[str, str, str], ...] = ()
@@ -262,6 +264,7 @@ def _model(
         saturates=(call.overflow_mode or precision.overflow.get(call.product, "infnan")) == "saturation"
         or not storage.infinite,
         repeatable=sections["repeatable"].when,
+        unless=sections["repeatable"].unless or "",
         basis=weakest(sections[name].basis for name in used),
         sources=tuple((name, part.basis, part.source) for name, part in sections.items()),
         repeatable_zh=sections["repeatable"].source_zh,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
+from aclnn_cts.core.standard import STANDARDS, Ratios
 from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.protocol import (
     RELATIVE_EPSILON,
@@ -30,15 +31,6 @@ from aclnn_cts.judgement.tolerances.protocol import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DualLimits:
-    """The ratios that one level admits."""
-
-    mare: float
-    mere: float
-    rmse: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DualRow:
     """The numbers of one dtype."""
 
@@ -48,12 +40,8 @@ class DualRow:
     """Absolute error from which on a small value counts."""
 
 
-DUAL_LEVELS: Mapping[str, DualLimits] = MappingProxyType(
-    {
-        "l0": DualLimits(mare=10, mere=2, rmse=2),
-        "l1": DualLimits(mare=5, mere=1.5, rmse=1.5),
-        "l2": DualLimits(mare=2, mere=1.2, rmse=1.2),
-    }
+DUAL_LEVELS: Mapping[str, Ratios] = MappingProxyType(
+    {entry.tolerance.removeprefix("dual-"): entry.ratios for entry in STANDARDS.values() if entry.ratios is not None}
 )
 DUAL_ROWS: Mapping[str, DualRow] = MappingProxyType(
     {
@@ -109,7 +97,7 @@ class Dual(Tolerance):
 
 
 def _measured(pair: Pair, benchmark: Float64, row: DualRow) -> Iterator[tuple[str, float, str | float]]:
-    """What all levels measure: a figure's name, its value, and its limit or which of the level's (`DualLimits`)."""
+    """What all levels measure: a figure's name, its value, and its limit or which of the level's (`Ratios`)."""
     usable: NDArray[np.bool_] | None = None
     if not pair.finite or not np.isfinite(benchmark).all():
         special = ~(np.isfinite(pair.got) & np.isfinite(pair.golden))

@@ -11,14 +11,11 @@ import msgspec
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.registry import registered
-from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
+from aclnn_cts.core.verdict import TOLERANCE_FACT, Result, ToleranceResult, ToleranceVerdict, Verdict
 from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, Dual
 from aclnn_cts.judgement.tolerances.protocol import Pair, Tolerance
 from aclnn_cts.judgement.tolerances.single_benchmark import MereMare, Mixed
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
-
-TOLERANCE_FACT = "tolerance"
-"""The key of `Verdict.facts` under which a fault of kind `tolerance` names the one that failed."""
 
 
 def installed_tolerances() -> Iterator[Tolerance]:
@@ -39,8 +36,11 @@ TOLERANCES: Mapping[str, Tolerance] = registered(
 )
 
 
-def check_names(names: Iterable[str], *, where: str) -> tuple[str, ...]:
-    """Known names, each once, in the order of the registry; UsageError that opens with `where` for an unknown one."""
+def check_names(names: Iterable[str], *, where: str, benchmark: str = "") -> tuple[str, ...]:
+    """Known names, each once, in the order of the registry; UsageError that opens with `where` for an unknown one.
+
+    With the adapter word of a second implementation, one of them must compare with it.
+    """
     asked = set(names)
     for name in sorted(asked):
         if name not in TOLERANCES:
@@ -48,6 +48,12 @@ def check_names(names: Iterable[str], *, where: str) -> tuple[str, ...]:
             raise UsageError(
                 f"{where}: {name!r} is not a tolerance; expected any of {known}{nearest(name, TOLERANCES)}"
             )
+    comparing = [name for name, entry in TOLERANCES.items() if entry.needs_benchmark]
+    if benchmark and asked.isdisjoint(comparing):
+        raise UsageError(
+            f"--benchmark {benchmark}: nothing compares with it; name one of {', '.join(comparing)} with {where}, or a "
+            "profile that has one (cann-l0, cann-l1, cann-l2)"
+        )
     return tuple(name for name in TOLERANCES if name in asked)
 
 
