@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aclnn_cts.authoring.model import Column, Document, ErrorRow, Row, Statement
+from aclnn_cts.core.attention import LAYOUTS
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 
 _DTYPE_WORDS = {"FLOAT32": "FLOAT", "BFLOAT16": "BF16", "FP32": "FLOAT", "FP16": "FLOAT16", "FLOAT64": "DOUBLE"}
@@ -264,10 +265,12 @@ def ranks_of(row: Row) -> Ranks | None:
 
 
 def shape_of(row: Row) -> tuple[str, ...] | None:
-    """The named sizes of a cell such as `(N, C)`."""
+    """The named sizes of a cell such as `(N, C)`, or of a layout of attention such as `[TND]`."""
     cell = row.cells.get(Column.RANK, ())
     found = _SHAPE.match(cell[0].text.strip()) if len(cell) == 1 else None
-    return tuple(word.strip() for word in re.split("[,，]", found[1])) if found is not None else None
+    if found is None:
+        return None
+    return tuple(found[1]) if found[1] in LAYOUTS else tuple(word.strip() for word in re.split("[,，]", found[1]))
 
 
 def strided_of(row: Row) -> bool | None:
@@ -360,11 +363,13 @@ _UNCOMPUTED = re.compile(r"当?\w{1,60}\[\d\]为true(?:，|且)(?:传入的)?(\w
 _UNEQUAL = re.compile(r"不一致|不同|不相同|不相等|不一样|不匹配")
 _OUTSIDE = re.compile(r"值?(?:不在|超出|超过).{0,12}范围")
 _NO_VALUE = re.compile("数据类型|dtype|格式|shape|维")
-_RANKS = re.compile(r"(?:维度|维数|shape(?!\[)|dim|rank|维).{0,12}(?:超过|大于|小于|不为|不等于|不是|不在).{0,12}\d")
+_RANKS = re.compile(
+    r"(?:维度|维数|shape(?!\[)|dim|rank|维).{0,12}(?:超过|大于|小于|不为|不等于|不是|不在).{0,12}\d|的(?:维度|维数)等于0"
+)
 
 
 _UNLISTED_SHAPE = re.compile(r"shape(?:在支持(?:的)?范围之外|不在支持(?:的)?范围)")
-_TOO_MANY = re.compile("(?!.*(?:小于|不)).*(?:超过|大于)")
+_TOO_MANY = re.compile("(?!.*(?:小于|不|等于0)).*(?:超过|大于)")
 _DTYPE_NOTE = re.compile(
     r"(?:[^：:]{0,80}[：:])?(?:参数)?[A-Za-z0-9_、,，和 ]{0,300}的?数据类型"
     r"(?:不|仅|只)?支持[A-Z][A-Z0-9_、,， ]{0,200}。?\Z"

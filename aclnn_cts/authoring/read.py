@@ -16,6 +16,8 @@ from aclnn_cts.core.printable import shown
 
 CALL_POINTERS = ("workspaceSize", "executor")
 """The parameters at the end of every first phase."""
+_RUN_PARAMETERS = frozenset({"workspace", "workspaceSize", "executor", "stream"})
+"""The parameters of every second phase."""
 
 _EXPECTED = "an operator's document in Markdown"
 _OPERATOR = re.compile(r"aclnn[A-Za-z0-9]{1,100}\Z")
@@ -166,6 +168,8 @@ class _Reader:
             return
         if self.section is Section.PARAMS and self.label is not Section.RETURNS and self._listed_parameter(line):
             return
+        if self.section is Section.PHASE2 and self.label is not Section.RETURNS and self._listed_pointer(line):
+            return
         if self.label is Section.RETURNS and _LISTED_CODE.search(line.text) is not None:
             self._listed_errors(line)
             return
@@ -288,6 +292,14 @@ class _Reader:
             self._cell(self.parameter, Column.DESCRIPTION, (line,))
             return True
         return False
+
+    def _listed_pointer(self, line: Line) -> bool:
+        """Whether an item of a list describes a parameter of the second phase."""
+        found = _LISTED_PARAMETER.match(line.text)
+        if found is None or found[1] not in _RUN_PARAMETERS:
+            return False
+        address = f"{Section.PHASE2.value}/{found[1]}/{Column.DESCRIPTION.value}"
+        return self._add(address, found[2], line.products) is not None
 
     def _error_table(self, table: Table) -> None:
         for row in table.rows[1:]:

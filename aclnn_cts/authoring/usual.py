@@ -117,6 +117,9 @@ def _rule_words(rule: Mapping[str, Any], name: str) -> tuple[str, str]:
             f"dimension {rule['axis']} of {name} is {rule['is']}",
             f" {name} 的第 {rule['axis']} 维等于 {rule['is']} ",
         )
+    if "in" in rule:
+        low, high = rule["in"]
+        return f"elements of {name} lie from {low} to {high}", f" {name} 的元素取值在 {low} 到 {high} 之间"
     return f"{name} is shaped {rule['is']}", f" {name} 的 shape 为 {rule['is']} "
 
 

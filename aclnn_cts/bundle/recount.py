@@ -23,12 +23,12 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.case_json import canonical_json, case_from_json
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.faults import fault_name
+from aclnn_cts.core.faults import Fault, fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.outside import MESSAGE_LIMIT, check_size, strict_json
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.verdict import TWIN_FAILED, Record, Result, Verdict, aim
+from aclnn_cts.core.verdict import TOLERANCE_FACT, TWIN_FAILED, Record, Result, Verdict, aim
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import chosen_tolerances
@@ -209,6 +209,7 @@ class Recount:
             waived=bool(_word(record["waiver"])),
             dtypes=_dtypes(case["arguments"]),
             rule=_word(record["fingerprint"].get("clause", "")),
+            corners=map(_word, case.get("origin", {}).get("corners", ())),
             every=True,
         )
         if verdict["result"] == Result.FAILED:
@@ -267,7 +268,9 @@ def difference(record: Record, blob: Blob, *, specs: Specs, judges: Judges) -> s
     `blob` gives the bytes of a recorded output by its SHA-256. Raises HarnessError where no oracle is known, or a blob
     has another size than its output.
     """
-    trial = record.trial
+    trial, recorded = record.trial, record.verdict
+    if recorded.kind == Fault.TOLERANCE and recorded.facts.get(TOLERANCE_FACT) not in judges.measuring.gate:
+        return ""  # it compared with an implementation that a bundle does not hold
     spec = specs[trial.case.operator]
     entry = check(trial.check, where="trial")
     asked = [call.case for call in asked_calls(trial, spec, entry.calls(trial, spec), known=frozenset())]

@@ -33,7 +33,8 @@ from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import OutOfScope, Skip
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-from aclnn_cts.store.counts import Counts, OperatorSummary, Tried
+from aclnn_cts.execution.tolerances import recomputable
+from aclnn_cts.store.counts import CornerCount, Counts, OperatorSummary, Tried
 from aclnn_cts.store.manifest import Manifest, product_of, ran_on
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 
@@ -177,7 +178,7 @@ def _recomputed(archive: ZipFile, records: Recount, folders: Sequence[Path]) -> 
         judges = Judges(
             has_statuses=records.statuses,
             spec_folders=folders,
-            measuring=Measuring(gate=records.manifest().tolerances),
+            measuring=Measuring(gate=recomputable(records.manifest().tolerances, records.manifest().settings)),
         )
     except (HarnessError, UsageError) as error:
         yield Problem("specs", str(error).splitlines()[0])
@@ -301,7 +302,7 @@ class Agreement:
             found = self.records.operators.get(name, OperatorSummary())
             counted = found.kinds
             if whole and not _same_evidence(summary.operator(name), found):
-                text = f"{name}: what is stated of dtypes, rules and aims is not what the records have"
+                text = f"{name}: what is stated of dtypes, rules, corners and aims is not what the records have"
                 yield Problem(RUN_SUMMARY, text)
             for kind in sorted({*stated, *counted}):
                 where = f"{RUN_SUMMARY}, {name}, {kind or 'no kind'}"
@@ -318,11 +319,13 @@ class Agreement:
 
 def _same_evidence(said: OperatorSummary, found: OperatorSummary) -> bool:
     """Whether the counts that a verdict is measured by are those of the records."""
-    return said.aims == found.aims and all(
+    of_dtypes_and_rules = all(
         tried == counted.get(name, Tried())
         for stated, counted in ((said.dtypes, found.dtypes), (said.rules, found.rules))
         for name, tried in stated.items()
     )
+    of_corners = all(count == found.corners.get(name, CornerCount()) for name, count in said.corners.items())
+    return said.aims == found.aims and of_dtypes_and_rules and of_corners
 
 
 def _differences(said: Counts, found: Counts, *, whole: bool) -> Iterator[str]:

@@ -20,7 +20,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, RunVerdict
+from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.finding_text import quoted_clause
 from aclnn_cts.sandbox.candidate_host import CandidateHost
@@ -67,6 +67,8 @@ class _Tally:
     passed: int = 0
     failed: int = 0
     unjudged: int = 0
+    left_open: int = 0
+    """Of these, what the document leaves open: nobody has to have it judged."""
     repeated: int = 0
     passed_first: int = 0
     call_seconds: float = 0.0
@@ -82,6 +84,11 @@ class _Tally:
     @property
     def made(self) -> int:
         return self.judged + self.unjudged
+
+    @property
+    def counted(self) -> int:
+        """Trials that must be judged."""
+        return self.made - self.left_open
 
     def add(self, record: Record, *, repeated: bool) -> None:
         """Count one trial, of the plan or repeated."""
@@ -103,6 +110,7 @@ class _Tally:
             self.error = self.error or verdict.message
         elif verdict.result == Result.SKIPPED:
             self.unjudged += 1
+            self.left_open += verdict.kind == Skip.OPEN
 
 
 def judge(  # noqa: PLR0913 - each is a choice of the caller's
@@ -175,7 +183,7 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
             unjudged=tally.unjudged,
             repeated=tally.repeated,
             passed_first=tally.passed_first,
-            judged_share=tally.judged / max(tally.made, 1),
+            judged_share=tally.judged / max(tally.counted, 1),
             complete=complete,
             isolation=found.isolation if found.is_function or host.isolated else Isolation.NONE,
             missing=missing,
@@ -196,7 +204,7 @@ def _judgement(made: Judgement, tally: _Tally) -> Judgement:
         verdict, reason = RunVerdict.INCONCLUSIVE.value, tally.error
     elif not tally.judged or made.judged_share * 100 < MIN_JUDGED:
         verdict = RunVerdict.INCONCLUSIVE.value
-        reason = f"{tally.judged} of {tally.made} trials were judged; expected {MIN_JUDGED} %"
+        reason = f"{tally.judged} of {tally.counted} trials were judged; expected {MIN_JUDGED} %"
     elif not made.complete and made.passed_first < ENOUGH:
         verdict = RunVerdict.INCONCLUSIVE.value
         reason = f"{made.passed_first} of {made.planned} trials passed within the budget; expected {ENOUGH}"

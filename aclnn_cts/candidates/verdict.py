@@ -72,7 +72,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     passed_first: int = 0
     """Trials of the plan that passed before the first failure."""
     judged_share: float = 0.0
-    """Share of the trials made that were judged."""
+    """Share of the trials made that were judged, without those that the document leaves open."""
     complete: bool = False
     """Whether the whole plan was carried out within the budget."""
     isolation: Isolation = Isolation.CONFINED

@@ -239,6 +239,11 @@ spec = LazyGroup(
     help="Show, draft, audit and check the specs of operators.",
     entries=(
         CommandEntry("show", "aclnn_cts.cli.spec_show:show", "Show what the document of an operator demands."),
+        CommandEntry(
+            "corners",
+            "aclnn_cts.cli.spec_corners:corners",
+            "List the corners of what a document allows, and their calls.",
+        ),
         CommandEntry("draft", "aclnn_cts.cli.spec_lint:draft", "Draft a spec from an operator's document."),
         CommandEntry(
             "audit", "aclnn_cts.cli.spec_audit:audit", "List the statements of a document that no clause has."

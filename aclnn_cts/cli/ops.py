@@ -16,11 +16,12 @@ from aclnn_cts.authoring.claims import Claims, claims_path, edition_of, read_cla
 from aclnn_cts.cli.options import command, json_option, specs_option
 from aclnn_cts.cli.output import count, note
 from aclnn_cts.cli.render import Each, Line, View, show
-from aclnn_cts.cli.spec_show import dtypes_of
+from aclnn_cts.generate.corner_list import read_corner_list
 from aclnn_cts.selftest.checked_oracles import is_checked
 from aclnn_cts.selftest.oracle_code import has_formula
-from aclnn_cts.speclang.load import Specs, load_specs, package_folder
+from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.package import folder_of
 
 
 @command(example="aclnn-cts ops")
@@ -116,7 +117,7 @@ def _listed(name: str, entry: CatalogueEntry | None, spec: Spec | None, found: C
 
 def _dtypes(spec: Spec, product: str) -> list[str]:
     """Every dtype that a tensor of the operator may have on a product, in the order of the file."""
-    return list(dict.fromkeys(dtype for item in spec.parameters for dtype in dtypes_of(spec, item, product)))
+    return list(dict.fromkeys(dtype for item in spec.parameters for dtype in spec.dtypes_of(item, product)))
 
 
 def _document(spec: Spec) -> dict[str, Any]:
@@ -143,6 +144,7 @@ class Demand(str, Enum):
     TESTABLE = "testable"
     FORMULA = "formula"
     CHECKED = "oracle check"
+    CORNERS = "list of corners"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +164,8 @@ class Completeness:
 
 
 def completeness_of(spec: Spec, folders: Sequence[Path] = ()) -> Completeness:
-    """Read the claims, the record of checked oracles and the oracle's file; nothing runs. `folders`: the user's own."""
-    home = next((folder for folder in folders if (folder / f"{spec.stem}.yaml").exists()), package_folder())
+    """Read the records of an operator and its oracle's file; nothing runs. `folders`: the user's own."""
+    home = folder_of(spec.path, folders)
     claims, unread = _claims(spec, home, folders)
     found = claims.claims if claims is not None else ()
     left = sum(claim.is_open or claim.is_unread or not unread.isdisjoint(claim.clauses) for claim in found)
@@ -173,6 +175,7 @@ def completeness_of(spec: Spec, folders: Sequence[Path] = ()) -> Completeness:
         Demand.TESTABLE: bool(found) and reasons <= MOST_UNTESTABLE * len(found),
         Demand.FORMULA: has_formula(spec.stem, folders),
         Demand.CHECKED: is_checked(spec.stem, spec_folder=home, folders=folders),
+        Demand.CORNERS: read_corner_list(spec, home) is not None,
     }
     missing = tuple(demand for demand, is_met in met.items() if not is_met)
     if not found:

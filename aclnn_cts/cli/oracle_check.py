@@ -18,7 +18,7 @@ from aclnn_cts.selftest.oracle_check import OracleReport, check_oracle
 from aclnn_cts.selftest.oracle_code import has_formula, oracle_digest
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.speclang.package import package_folder
+from aclnn_cts.speclang.package import folder_of
 from aclnn_cts.store.output_file import write_atomically
 from aclnn_cts.workers.pool import Surroundings, spread
 
@@ -80,7 +80,7 @@ def check(
         faulty += bool(report.faults)
         show(_document(report), _REPORT, _words(report), as_json=as_json)
         if record or changed:
-            path = checked_path(_home(spec, folders), spec.stem)
+            path = checked_path(folder_of(spec.path, folders), spec.stem)
             _record(path, report, Checked(sha256=oracle_digest(spec.stem, folders), calls=calls, seed=seed))
     note(f"{count(len(chosen), 'oracle')} checked, {faulty or 'none'} with faults")
     return FOUND if faulty else 0
@@ -88,13 +88,8 @@ def check(
 
 def _is_changed(spec: Spec, folders: Sequence[Path]) -> bool:
     """Whether an oracle that can be checked is not the one of its record."""
-    is_known = is_checked(spec.stem, spec_folder=_home(spec, folders), folders=folders)
+    is_known = is_checked(spec.stem, spec_folder=folder_of(spec.path, folders), folders=folders)
     return not is_known and has_formula(spec.stem, folders)
-
-
-def _home(spec: Spec, folders: Sequence[Path]) -> Path:
-    """The folder of a spec's file."""
-    return next((folder for folder in folders if Path(spec.path).parent == folder), package_folder())
 
 
 def _record(path: Path, report: OracleReport, checked: Checked) -> None:

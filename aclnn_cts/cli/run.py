@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aclnn_cts.core.case import Case
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.speclang.load import Specs
+    from aclnn_cts.trials.plan import Profile
 
 
 def _with_bindings(context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> None:
@@ -135,7 +136,18 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
 @adapter_option(required=False)
 @product_option
 @click.option(
-    "--profile", "profile_name", default="quick", show_default=True, metavar="NAME", help="quick, standard or thorough."
+    "--profile",
+    "profile_name",
+    default="quick",
+    show_default=True,
+    metavar="NAME",
+    help="quick, standard, thorough, or a standard of the vendor: cann-standard, cann-l0, cann-l1, cann-l2.",
+)
+@click.option(
+    "--max-cases",
+    type=IntegerWithin(1),
+    metavar="N",
+    help="At most N cases of each kind, fewer than the profile asks for; the report says so.",
 )
 @click.option(
     "--seed",
@@ -195,6 +207,13 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     is_flag=True,
     help="Also show what is open, by dtype and check, and the calls of each size regime.",
 )
+@click.option(
+    "--benchmark",
+    default="",
+    metavar="A",
+    help="Adapter of a second implementation, for criteria that compare errors (default: the operator's formula in the "
+    "same precision on the CPU).",
+)
 @click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as JSON, anew each second.")
 @force_option
 @limits_options
@@ -206,6 +225,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     adapter: str | None,
     product: str | None,
     profile_name: str,
+    max_cases: int | None,
     seed: int,
     workers: int,
     phases: str,
@@ -213,6 +233,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     recorded: Path | None,
     as_json: bool,
     progress: Path | None,
+    benchmark: str,
     min_judged: int,
     batch_invariance: bool,
     max_findings: int | None,
@@ -248,14 +269,11 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import SUMMARY, RunDirectory, default_run_path
-    from aclnn_cts.trials.plan import ON_REQUEST, profile
 
     watched = output_file(progress, written_by_us=PROGRESS_FILE, option="--progress") if progress is not None else None
-    measuring = Measuring(gate=chosen_tolerances(tolerances))
+    chosen_profile = _chosen_profile(profile_name, max_cases=max_cases, batch_invariance=batch_invariance)
+    gate = chosen_tolerances((*tolerances, *(() if case_files else chosen_profile.tolerances)), benchmark=benchmark)
     specs = load_specs(folders, edition=edition)
-    chosen_profile = profile(profile_name)
-    if batch_invariance:
-        chosen_profile = msgspec.structs.replace(chosen_profile, requested=ON_REQUEST)
     trials = read_trials(case_files, specs)
     target = checked_target(product)
     if trials:
@@ -279,7 +297,8 @@ def run(  # noqa: PLR0913 - one parameter an option
             call_seconds=call_seconds,
             strict_limits=strict_limits,
             unsafe=unsafe,
-            measuring=measuring,
+            measuring=Measuring(gate=gate),
+            benchmark=benchmark,
             workers=workers,
         ),
         out=path,
@@ -311,6 +330,15 @@ def run(  # noqa: PLR0913 - one parameter an option
         show_regimes(console(), summary)
     show_end(console(), summary, path, specs)
     return summary.exit_code
+
+
+def _chosen_profile(name: str, *, max_cases: int | None, batch_invariance: bool) -> Profile:
+    """The profile of that name, with fewer cases or more checks where they are asked for."""
+    from aclnn_cts.trials.plan import ON_REQUEST, profile
+
+    found = profile(name, standards=True)
+    chosen = found if max_cases is None else found.limited(max_cases)
+    return msgspec.structs.replace(chosen, requested=ON_REQUEST) if batch_invariance else chosen
 
 
 def _target_of(trials: tuple[Trial | Case, ...], product: str | None, files: tuple[Path, ...]) -> Target:

@@ -29,7 +29,7 @@ from aclnn_cts.store.counts import Observed
 from aclnn_cts.store.events import BatchJudged, Event, Notice, OperatorFinished, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import Manifest, ran_on
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
-from aclnn_cts.store.run_verdict import Plan, explained, headline, percent
+from aclnn_cts.store.run_verdict import Plan, corners_text, explained, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
 from aclnn_cts.trials.checks.precision_probe import precision_used
 
@@ -236,6 +236,14 @@ def _show_judged(out: Console, summary: Summary) -> None:
         f"Judged: {least}{percent(conclusion.share)}% of what must be judged{each}; {count(total.judged, 'trial')}:"
         f" {total.passed} passed, {total.unwaived} failed{twins}, {total.waived} failed with a waiver.",
     )
+    missed = [
+        f"{short_name(name)} {corner}" if each else corner
+        for name, item in conclusion.operators.items()
+        for corner in item.missed_corners
+    ]
+    if missed and corners_text(conclusion.operators.values()):
+        some = "; ".join(missed[:SOME])
+        wrap(out, f"Not judged: {count(len(missed), 'corner')}: {some}{'; ...' if len(missed) > SOME else '.'}")
     left = total.cases - total.judged
     if not left:
         return
@@ -257,7 +265,7 @@ def _show_judged(out: Console, summary: Summary) -> None:
 _SKIPS = {
     Skip.OPEN: "left open by the documents",
     Skip.UNSAFE: "must not reach a real device",
-    Skip.STOPPED: "not tried any more, behind the last finding",
+    Skip.STOPPED: "not tried any more",
 }
 
 

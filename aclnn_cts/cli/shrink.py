@@ -240,7 +240,7 @@ def _marked(trial: Trial, file: Path) -> Trial:
     """The trial, whose origin says what it was shrunk from."""
     before = trial.case.origin.source or str(file)
     source = before if before.startswith(_SOURCE) else f"{_SOURCE}{before}"
-    origin = msgspec.structs.replace(trial.case.origin, source=source)
+    origin = msgspec.structs.replace(trial.case.origin, source=source, corners=())
     return msgspec.structs.replace(trial, case=msgspec.structs.replace(trial.case, origin=origin))
 
 

@@ -91,7 +91,7 @@ def _takes(spec: Spec, item: Parameter, product: str) -> list[str]:
     formats = f"as {item.format_as}" if item.format_as is not None else joined(item.formats.get(product, ()))
     return [
         f"shape {item.shape.text}" if item.shape is not None else "shape",
-        f"{joined(dtypes_of(spec, item, product))}{followed}",
+        f"{joined(spec.dtypes_of(item, product))}{followed}",
         f"{formats}; {'any layout' if item.strided else 'contiguous'}",
     ]
 
@@ -162,7 +162,7 @@ def _parameter(spec: Spec, item: Parameter, product: str) -> dict[str, Any]:
         document["shape" if item.kind == "tensor" else "items"] = item.shape.text
     if item.kind == "tensor":
         document |= {
-            "dtypes": list(dtypes_of(spec, item, product)),
+            "dtypes": list(spec.dtypes_of(item, product)),
             "formats": list(item.formats.get(product, ())),
             "strided": item.strided,
         }
@@ -182,16 +182,6 @@ def _constraint(item: Constraint, product: str) -> dict[str, Any]:
         "group": item.group,
         "unsafe": item.unsafe,
     }
-
-
-def dtypes_of(spec: Spec, item: Parameter, product: str) -> tuple[str, ...]:
-    """The dtypes of a tensor on a product: its own list, its column of the rows, or those of what it follows."""
-    while item.dtype_as is not None and item.name not in spec.row_parameters:
-        item = spec.parameter(item.dtype_as)
-    if item.name in spec.row_parameters and spec.rows is not None:
-        column = spec.row_parameters.index(item.name)
-        return tuple(dict.fromkeys(row[column] for row in spec.rows.get(product, ())))
-    return item.dtypes.get(product, ())
 
 
 def rule_text(constraint: Constraint, product: str) -> str:

@@ -24,7 +24,6 @@ from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import Specs, load_specs
 
 LIBRARIES = (
-    "allpairspy",
     "click",
     "hypothesis",
     "jax",

@@ -64,7 +64,15 @@ class PlanService:
             bindings=host.capabilities.bindings,
             specs=specs,
         )
-        bench = Bench(specs=specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
+        benchmark = settings.open_benchmark(specs)
+        bench = Bench(
+            specs=specs,
+            host=host,
+            settings=settings,
+            explained=waivers.explains,
+            sparing=True,
+            benchmark=benchmark,
+        )
 
         def do(job: PartJob) -> PartResult:
             batches: list[tuple[Part, int, Judged]] = []
@@ -73,7 +81,7 @@ class PlanService:
                 notes.batch(0, len(batches), 0)
             return PartResult(tuple(batches))
 
-        return Worker(do, host)
+        return Worker(do, host, benchmark)
 
 
 def judge_parts(

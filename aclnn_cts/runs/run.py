@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.adapters.protocol import Capabilities
-from aclnn_cts.core.case import Case, Tensor
+from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, Skip, is_valid_call
+from aclnn_cts.core.verdict import Record, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
+from aclnn_cts.generate.corner_list import recorded_corners
 from aclnn_cts.runs.beginning import is_asked, new_manifest, why_not_asked
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
-from aclnn_cts.speclang.kinds_dtype import Listed
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import (
@@ -51,6 +50,9 @@ from aclnn_cts.trials.checks.registry import as_trial
 from aclnn_cts.trials.checks.sentinel import rejection_text, sentinel_trial, sentinels_refused
 from aclnn_cts.trials.plan import Part, Profile, plan_parts
 from aclnn_cts.trials.trial_runner import Bench, Judged
+
+if TYPE_CHECKING:
+    from aclnn_cts.runs.product_tables import ProductTables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +98,9 @@ def _told_to(*consumers: Consumer) -> Consumer:
 def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
     """Do a run and keep it in `options.out`. An interrupt finishes what is stored, and says where it is."""
     began = time.monotonic()
-    with options.settings.open_host(options.specs) as host:
-        settings = options.settings.on(host, options.operators)
+    settings, specs = options.settings, options.specs
+    with settings.open_host(specs) as host, settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark:
+        settings = settings.on(host, options.operators)
         options = replace(options, settings=settings)
         environment = dict(host.environment)
         manifest = _manifest(options, environment, host.capabilities)
@@ -110,7 +113,14 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             specs=options.specs,
             operators=options.operators,
         )
-        bench = Bench(specs=options.specs, host=host, settings=settings, explained=waivers.explains, sparing=True)
+        bench = Bench(
+            specs=options.specs,
+            host=host,
+            settings=settings,
+            explained=waivers.explains,
+            sparing=True,
+            benchmark=benchmark,
+        )
         _load_oracles(bench, options)
         waiver_files = waiver_texts(options.waivers)
         terms = _terms(options)
@@ -124,10 +134,12 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             programs=program_maker(options.specs, settings.spec_folders),
         ) as writer:
             _demand(options, bench, writer.summary)
-            tables = ProductTables(product=settings.target.product, specs=options.operators)
+            # A runtime tells the product; without one it is the user's word.
+            tables = () if host.capabilities.executes else (_product_tables(options),)
             limit = FindingLimit(options.max_findings)
+            given_up: frozenset[str] = frozenset()
             # First to the store, so that nobody shows what is not kept.
-            tell = _told_to(writer, tables, limit, *consumers)
+            tell = _told_to(writer, *tables, limit, *consumers)
             try:
                 tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, tell)
@@ -139,17 +151,18 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                     asked = [
                         item for item in options.operators if is_asked(item, options.settings) and item not in dropped
                     ]
-                    _run_plan(bench, asked, options.profile, options, waivers, tell, limit)
+                    given_up = _run_plan(bench, asked, options.profile, options, waivers, tell, limit)
                     if settings.phases == 2:
-                        writer.append_part(Summary(), state=possible_state(asked, settings.target))
+                        writer.append_part(
+                            Summary(), state=_planned_state(bench, asked, options.profile, seed=options.seed)
+                        )
                     if not limit.reached:
-                        _check_both_sides(asked, options, writer)
+                        _check_both_sides([item for item in asked if item.operator not in given_up], options, writer)
                     if settings.phases == 2:
                         _find_conditions(writer, bench)
-                # A runtime tells the product; without one it is the user's word.
-                suspicion = "" if host.capabilities.executes else tables.suspicion
-                is_whole = options.profile is not None and not limit.reached
-                notices = [*_of_waivers(waivers, writer.summary, is_whole=is_whole), suspicion, limit.notice]
+                is_whole = options.profile is not None and not (limit.reached or given_up)
+                beside = [*(item.suspicion for item in tables), limit.notice, *map(_GIVEN_UP.format, sorted(given_up))]
+                notices = [*_of_waivers(waivers, writer.summary, is_whole=is_whole), *beside]
                 writer.summary.notices.extend(filter(None, notices))
                 for message in filter(None, notices):
                     tell(Notice(message=message))
@@ -164,6 +177,9 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             with interrupts_held_back():
                 tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
             return writer.summary
+
+
+_GIVEN_UP = "{}: every call ended the process; the rest of its plan was not tried, and counts as not judged"
 
 
 def _of_waivers(waivers: Waivers, summary: Summary, *, is_whole: bool) -> Sequence[str]:
@@ -192,25 +208,55 @@ def _find_conditions(writer: RunWriter, bench: Bench) -> None:
             writer.conclude(with_conditions(findings_in(results), records, bench))
 
 
+def _planned_state(bench: Bench, specs: Sequence[Spec], profile: Profile, *, seed: int) -> Mapping[str, object]:
+    """What a run's store keeps of what its calls can be: cells of maps, and the factors that a standard combines."""
+    state = possible_state(specs, bench.settings.target)
+    if profile.standard:
+        from aclnn_cts.execution.cascade import standard_state  # noqa: PLC0415 - few runs follow one
+
+        samplers = map(bench.sampler, specs)
+        return state | standard_state(samplers, profile.standard, seed=seed, max_bytes=bench.settings.max_bytes)
+    return state
+
+
+def _product_tables(options: RunOptions) -> ProductTables:
+    """What tells whether the implementation answers as another product."""
+    from aclnn_cts.runs.product_tables import ProductTables  # noqa: PLC0415 - where the product is a word alone
+
+    return ProductTables(product=options.settings.target.product, specs=options.operators)
+
+
 def _terms(options: RunOptions) -> Terms:
     """What the run's counts are measured by."""
     whole = Plan.STATUSES if options.settings.phases == 1 else Plan.PROFILE
     plan = Plan.CASES if options.profile is None else whole
-    return Terms(plan=plan, min_judged=options.min_judged, named=options.named)
+    is_limited = options.profile is not None and options.profile.most > 0
+    return Terms(
+        plan=plan,
+        min_judged=options.min_judged,
+        named=options.named,
+        is_limited=is_limited,
+        every_corner=options.profile is not None and options.profile.every_corner,
+    )
 
 
 def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
-    """Name every listed dtype and status rule that a run of a profile must judge."""
-    product = options.settings.target.product
-    for spec in options.operators if options.profile is not None else ():
+    """Name every listed dtype, status rule and corner that a run of a profile must judge."""
+    product, profile = options.settings.target.product, options.profile
+    if profile is None:
+        return
+    for spec in options.operators:
         if not is_asked(spec, options.settings):
             continue
         rows = bench.sampler(spec).given_rows if options.settings.phases == 2 else ()
         dtypes = bench.scope.listed_dtypes(rows)
         rules = listed_rules(spec, product) if bench.scope.statuses else ()
-        heavy = options.profile is not None and options.profile.heavy
-        cells = bench.planned_cells(spec, heavy=heavy) if options.settings.phases == 2 else ()
-        summary.demand(spec.operator, dtypes=dtypes, rules=rules, cells=cells)
+        # A standard asks for sizes of its own, and for no views.
+        has_cells = not profile.standard and options.settings.phases == 2
+        cells = bench.planned_cells(spec, heavy=profile.heavy) if has_cells else ()
+        listed = recorded_corners(spec, product) if has_cells else None
+        corners = listed.at(heavy=profile.heavy) if listed is not None else ()
+        summary.demand(spec.operator, dtypes=dtypes, rules=rules, cells=cells, corners=corners)
 
 
 def _load_oracles(bench: Bench, options: RunOptions) -> None:
@@ -229,7 +275,12 @@ def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities:
         arguments=options.arguments,
         operators=options.operators,
         settings=options.settings,
-        stated={"workers": options.workers, "min_judged": options.min_judged, "named": list(options.named)},
+        stated={
+            "workers": options.workers,
+            "min_judged": options.min_judged,
+            "named": list(options.named),
+            **({"max_cases": options.profile.most} if options.profile is not None and options.profile.most else {}),
+        },
         seed=options.seed,
         inputs=options.inputs,
         environment=environment,
@@ -327,10 +378,18 @@ def _run_plan(
     waivers: Waivers,
     tell: Consumer,
     limit: FindingLimit,
-) -> None:
+) -> frozenset[str]:
+    """Run a profile's plan; the operators that were given up, as every call of them ended the process."""
     settings = options.settings
-    parts = plan_parts(operators, product=settings.target.product, chosen=chosen, phases=settings.phases)
+    parts = plan_parts(
+        operators,
+        product=settings.target.product,
+        chosen=chosen,
+        phases=settings.phases,
+        max_bytes=settings.max_bytes,
+    )
     tell(Expected(number=sum(part.count for part in parts)))
+    given_up: list[str] = []
     left = {part: part.count for part in parts}
     waiting = {operator: set(mine) for operator, mine in groupby(parts, key=lambda part: part.operator)}
     begun = set()
@@ -341,6 +400,10 @@ def _run_plan(
                 left[part] = number
                 if number:
                     tell(Planned(operator=part.operator, kind=part.kind, number=number))
+            if judged.given_up:
+                given_up.append(part.operator)
+                _skip_rest(part, part.count, tell, is_planned=False)
+                left[part] = 0
             _tell_judged(judged, waivers, tell)
             left[part] -= len(judged.records)
             if left[part] <= 0 and part.operator in waiting:
@@ -352,10 +415,16 @@ def _run_plan(
                 tell(OperatorFinished(operator=part.operator))
     # What is not tried any more is counted, so that the share of what was judged tells it.
     for part, number in left.items() if limit.reached else ():
-        if part not in begun:
-            tell(Planned(operator=part.operator, kind=part.kind, number=number))
-        if number:
-            tell(Skipped(operator=part.operator, kind=part.kind, reason=Skip.STOPPED, number=number))
+        _skip_rest(part, number, tell, is_planned=part in begun)
+    return frozenset(given_up)
+
+
+def _skip_rest(part: Part, number: int, tell: Callable[[Event], None], *, is_planned: bool) -> None:
+    """Count trials of a part that are not tried any more."""
+    if not is_planned:
+        tell(Planned(operator=part.operator, kind=part.kind, number=number))
+    if number:
+        tell(Skipped(operator=part.operator, kind=part.kind, reason=Skip.STOPPED, number=number))
 
 
 def _judged_parts(
@@ -380,90 +449,3 @@ def _check_both_sides(operators: Sequence[Spec], options: RunOptions, writer: Ru
     product = options.settings.target.product
     constraints = {spec.operator: [item.id for item in spec.constraints_for(product)] for spec in operators}
     writer.summary.miss(writer.summary.one_sided(constraints))
-
-
-@dataclass(frozen=True, slots=True)
-class _ListDifference:
-    """The names of one list of dtypes or formats that two products do not share."""
-
-    constraint: str
-    rule: Listed
-    other: str
-    """The product that is not stated."""
-    here: frozenset[str]
-    """Names that the stated product lists alone."""
-    there: frozenset[str]
-
-
-@dataclass(slots=True, kw_only=True)
-class ProductTables:
-    """Listens to a run: does the implementation answer as the lists of another product say?
-
-    Only calls count whose promise the lists decide: a valid call with a name that the other product does not list, and
-    a call that breaks the list with a name that the other product has.
-    """
-
-    product: str
-    specs: Iterable[Spec]
-    _differences: Mapping[str, Sequence[_ListDifference]] = field(init=False)
-    """By operator."""
-    _as_here: set[str] = field(default_factory=set)
-    """Products that at least one call contradicts."""
-    _as_there: Counter[str] = field(default_factory=Counter)
-    """By product, the calls that were answered as its lists say."""
-    _accepts: bool = False
-    """Whether a valid call passed: an implementation that rejects everything answers as no product."""
-
-    def __post_init__(self) -> None:
-        """Compare the lists of the product's operators."""
-        self._differences = {
-            spec.operator: tuple(_differences(spec, self.product))
-            for spec in self.specs
-            if self.product in spec.products
-        }
-
-    def __call__(self, event: Event, /) -> None:
-        """Take the records of a batch."""
-        for record in event.records if isinstance(event, BatchJudged) else ():
-            if record.verdict.result in (Result.PASSED, Result.FAILED):
-                self._add(record)
-
-    def _add(self, record: Record) -> None:
-        case, kind = record.trial.case, record.verdict.kind
-        passed = record.verdict.result == Result.PASSED
-        valid = is_valid_call(record.trial)
-        self._accepts |= valid and passed
-        for item in self._differences.get(case.operator, ()):
-            value = case.arguments.get(item.rule.of)
-            name = getattr(value, item.rule.what) if isinstance(value, Tensor) else None
-            decides = (
-                name in item.here if valid else record.fingerprint.clause == item.constraint and name in item.there
-            )
-            if not decides:
-                continue
-            if kind == (Fault.REJECTED if valid else Fault.STATUS):
-                self._as_there[item.other] += 1
-            elif passed or valid:
-                self._as_here.add(item.other)
-
-    @property
-    def suspicion(self) -> str:
-        """What to check, where every call that tells two products apart is answered as on the other one; else empty."""
-        others = {name: number for name, number in self._as_there.items() if name not in self._as_here}
-        if not others or not self._accepts:
-            return ""
-        calls = ", ".join(f"{number} as on {name}" for name, number in sorted(others.items()))
-        return (
-            f"all calls that tell --product {self.product} from another by a dtype or format are answered as on that "
-            f"({calls}): the library may be built for another SoC; check for which, and state that product"
-        )
-
-
-def _differences(spec: Spec, product: str) -> Iterator[_ListDifference]:
-    for item in spec.constraints:
-        if not isinstance(item.rule, Listed) or product not in item.rule.table:
-            continue
-        here = frozenset(item.rule.table[product])
-        for other, names in item.rule.table.items():
-            if other != product and here != frozenset(names):
-                yield _ListDifference(item.id, item.rule, other, here - {*names}, frozenset(names) - here)

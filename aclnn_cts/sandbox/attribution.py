@@ -16,18 +16,13 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.delta_debugging import shortest_end
 from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
-from aclnn_cts.sandbox.batch import groups
+from aclnn_cts.sandbox.batch import faulty, groups
 
 Again = Callable[[Sequence[int]], Sequence[Outcome]]
 
 _PROCESS_WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED, Ended.INEXPRESSIBLE, Ended.NOT_RUN})
 _NAMED = 4
 """Calls of a batch that a message names."""
-
-
-def faulty(outcomes: Sequence[Outcome]) -> bool:
-    """Whether a fault of the device showed in one of these calls."""
-    return any(item.ended == Ended.DEVICE_FAULT or EARLIER_FAULT in item.facts for item in outcomes)
 
 
 def attributed(

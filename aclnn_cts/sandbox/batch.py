@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from aclnn_cts.sandbox.child import Ending
 
 
+def faulty(outcomes: Sequence[Outcome]) -> bool:
+    """Whether a fault of the device showed in one of these calls."""
+    return any(item.ended == Ended.DEVICE_FAULT or EARLIER_FAULT in item.facts for item in outcomes)
+
+
 _TRIES_BEFORE_CALL = 2
 """Runners that may die before a call begins until the call is given up."""
 

@@ -48,35 +48,44 @@ class Kills:
 
 
 def check_mutants(subjects: Iterable[Subject], *, more: Iterable[Iterable[Subject]] = (), least: float = 1.0) -> Kills:
-    """Put every mutant to the calls until one finds it; to `more` calls while fewer than `least` of them are found."""
+    """Put every mutant to the calls until one finds it.
+
+    To `more` calls while fewer than `least` of them are found, or any changes open elements alone.
+    """
     hunt, rest = _Hunt(), iter(more)
     hunt.extend(subjects)
     kills = hunt.kills()
-    while kills.share < least and (batch := next(rest, None)) is not None:
+    while (kills.share < least or kills.hidden) and (batch := next(rest, None)) is not None:
         hunt.extend(batch)
         kills = hunt.kills()
     return kills
+
+
+_MOST_BYTES = 1 << 29
+"""Of inputs of calls that wait to be compared: masks of attention have 32 MB each."""
 
 
 class _Hunt:
     """Which mutants were found on the calls so far."""
 
     def __init__(self) -> None:
-        self._calls: list[tuple[Subject, list[Identity]]] = []
-        """Each with the mutants that changed it, and were not found in it."""
+        self._number = 0
+        """Of the next call."""
+        self._calls: list[tuple[int, Subject, list[Identity]]] = []
+        """Those not compared yet, each with the mutants that changed it, and were not found in it."""
+        self._bytes = 0
+        """Of their inputs."""
         self._alive: dict[Identity, bool] = {}
         """What nothing has found, and whether it has changed a call."""
         self._dead: set[Identity] = set()
         self._other: dict[Identity, bool] = {}
         """Of those that are alive: what computes other mathematics, and whether in open elements alone."""
-        self._compared = 0
-        """Calls up to which that is known."""
 
     def extend(self, subjects: Iterable[Subject]) -> None:
         """Put the mutants that nothing has found to more calls."""
-        for number, subject in enumerate(subjects, len(self._calls)):
+        for number, subject in enumerate(subjects, self._number):
+            self._number = number + 1
             changed: list[Identity] = []
-            self._calls.append((subject, changed))
             variant = Variant(order=ORDERS[number % len(ORDERS)], key=number)
             try:
                 plain = subject.emulated(variant, repeats=True)
@@ -97,13 +106,23 @@ class _Hunt:
                 else:
                     changed.append(identity)
                     self._alive[identity] = True
+            if changed:
+                self._calls.append((number, subject, changed))
+                self._bytes += sum(array.nbytes for array in subject.question.tensors.values())
+            if self._bytes > _MOST_BYTES:
+                self._compare()
+
+    def _compare(self) -> None:
+        """Look at what changed calls and is still alive: later ones may find it, and save this."""
+        for number, subject, changed in self._calls:
+            left = [item for item in changed if item in self._alive and self._other.get(item, True)]
+            self._other.update(_others(subject, left, number))
+        self._calls.clear()
+        self._bytes = 0
 
     def kills(self) -> Kills:
         """What came of all mutants."""
-        for number, (subject, changed) in enumerate(self._calls[self._compared :], self._compared):
-            left = [item for item in changed if item in self._alive and self._other.get(item, True)]
-            self._other.update(_others(subject, left, number))
-        self._compared = len(self._calls)
+        self._compare()
         kills = Kills(mutants=len(self._alive) + len(self._dead), found=len(self._dead))
         for identity, has_changed in self._alive.items():
             names, mutant = identity

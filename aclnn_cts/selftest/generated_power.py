@@ -411,7 +411,7 @@ class _WitnessSizes:
         """None: any rank is a witness."""
         return 0
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
         """A dimension in [low, high]; those after it mostly keep room of their own."""
         if later and choices.chance(3, 4):
             high = max(low, int(high ** (1 / (1 + min(later, self.most_dimensions)))))
@@ -453,7 +453,8 @@ class Witnesses:
     def _drawing(self, choices: Choices) -> Drawing:
         drawing = self._sampler.draw(choices)
         budget = _logarithmic(choices, 1 << _ELEMENTS[0], 1 << _ELEMENTS[1])
-        names, picks = self._sampler.names.draw(choices, _WitnessSizes(budget, choices.integer(0, 2)))
+        sizes = _WitnessSizes(budget, choices.integer(0, 2))
+        names, picks = self._sampler.names.draw(choices, sizes, dtypes=drawing.dtypes)
         modes = self._spec.modes
         if modes is not None:
             names[modes.attribute] = drawing.names[modes.attribute]

@@ -164,6 +164,21 @@ class Tried(_Sum):
     judged: int = 0
 
 
+class CornerCount(_Sum):
+    """Calls at one corner of what the document allows (`generate.corners`)."""
+
+    planned: int = 0
+    """Those that are to be judged on values."""
+    judged: int = 0
+    aside: int = 0
+    """Those that cannot be: the adapter does not offer the call, or the document leaves its values open."""
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether calls were at it, and none of them could be judged."""
+        return bool(self.aside and not self.planned)
+
+
 class Unjudged(msgspec.Struct, omit_defaults=True):
     """Trials that ended without a verdict for one reason, with an example."""
 
@@ -278,6 +293,8 @@ class OperatorSummary(msgspec.Struct):
     """Valid calls by listed dtype, as `grad FLOAT`; only those that the plan must reach (`Summary.demand`)."""
     rules: dict[str, Tried] = {}
     """Broken calls by listed status rule; only those that the plan must reach."""
+    corners: dict[str, CornerCount] = {}
+    """By corner, as `reduction: 1`. Those that the list of the operator has are there from the start."""
     cells: dict[str, int] = {}
     """Calls judged on values, by size regime, dtype of the first output and layout, as `aligned FLOAT16 strided`. Those
     that the plan is to reach are there from the start, and 0 where it did not."""
@@ -328,6 +345,7 @@ class OperatorSummary(msgspec.Struct):
             if self.dtypes
             else (),
             rule=record.fingerprint.clause,
+            corners=case.origin.corners,
         )
         if verdict.result in (Result.SKIPPED, Result.ERROR):
             self._leave(record, aim)
@@ -345,12 +363,14 @@ class OperatorSummary(msgspec.Struct):
         waived: bool,
         dtypes: Iterable[str],
         rule: str,
+        corners: Iterable[str] = (),
         every: bool = False,
     ) -> None:
         """Count an end of a trial, apart from why it has no verdict.
 
         - `kind`: of the case.
         - `dtypes`: the case's tensors, as `grad FLOAT`. `rule`: the broken one, empty in a valid call.
+        - `corners`: those that the call is at.
         - `every`: count every dtype and rule, and not only those that were demanded.
         """
         self.kind(kind).add(verdict, waived=waived)
@@ -359,7 +379,13 @@ class OperatorSummary(msgspec.Struct):
         counts = self.aims.setdefault(aim, Counts())
         counts.cases += 1
         counts.add(verdict, waived=waived)
-        if verdict.result == Result.OUT_OF_SCOPE or verdict.kind == Skip.OPEN:
+        is_aside = verdict.result == Result.OUT_OF_SCOPE or verdict.kind == Skip.OPEN
+        for corner in corners:
+            found = self.corners.get(corner) or self.corners.setdefault(corner, CornerCount())
+            found.aside += is_aside
+            found.planned += not is_aside
+            found.judged += not is_aside and compares_values(verdict)
+        if is_aside:
             return
         if aim == Aim.VALUES:
             _try(self.dtypes, dtypes, judged=compares_values(verdict), every=every)
@@ -407,7 +433,7 @@ class OperatorSummary(msgspec.Struct):
 
     def include(self, other: OperatorSummary) -> None:
         """Add the counts of another part of the same run."""
-        for field in ("kinds", "aims", "constraints", "dtypes", "rules", "openness"):
+        for field in ("kinds", "aims", "constraints", "dtypes", "rules", "corners", "openness"):
             mine, theirs = getattr(self, field), getattr(other, field)
             for name, counts in theirs.items():
                 (mine.get(name) or mine.setdefault(name, type(counts)())).include(counts)

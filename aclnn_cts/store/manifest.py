@@ -134,6 +134,7 @@ _SETTINGS: Mapping[str, Any] = {
     "spec_folders": list[str],
     "edition": str,
     "tolerances": list[str],
+    "benchmark": str,
     "max_bytes": int,
     "phases": int,
     "unsafe": bool,

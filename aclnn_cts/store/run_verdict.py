@@ -7,7 +7,7 @@ replay, campaigns and reports.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 
@@ -61,6 +61,10 @@ class Terms(msgspec.Struct, frozen=True):
     """Percent."""
     named: tuple[str, ...] = ()
     """Operators that the command line names: each of them must be judged."""
+    is_limited: bool = False
+    """Whether fewer cases were planned than the profile asks for."""
+    every_corner: bool = False
+    """Whether values must be judged at every corner that the adapter can express."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,10 @@ class OperatorVerdict:
     """Why it does not conform, or why that is not known."""
     reasons: tuple[Reason, ...] = ()
     """Of an inconclusive one: the most frequent reasons first."""
+    corners: int = 0
+    """How many corners of its document the adapter can express."""
+    missed_corners: tuple[str, ...] = ()
+    """Those of them at which no values were judged."""
 
     @property
     def share(self) -> float:
@@ -194,6 +202,15 @@ def _takes_part(operator: OperatorSummary) -> bool:
 
 
 def _operator_verdict(name: str, operator: OperatorSummary, terms: Terms | None) -> OperatorVerdict:
+    corners = sum(not count.is_excluded for count in operator.corners.values())
+    return replace(_of_counts(name, operator, terms), corners=corners, missed_corners=_missed_corners(operator))
+
+
+def _missed_corners(operator: OperatorSummary) -> tuple[str, ...]:
+    return tuple(name for name, count in operator.corners.items() if not (count.judged or count.is_excluded))
+
+
+def _of_counts(name: str, operator: OperatorSummary, terms: Terms | None) -> OperatorVerdict:
     total = operator.total
     scope = dict(sorted(total.out_of_scope_by_reason.items(), key=lambda item: _scope_order(item[0])))
     plan = terms.plan if terms is not None else None
@@ -261,6 +278,10 @@ def _missing(name: str, operator: OperatorSummary, terms: Terms) -> Iterator[Not
         values = {"operator": name, "n": len(rules), "of": len(operator.rules), "id": rules[0]}
         text = f"{name}: no status was judged of {len(rules)} of {values['of']} listed rules, such as {rules[0]}"
         yield Note(text, NoteCode.RULE, values)
+    if terms.every_corner and (missed := _missed_corners(operator)):
+        values = {"operator": name, "n": len(missed), "corner": missed[0]}
+        corners = "1 corner" if len(missed) == 1 else f"{len(missed)} corners"
+        yield Note(f"{name}: no values were judged at {corners}, such as {missed[0]}", NoteCode.CORNER, values)
 
 
 _WHAT = {
@@ -281,7 +302,12 @@ def _nothing(name: str, total: Counts) -> Note:
     return Note(f"{name}: nothing was judged", NoteCode.NOTHING_JUDGED, values)
 
 
-_AIM_OF_CAUSE = {NoteCode.FEW_JUDGED: Aim.VALUES, NoteCode.DTYPE: Aim.VALUES, NoteCode.RULE: Aim.STATUS}
+_AIM_OF_CAUSE = {
+    NoteCode.FEW_JUDGED: Aim.VALUES,
+    NoteCode.DTYPE: Aim.VALUES,
+    NoteCode.RULE: Aim.STATUS,
+    NoteCode.CORNER: Aim.VALUES,
+}
 
 
 def _aims(causes: Iterable[Note]) -> frozenset[str] | None:
@@ -335,7 +361,7 @@ def _scope_order(name: str) -> tuple[int, str]:
     return (_SCOPE_ORDER.index(word) if word in _SCOPE_ORDER else len(_SCOPE_ORDER), name)
 
 
-SUFFICIENT = frozenset({"standard", "thorough"})
+SUFFICIENT = frozenset({"standard", "thorough", "cann-standard", "cann-l0", "cann-l1", "cann-l2"})
 """Profiles that acceptance can rest on."""
 
 
@@ -345,6 +371,7 @@ class Insufficient(str, Enum):
     CAMPAIGN = "fuzz"
     CASES = "none"
     PROFILE = "profile"
+    MAX_CASES = "max_cases"
     PHASES = "phase"
     MIN_JUDGED = "min_judged"
     UNFINISHED = "unfinished"
@@ -359,6 +386,7 @@ def insufficient(terms: Terms | None, *, profile: str, finished: bool) -> tuple[
         Insufficient.CAMPAIGN: is_campaign,
         Insufficient.CASES: not is_campaign and not profile,
         Insufficient.PROFILE: not is_campaign and profile and profile not in SUFFICIENT,
+        Insufficient.MAX_CASES: terms is not None and terms.is_limited,
         Insufficient.MIN_JUDGED: plan == Plan.PROFILE and least < MIN_JUDGED,
         Insufficient.UNFINISHED: not finished,
     }
@@ -374,9 +402,19 @@ def headline(conclusion: Conclusion) -> str:
     said = [verdict.words]
     if verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS) and terms is not None:
         said.append(_PLANS.get(terms.plan, ""))
+        said.append("fewer cases than its profile has" if terms.is_limited else "")
         if terms.min_judged < MIN_JUDGED and terms.plan != Plan.CASES:
             said.append(f"judged at least {terms.min_judged}%, not {MIN_JUDGED}%")
+        said.append(corners_text(conclusion.operators.values()))
     return "; ".join(part for part in (*said, scope_text(conclusion.scope)) if part)
+
+
+def corners_text(operators: Iterable[OperatorVerdict]) -> str:
+    """How many corners were judged, as `61 of 63 corners`; empty where calls were planned at none."""
+    found = tuple(operators)
+    every = sum(item.corners for item in found)
+    judged = every - sum(len(item.missed_corners) for item in found)
+    return f"{judged:,} of {every:,} corners" if judged else ""
 
 
 def explained(conclusion: Conclusion, *, causes: int = 2) -> Iterator[str]:

@@ -17,7 +17,7 @@ from aclnn_cts.core.outside import converted
 from aclnn_cts.core.verdict import Record, Result, RunVerdict
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.model import Constraint
-from aclnn_cts.store.counts import Counts, OpenRow, OperatorSummary, Tried, total_of
+from aclnn_cts.store.counts import CornerCount, Counts, OpenRow, OperatorSummary, Tried, total_of
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict, Terms, concluded, exit_code, percent
 from aclnn_cts.store.scope import Scope
 
@@ -70,10 +70,18 @@ class Summary(msgspec.Struct):
         )
 
     def demand(
-        self, operator: str, *, dtypes: Iterable[str] = (), rules: Iterable[str] = (), cells: Iterable[str] = ()
+        self,
+        operator: str,
+        *,
+        dtypes: Iterable[str] = (),
+        rules: Iterable[str] = (),
+        cells: Iterable[str] = (),
+        corners: Iterable[str] = (),
     ) -> None:
-        """Say which dtypes (`grad FLOAT`) and status rules of an operator a run must judge, and its planned cells."""
+        """Say which dtypes (`grad FLOAT`), status rules and corners a run must judge, and its planned cells."""
         mine = self.operator(operator)
+        for corner in corners:
+            mine.corners.setdefault(corner, CornerCount())
         for cell in cells:
             mine.cells.setdefault(cell, 0)
         for known, names in ((mine.dtypes, dtypes), (mine.rules, rules)):
@@ -242,6 +250,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
                 "aims": {aim: _counts_to_json(counts) for aim, counts in operator.aims.items()},
                 "constraints": msgspec.to_builtins(operator.constraints),
                 "dtypes": msgspec.to_builtins(operator.dtypes),
+                "corners": msgspec.to_builtins(operator.corners),
                 "cells": dict(sorted(operator.cells.items())),
                 "rules": msgspec.to_builtins(operator.rules),
                 "unjudged": msgspec.to_builtins(operator.unjudged),

@@ -6,7 +6,8 @@ One object a line, in one of two forms:
     {"function": "native_layer_norm_backward", "args": [{"tensor": {"shape": [8, 16], "dtype": "f32"}}, [16], ...]}
 
 The first has the names of the C prototype, or a framework's spelling of them. The second is a call of ATen; its
-positional arguments need torch, whose schema names them, and `kwargs` do not. Other keys of a line are left alone.
+positional arguments need torch, whose schema names them, and `kwargs` do not. A tensor may have `stride`s. Other keys
+of a line are left alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 
 from aclnn_cts.candidates.arrays import bind
 from aclnn_cts.candidates.check import document, shipped_specs
-from aclnn_cts.core.case import Case, Data, Origin, with_arguments
+from aclnn_cts.core.case import Case, Data, Origin, Tensor, owner, with_arguments
 from aclnn_cts.core.dtypes import DTYPES, INEXACT, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import read_outside
@@ -54,6 +55,7 @@ class TensorFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     shape: tuple[int, ...]
     dtype: str
+    stride: tuple[int, ...] | None = None
 
 
 class DumpedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,39 +90,46 @@ def read_dumped(path: Path, *, seed: int = 0, product: str | None = None) -> Ite
 
 
 def _case(call: DumpedCall, *, seed: int, product: str | None) -> Case:
-    operator, given = _named(call)
+    operator, given = next(named_calls(call))
+    return bound_case(operator, given, source=f"call of {call.function or call.operator}", seed=seed, product=product)
+
+
+def bound_case(
+    operator: str, given: Mapping[str, Any], *, source: str, seed: int = 0, product: str | None = None
+) -> Case:
+    """The case of a call with these arguments, its data drawn. Raises UsageError where the prototype has others."""
     known = document(operator, product)
     inputs = {name: _value(value, name) for name, value in given.items() if value is not None}
     bound = bind(known.spec, inputs, {}, names=known.names, target=known.target, where="arguments")
+    strides = {known.names[name]: _strides(value) for name, value in given.items()}
     sampler = Sampler(known.spec, known.target)
     changes = {}
     for place, (name, tensor) in enumerate(bound.case.tensors()):
         if name in bound.inputs:
             family = "float" if tensor.dtype in INEXACT else "other"
-            templates = sampler.templates(name.partition("[")[0], family, kinds=("realistic", "exact"))
-            data = _data(templates, bound.case, seed + place)
-            changes[name] = msgspec.structs.replace(tensor, data=data)
-    case = with_arguments(bound.case, changes)
-    return msgspec.structs.replace(
-        case, origin=Origin(kind="valid", source=f"call of {call.function or call.operator}")
-    )
+            templates = sampler.templates(owner(name), family, kinds=("realistic", "exact"))
+            laid_out = _strided(tensor, strides.get(name))
+            changes[name] = msgspec.structs.replace(laid_out, data=_data(templates, bound.case, seed + place))
+    return msgspec.structs.replace(with_arguments(bound.case, changes), origin=Origin(kind="valid", source=source))
 
 
-def _named(call: DumpedCall) -> tuple[str, Mapping[str, Any]]:
-    """The operator, and its arguments by name."""
+def named_calls(call: DumpedCall) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each operator that computes what was called, and its arguments by name. Raises UsageError where none does."""
     if call.operator:
-        return call.operator, call.arguments
+        yield call.operator, call.arguments
+        return
     function = call.function.removeprefix("aten::").partition(".")[0]
     known = shipped_specs("")
-    binding = next((item for item in inverse_bindings().get(function, ()) if item.operator in known), None)
-    if binding is None:
+    bindings = [item for item in inverse_bindings().get(function, ()) if item.operator in known]
+    if not bindings:
         raise UsageError(f"function: {shown(call.function)}: no operator with a spec is bound to it")
     values = {**_positional(function, call.args), **call.kwargs}
-    found = dict(binding.unused)
-    for name, source in binding.arguments.items():
-        value = values.get(name)
-        found[source.parameter] = value if isinstance(value, dict) else source.restored(value)
-    return binding.operator, found
+    for binding in bindings:
+        found = dict(binding.unused)
+        for name, source in binding.arguments.items():
+            value = values.get(name)
+            found[source.parameter] = value if isinstance(value, dict) else source.restored(value)
+        yield binding.operator, found
 
 
 def _positional(function: str, args: Sequence[Any]) -> dict[str, Any]:
@@ -134,7 +143,8 @@ def _positional(function: str, args: Sequence[Any]) -> dict[str, Any]:
     schema = getattr(torch.ops.aten, function).default._schema  # noqa: SLF001 - torch has no other name for it
     if len(args) > len(schema.arguments):
         raise UsageError(f"args: {len(args)} arguments; aten::{function} takes {len(schema.arguments)}")
-    return {item.name: value for item, value in zip(schema.arguments, args, strict=False)}
+    defaults = {item.name: item.default_value for item in schema.arguments if item.has_default_value()}
+    return {**defaults, **{item.name: value for item, value in zip(schema.arguments, args, strict=False)}}
 
 
 def _value(value: Any, name: str) -> Any:  # noqa: ANN401 - a JSON value
@@ -157,10 +167,26 @@ def _value(value: Any, name: str) -> Any:  # noqa: ANN401 - a JSON value
         raise UsageError(f"arguments: {name}: shape {shown(str(facts.shape))}: {error}") from None
 
 
+def _strides(value: object) -> Sequence[int] | None:
+    """The strides that a line has for a tensor; None where it is contiguous."""
+    facts = value.get("tensor", value) if isinstance(value, dict) else {}
+    return None if facts.get("stride") is None else tuple(facts["stride"])
+
+
+def _strided(tensor: Tensor, strides: Sequence[int] | None) -> Tensor:
+    """A tensor with strides in memory that it just fills."""
+    if strides is None or len(strides) != len(tensor.shape) or 0 in tensor.shape:
+        return tensor
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, strides, strict=True))
+    return msgspec.structs.replace(tensor, strides=tuple(strides), storage_shape=(last + 1,))
+
+
 def _data(templates: Sequence[Template], case: Case, seed: int) -> Data:
     """Contents as the spec draws them for such an input, where what it reads is among the arguments."""
     for template in templates:
         try:
+            if not template.fits(case.arguments, case.target):
+                continue
             values = {
                 key: data_value(key, compute(case.arguments, case.target)) for key, compute in template.computed.items()
             }

@@ -23,8 +23,8 @@ from aclnn_cts.adapters.bindings import (
 )
 
 _LIBRARY = "torch"
-_TRANSPARENT = frozenset({"contiguous"})
-"""Functions that give their `self` back, for who asks what is computed."""
+_TRANSPARENT = frozenset({"contiguous", "expand"})
+"""Functions that give the elements of their `self` back, for who asks what is computed."""
 _UNSIGNED = 2**64
 
 
@@ -83,6 +83,9 @@ def _inverse(binding: Binding) -> InverseBinding | None:
     }
     if not outputs or not arguments:
         return None
+    sources = {source.parameter for source in arguments.values()}
+    if any(not sources.issuperset(_read_by(value, binding.let)) for value in call.arguments.values()):
+        return None  # it is called with what parameters are made into, and not with these
     unused = {name: values[0] for name, values in binding.unused.items() if values}
     return InverseBinding(
         operator=binding.operator, function=call.function, arguments=arguments, outputs=outputs, unused=unused
@@ -92,6 +95,18 @@ def _inverse(binding: Binding) -> InverseBinding | None:
 def _is_main(value: Value) -> bool:
     """Whether it is the call of a gradient, and no step before or after it."""
     return isinstance(value, Call) and "backward" in value.function
+
+
+def _read_by(value: Value, let: Mapping[str, Value]) -> frozenset[str]:
+    """The parameters that the functions of the library in a value read."""
+    if isinstance(value, Name):
+        return _read_by(let[value.name], let) if value.name in let else frozenset()
+    if not isinstance(value, Call):
+        return frozenset()
+    parts = value.arguments.values()
+    names = {part.name for part in parts if isinstance(part, Name) and part.name not in let}
+    converted = {source.parameter for part in parts if isinstance(part, Convert) for source in _sources(part, let)}
+    return frozenset(names | converted).union(*(_read_by(part, let) for part in parts))
 
 
 def _place(value: Value, held: str, let: Mapping[str, Value]) -> int | None:

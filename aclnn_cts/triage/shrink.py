@@ -112,12 +112,16 @@ def _structure(attempts: Attempts, sampler: Sampler) -> None:
     start: list[int] = []
 
     def as_it_was(low: int, high: int, was: int) -> int:
-        if low < high:
-            start.append(was)
+        start.append(abs(was - _plain(low, high)))
         return was
 
     if found.trial(as_it_was) is not None:
         _search(attempts, found, start)
+
+
+def _plain(low: int, high: int) -> int:
+    """What a decision shrinks to: the number nearest to 0."""
+    return min(max(0, low), high)
 
 
 def _search(attempts: Attempts, structure: Structure, start: Sequence[int]) -> None:
@@ -143,32 +147,46 @@ def _search(attempts: Attempts, structure: Structure, start: Sequence[int]) -> N
     @st.composite
     def trials(draw: Any) -> Trial | None:  # noqa: ANN401 - Hypothesis' own
         def decide(low: int, high: int, was: int) -> int:
-            value: int = draw(st.integers(low, high)) if low < high else low
-            return value
+            # How far from the plain one, whatever the bounds are: those that follow from another decision change with
+            # it, and a decision more or less would shift all that come after.
+            far: int = draw(st.integers(min_value=0))
+            plain = _plain(low, high)
+            return max(plain - far, low) if was < plain else min(plain + far, high)
 
         return structure.trial(decide)
 
     spent: list[Spent] = []
 
-    def fails(trial: Trial | None) -> bool:
-        try:
-            return not spent and trial is not None and attempts.fails(trial)
-        except Spent as error:
-            spent.append(error)
-            return False
-
-    settings = hypothesis.settings(
+    # The seed stands inside: outside, it would take the database away.
+    @hypothesis.settings(
         # Two: the trial itself, which is in the database, and what Hypothesis asks of any strategy.
         max_examples=2,
         database=Start(),
         deadline=None,
         phases=(hypothesis.Phase.reuse, hypothesis.Phase.shrink),
+        suppress_health_check=list(hypothesis.HealthCheck),
+        report_multiple_bugs=False,
     )
-    with contextlib.suppress(hypothesis.errors.HypothesisException):
+    @hypothesis.seed(0)
+    @hypothesis.given(trials())
+    def attempt(trial: Trial | None) -> None:
+        try:
+            fails = not spent and trial is not None and attempts.fails(trial)
+        except Spent as error:
+            spent.append(error)
+            return
+        if fails:
+            raise _FailsError
+
+    with contextlib.suppress(_FailsError, hypothesis.errors.HypothesisException):
         # Whatever it makes of a test that answers otherwise from one moment to the next, `attempts` has the smallest.
-        hypothesis.find(trials(), fails, settings=settings, database_key=b"shrink")
+        attempt()
     if spent:
         raise spent[0]
+
+
+class _FailsError(Exception):
+    """Tells Hypothesis that a trial fails the same way."""
 
 
 DEATH_COST = 4
@@ -408,15 +426,16 @@ class Structure:
         spec, target, old = self.sampler.spec, self.sampler.target, self.drawing
         for draw in spec.draws:
             was = old.names[draw.name]
-            if draw.kind == "derived":
+            if draw.kind == "dtype":
+                names[draw.name] = was
+            elif draw.kind == "derived":
                 names[draw.name] = draw.given(names, target)
             elif draw.kind == "choice":
-                picks[draw.name] = decide(0, old.picks[draw.name], old.picks[draw.name])
-                names[draw.name] = draw.choices[picks[draw.name]](names, target)
+                names[draw.name] = self._choice(draw, names, picks, decide)
             elif draw.kind == "integer":
                 low, high = draw.bounds(names, target)
-                plain = min(max(0, low), high)
-                names[draw.name] = decide(min(plain, max(was, low)), max(plain, min(was, high)), was)
+                plain = _plain(low, high)
+                names[draw.name] = decide(min(plain, was), max(plain, was), was)
             elif draw.kind == "run":
                 names[draw.name] = self._run(draw, names, was, decide)
             elif draw.kind == "broadcast":
@@ -430,22 +449,30 @@ class Structure:
             names.setdefault(name, value)
         return names, picks
 
+    def _choice(self, draw: Draw, names: Mapping[str, Any], picks: dict[str, int], decide: Decide) -> Any:  # noqa: ANN401
+        """One of the alternatives, or the value that is none of them."""
+        old = self.drawing
+        if draw.name not in old.picks and decide(0, 1, 1):
+            return old.names[draw.name]
+        pick = old.picks.get(draw.name, 0)
+        picks[draw.name] = decide(0, pick, pick)
+        return draw.choices[picks[draw.name]](names, self.sampler.target)
+
     def _run(self, draw: Draw, names: Mapping[str, Any], was: tuple[int, ...], decide: Decide) -> tuple[int, ...]:
         low, _ = draw.bounds(names, self.sampler.target)
         least, _ = draw.size_bounds(names, self.sampler.target)
         most = max([least, *was])
         # One decision an axis, whether it stands, so that Hypothesis can take an axis away with its size.
         sizes = [decide(least, most, size) for size in was if decide(0, 1, 1)]
-        sizes += [least] * (low - len(sizes))
+        sizes += [least] * (min(low, len(was)) - len(sizes))
         return tuple(sizes)
 
     def _parts(self, draw: Draw, names: Mapping[str, Any], was: tuple[int, ...], decide: Decide) -> tuple[int, ...]:
         """Parts of a total: as they were where they add up to it, else all but the first as small as they may be."""
         target = self.sampler.target
-        low, high = draw.bounds(names, target)
+        low, _ = draw.bounds(names, target)
         total, least = draw.given(names, target), draw.size_bounds(names, target)[0]
-        old = min(max(len(was), low), high)
-        length = decide(low, old, old)
+        length = decide(min(low, len(was)), len(was), len(was))
         if length == len(was) and sum(was) == total and min(was, default=least) >= least:
             return was
         return (total - least * (length - 1), *[least] * (length - 1))[:length]
@@ -455,7 +482,7 @@ class Structure:
         low, _ = draw.bounds(names, self.sampler.target)
         other = draw.given(names, self.sampler.target)
         kept = [decide(1, max(1, size), size) for size in was if decide(0, 1, 1)]
-        sizes = [1] * (low - len(kept)) + kept
+        sizes = [1] * (min(low, len(was)) - len(kept)) + kept
         places = range(len(other) - len(sizes), len(other))
         return tuple(
             size if place < 0 or other[place] in (1, size) else 1 for place, size in zip(places, sizes, strict=True)

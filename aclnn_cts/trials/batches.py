@@ -26,7 +26,7 @@ from aclnn_cts.trials.plan import STATUS_CHECKS
 BATCH_TRIALS = 128
 """Enough for what is done with all of a batch at once to cost each trial little, and few enough for what they leave to
 stay in a processor's cache."""
-BATCH_BYTES = 1 << 26
+BATCH_BYTES = 1 << 24
 """Of arguments."""
 _OVERLAPPED = 64
 """Trials of a batch that is at work while another is judged: nobody is while the first one of a chunk is."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.trial import Earlier, Trial, of_first_phase
 from aclnn_cts.core.verdict import Record, Result, Verdict, compares_values, is_valid_call
 from aclnn_cts.execution.executor import Asked, Performer
@@ -31,6 +32,7 @@ from aclnn_cts.trials.plan import Part
 from aclnn_cts.trials.verdicts import SAMPLE, Verdicts, is_sampled
 
 if TYPE_CHECKING:
+    from aclnn_cts.execution.benchmark import AdapterBenchmark
     from aclnn_cts.trials.confirm import Again
 
 
@@ -43,6 +45,14 @@ class Judged:
     """Which constraints their cases held and broke, and which cells they reached: these counts alone."""
     blobs: tuple[bytes, ...] = ()
     """Outputs of failures and of a sample, row by row; a record names each by its SHA-256."""
+    given_up: bool = False
+    """Nothing of the part was tried: every call of its operator before had ended the process."""
+
+
+MOST_ENDED = 20
+"""Calls of an operator that may end the process while none has answered; no further part of it is tried then. Each
+takes a new process, so that a whole plan of them would take minutes and say the same."""
+_ENDED = Fault.of(Family.ENDED)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,6 +69,8 @@ class Bench:
     """Whether a sample of the explained failures is put to the tolerances, and not every one."""
     sample: int = SAMPLE
     """Of so many trials that pass, one is put to all tolerances, and its outputs are kept."""
+    benchmark: SessionHost | None = None
+    """A second implementation that tolerances compare with; None: each operator's own in FLOAT."""
     overlapped: bool = True
     """Whether an isolated implementation is at work on the next batch while one is judged."""
     scope: Scope = field(init=False)
@@ -69,6 +81,10 @@ class Bench:
     _samplers: dict[str, Sampler] = field(default_factory=dict)
     _looks: dict[str, Case | None] = field(default_factory=dict)
     """By operator, the call that shows whether a device is well."""
+    _ended: Counter[str] = field(default_factory=Counter)
+    """By operator, calls that ended the process before one answered."""
+    _answering: set[str] = field(default_factory=set)
+    """Operators of which a call has answered."""
 
     def __post_init__(self) -> None:
         """Refuse what the implementation must not, or cannot, be asked for; see to its device after faults."""
@@ -88,6 +104,7 @@ class Bench:
             has_statuses=self.scope.statuses,
             spec_folders=self.settings.spec_folders,
             measuring=self.settings.measuring,
+            implementation=self._implementation(),
         )
         self._verdicts = Verdicts(
             specs=self.specs,
@@ -97,6 +114,15 @@ class Bench:
             sparing=self.sparing,
         )
         self.host.on_device_fault(device_check(self.host, self.specs, phases=self.settings.phases))
+
+    def _implementation(self) -> AdapterBenchmark | None:
+        """What calls the second implementation."""
+        if self.benchmark is None:
+            return None
+        from aclnn_cts.execution.benchmark import AdapterBenchmark  # noqa: PLC0415 - few runs have one
+
+        performer = Performer(host=self.benchmark, specs=self.specs, max_bytes=self.settings.max_bytes)
+        return AdapterBenchmark(performer=performer)
 
     @property
     def _again(self) -> Again:
@@ -139,24 +165,28 @@ class Bench:
         return self.judged(self._batches(trials))
 
     def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, Judged]]:
-        """Expand, run and judge parts of a plan: part, trials that it planned (with its first batch), what came."""
-        waiting: deque[tuple[Part, int]] = deque()
+        """Expand, run and judge parts of a plan: part, trials that it planned (with its first batch), what came.
+
+        Of an operator whose calls all end the process, parts are given up.
+        """
+        waiting: deque[tuple[Part, int, bool]] = deque()
 
         def expanded() -> Iterator[Sequence[Trial]]:
             for part in parts:
-                trials = list(self.expand(part, seed=seed))
+                given_up = self._ended[part.operator] >= MOST_ENDED and part.operator not in self._answering
+                trials = [] if given_up else list(self.expand(part, seed=seed))
                 number = len(trials)
                 for batch in self._batches(trials):
-                    waiting.append((part, number))
+                    waiting.append((part, number, False))
                     yield batch
                     number = 0
                 if not trials:
-                    waiting.append((part, 0))
+                    waiting.append((part, 0, given_up))
                     yield ()
 
         for judged in self.judged(expanded()):
-            part, number = waiting.popleft()
-            yield part, number, judged
+            part, number, given_up = waiting.popleft()
+            yield part, number, replace(judged, given_up=True) if given_up else judged
 
     def _batches(self, trials: Iterable[Trial]) -> Iterator[Sequence[Trial]]:
         return batches(trials, max_bytes=self.settings.max_bytes, overlapped=self._overlaps)
@@ -266,6 +296,11 @@ class Bench:
         if self.host.isolated:
             records = self._confirmed(records, batch, meanwhile, known)
             self._again.judged(batch.performed, [call.case for call in batch.prepared.looks])
+        for record in records:
+            if record.verdict.kind in _ENDED:
+                self._ended[record.trial.case.operator] += 1
+            elif record.verdict.result in (Result.PASSED, Result.FAILED):
+                self._answering.add(record.trial.case.operator)
         return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
 
     @property

@@ -261,7 +261,8 @@ def _serve(connection: Connection, service: Service, notes: Path, parent: int) -
         return
     host, decode = worker.host, job_decoder(service)
     keep_for_good()
-    with host or contextlib.nullcontext(), contextlib.suppress(EOFError, OSError):
+    nothing = contextlib.nullcontext()
+    with host or nothing, worker.benchmark or nothing, contextlib.suppress(EOFError, OSError):
         connection.send_bytes(encode(Opened()))
         while True:
             job = decode(connection.recv_bytes())

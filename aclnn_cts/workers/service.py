@@ -22,6 +22,8 @@ class Worker:
     """Does a job: one of `Service.jobs` becomes one of `Service.answers`."""
     host: SessionHost | None = None
     """The implementation that it holds open, if it holds one."""
+    benchmark: SessionHost | None = None
+    """The second one that it compares with, if there is one."""
 
 
 class Service(Protocol):

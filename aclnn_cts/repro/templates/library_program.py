@@ -21,6 +21,7 @@ C_TYPES = {
     "int8_t": ctypes.c_int8,
     "int32_t": ctypes.c_int32,
     "int64_t": ctypes.c_int64,
+    "int": ctypes.c_int,
     "uint64_t": ctypes.c_uint64,
     "uint8_t": ctypes.c_uint8,
     "bool": ctypes.c_bool,

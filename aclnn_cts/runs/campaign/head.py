@@ -31,7 +31,10 @@ from aclnn_cts.workers.service import Failed
 from aclnn_cts.workers.slots import Away, Back, Done, Event, Health, Lost, Slot
 
 GRACE_SECONDS = 60.0
-"""How long findings are still looked into after the campaign's time, or a tenth of that where it is more."""
+"""How long findings are still looked into after the end of a campaign without a time."""
+
+GRACE, LEAST_GRACE = 0.05, 3.0
+"""The same with a time: a share of it, or so many seconds. `--time 60s` is to end within 65."""
 
 HANG_SECONDS = 300.0
 """How long after that a chunk is waited for whose calls hang: it is broken off between two batches alone."""
@@ -155,7 +158,7 @@ class Stopping:
 
     @property
     def _grace(self) -> float:
-        return max(GRACE_SECONDS, 0.1 * (self.stop.seconds or 0.0))
+        return GRACE_SECONDS if self.stop.seconds is None else max(LEAST_GRACE, GRACE * self.stop.seconds)
 
     def _share(self) -> float:
         return max(60.0, SHARE * (self.stop.seconds or 0.0))

@@ -13,6 +13,22 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import FAILED_CHECKS, VALUE_CHECK, Result, Verdict
 from aclnn_cts.speclang.evaluate import Evaluation
 
+REPEATS = "repeats"
+"""The parameter of a trial that says how often its call is made; more often than results are kept."""
+_MOST_REPEATS = 10_000
+
+
+def repeats_of(trial: Trial) -> int:
+    """How often a trial's call is made, where a parameter says so; 0: it says nothing. UsageError for no number."""
+    repeats = trial.parameters.get(REPEATS, 0)
+    if REPEATS in trial.parameters and (
+        not isinstance(repeats, int) or isinstance(repeats, bool) or not 2 <= repeats <= _MOST_REPEATS
+    ):
+        raise UsageError(
+            f"trial: $.parameters.{REPEATS}: {shown(repeats)}; expected a whole number from 2 to {_MOST_REPEATS}"
+        )
+    return int(repeats)
+
 
 def demand_valid(trial: Trial, evaluation: Evaluation) -> None:
     """UsageError for a case that breaks a constraint."""

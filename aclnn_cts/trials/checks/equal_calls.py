@@ -36,7 +36,8 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.call_verdicts import decided_by_calls, demand_valid, failed_on_values
+from aclnn_cts.trials.checks.call_verdicts import REPEATS, decided_by_calls, demand_valid, failed_on_values, repeats_of
+from aclnn_cts.trials.checks.sources import valid_cases
 from aclnn_cts.trials.plan import Part
 
 SAME_CALL_FACT = "of the same call"
@@ -65,7 +66,14 @@ class Determinism:
     sentence: str = "the same call again gives the same bits where something promises it"
 
     def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
-        """Valid cases with long sums whose terms cancel, so that another order of summation changes the bits."""
+        """Valid cases with long sums whose terms cancel, so that another order of summation changes the bits.
+
+        Of a part with repeats, the cases of its source.
+        """
+        if part.repeats:
+            for case in valid_cases(part, sampler, seed=seed):
+                yield Trial(self.id, case, {REPEATS: part.repeats})
+            return
         for number in range(part.first, part.first + part.count):
             cases = (
                 sampler.case(sampler.draw(choices, budget=_LONG), origin=Origin(kind=self.id))
@@ -75,8 +83,8 @@ class Determinism:
             yield Trial(self.id, _with_cancelling_sums(sampler.spec, case) if number % 3 else case)
 
     def calls(self, trial: Trial, spec: Spec) -> tuple[Case, ...]:
-        """The same call, several times."""
-        return (trial.case,) * _CALLS
+        """The same call, several times; with repeats the first, and the one that differs from it."""
+        return (trial.case,) * (2 if repeats_of(trial) else _CALLS)
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """Equal bits where they are promised, then the values."""
@@ -97,7 +105,7 @@ class Determinism:
         promised = judge.repeatable_outputs(first)
         for name, masks in differing.items():
             if any(mask.any() for mask in masks) and (name in promised or (any(failed) and not all(failed))):
-                return _nondeterministic(name, first, others, masks, facts)
+                return _nondeterministic(name, first, others, masks, facts, repeats=repeats_of(trial))
         if any(failed):
             return failed_on_values(decided_by_calls(verdicts), facts)
         verdict = decided_by_calls(verdicts)
@@ -236,12 +244,19 @@ def _nondeterministic(
     others: Sequence[Performed],
     masks: Sequence[NDArray[np.bool_]],
     facts: Mapping[str, Any],
+    *,
+    repeats: int,
 ) -> Verdict:
     changed = [place for place, mask in enumerate(masks) if mask.any()]
     mask = masks[changed[0]]
+    number = (
+        f"one of at most {repeats} repetitions differs"
+        if repeats
+        else f"{len(changed)} of {len(masks)} repetitions differ"
+    )
     message = (
         f"{_first_difference(name, mask, first.got[name], others[changed[0]].got[name])} of an equal call; "
-        f"{len(changed)} of {len(masks)} repetitions differ, in up to {max(int(item.sum()) for item in masks)} of "
+        f"{number}, in up to {max(int(item.sum()) for item in masks)} of "
         f"{mask.size} elements"
     )
     facts = {**facts, OUTPUT_FACT: name}

@@ -31,7 +31,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength, tensor_of
 from aclnn_cts.speclang.model import Modes, Spec
-from aclnn_cts.trials.checks.call_verdicts import decided_by_calls, demand_broken, demand_valid
+from aclnn_cts.trials.checks.call_verdicts import decided_by_calls, demand_broken, demand_valid, repeats_of
 from aclnn_cts.trials.plan import LIFE_CYCLE, LIFE_CYCLE_KIND, Part
 
 _NUMBER_OF_CALLS = 4000
@@ -165,6 +165,8 @@ def asked_calls(trial: Trial, spec: Spec, cases: Sequence[Case], *, known: froze
         return [Asked(case, call_mode, group) for case, call_mode in zip(cases, entry.call_modes, strict=True)]
     if isinstance(entry, RepeatedFailure):
         return [Asked(cases[0], {"times": _times(trial)})]
+    if trial.check == "determinism" and (repeats := repeats_of(trial)):
+        return [Asked(cases[0]), Asked(cases[1], repeats=repeats - 1)]
     broken = trial.case.origin.constraint
     if broken and "cache" in known and any(item.id == broken and item.kind in _CONTENTS for item in spec.constraints):
         return [*(Asked(case) for case in cases[:-1]), Asked(cases[-1], {"cache": "cold"})]
@@ -211,7 +213,8 @@ def _other_attributes(spec: Spec, case: Case, other: Case) -> Iterator[str]:
 
 def _round_alike(modes: Modes, case: Case, other: Case) -> bool:
     """Whether the modes of two calls round operands of the first one's dtype to the same format."""
-    formats = modes.operand[case.target.product][tensor_of(case, modes.by).dtype]
+    dtype = modes.dtype_of({name: tensor_of(case, name).dtype for name in modes.sources})
+    formats = modes.operand[case.target.product][dtype]
     first, second = (item.arguments[modes.attribute] for item in (case, other))
     return isinstance(first, int) and isinstance(second, int) and formats[first] == formats[second]
 

@@ -74,7 +74,7 @@ def _settings(sampler: Sampler) -> list[tuple[Mapping[str, str], int | None]]:
     rows = sampler.dtype_rows
     if spec.modes is None:
         return [(row, None) for row in rows]
-    return [(row, mode) for row in rows for mode in spec.modes.supported(product, row[spec.modes.by])]
+    return [(row, mode) for row in rows for mode in spec.modes.supported(product, spec.modes.dtype_of(row))]
 
 
 def _probed(case: Case, inputs: Sequence[str], name: str, value: float) -> Case | None:

@@ -22,7 +22,6 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import TWIN_FAILED, UNJUDGED_VALUES, Judged, Result, Skip, Verdict, is_valid_call
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
-from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
 from aclnn_cts.generate.recipes import check_data
 from aclnn_cts.generate.sampler import Sampler
@@ -36,6 +35,7 @@ from aclnn_cts.trials.checks.call_verdicts import demand_broken, demand_valid, f
 from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS
 from aclnn_cts.trials.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.trials.checks.precision_probe import Precision
+from aclnn_cts.trials.checks.sources import random_cases, valid_cases
 from aclnn_cts.trials.plan import Part
 
 
@@ -60,12 +60,6 @@ class Check(Protocol):
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The verdict on the calls together; `evaluation` is that of the trial's own case."""
         ...
-
-
-def _random_cases(part: Part, sampler: Sampler, seed: int, stream: str) -> Iterator[Case]:
-    name = f"{sampler.spec.operator}/{sampler.target.product}/{stream}"
-    for number, choices in enumerate(stream_block(seed, name, part.first, part.count), part.first):
-        yield sampler.random_case(choices, number, heavy=part.heavy)
 
 
 def _demand_valid(trial: Trial, evaluation: Evaluation) -> None:
@@ -104,8 +98,8 @@ class Values(_OneCall):
     sentence: str = "a call that the document supports succeeds, and every output element is right"
 
     def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
-        """Random valid cases."""
-        for case in _random_cases(part, sampler, seed, "valid"):
+        """Valid cases of the part's source."""
+        for case in valid_cases(part, sampler, seed=seed):
             yield Trial(self.id, case)
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
@@ -209,7 +203,7 @@ class Memory(_OneCall):
 
     def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
         """Random valid cases of a stream of their own."""
-        for case in _random_cases(part, sampler, seed, "memory"):
+        for case in random_cases(part, sampler, seed, "memory"):
             yield Trial(self.id, case)
 
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:

@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.generate.choices import StreamChoices, stream_block
-from aclnn_cts.generate.configuration import SIZE_CLASSES, VIEWS, Configuration, Drawing, row_labels, size_class
+from aclnn_cts.generate.configuration import (
+    LENGTH_CLASSES,
+    SIZE_CLASSES,
+    VIEWS,
+    Configuration,
+    Drawing,
+    row_labels,
+    size_class,
+)
 from aclnn_cts.generate.hazard import hazard
 from aclnn_cts.generate.names import choice_label
 from aclnn_cts.generate.negative import boundary_cases
@@ -74,11 +82,12 @@ class Factors:
         yield "dtype", list(self._dtype_labels.values())
         yield "format", list(self._format_labels.values())
         if spec.modes is not None:
-            used = {value for row in sampler.dtype_rows for value in spec.modes.supported(product, row[spec.modes.by])}
-            yield "mode", [name for value, name in spec.modes.names.items() if value in used]
+            modes = spec.modes
+            used = {value for row in sampler.dtype_rows for value in modes.supported(product, modes.dtype_of(row))}
+            yield "mode", [name for value, name in modes.names.items() if value in used]
         for draw in spec.draws:
             if draw.is_run:
-                yield f"rank:{draw.name}", [str(length) for length in range(9)]
+                yield f"rank:{draw.name}", LENGTH_CLASSES
             elif draw.kind == "choice":
                 yield f"attribute:{draw.name}", [choice_label(number) for number in range(len(draw.choices))]
             elif draw.kind == "integer" and sampler.names.is_attribute(draw.name):

@@ -1,0 +1,59 @@
+"""The valid cases of a part of a plan, from where it takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from aclnn_cts.core.case import Case
+from aclnn_cts.generate.choices import stream_block
+from aclnn_cts.generate.corner_walk import corner_cases
+from aclnn_cts.generate.real_calls import real_cases
+from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.trials.plan import Part, Source
+
+
+def valid_cases(part: Part, sampler: Sampler, *, seed: int) -> Iterator[Case]:
+    """Valid cases at corners, of training runs, as a standard asks for them, or random ones."""
+    match part.source:
+        case Source.CORNERS:
+            return corner_cases(sampler, seed=seed, first=part.first, count=part.count, heavy=part.heavy)
+        case Source.REAL:
+            found = real_cases(sampler, seed=seed, first=part.first, count=part.count, heavy=part.heavy)
+            return _of_models(found, part.standard) if part.standard else found
+        case Source.EXHAUSTIVE:
+            from aclnn_cts.generate.exhaustive import exhaustive_cases  # noqa: PLC0415 - quick runs have none
+
+            return exhaustive_cases(sampler, seed=seed, first=part.first, count=part.count)
+        case Source.RANDOM:
+            return random_cases(part, sampler, seed, "valid")
+        case Source.STANDARD | Source.SPECIAL:
+            return _standard_cases(part, sampler, seed)
+
+
+def random_cases(part: Part, sampler: Sampler, seed: int, stream: str) -> Iterator[Case]:
+    """Random cases of a stream."""
+    name = f"{sampler.spec.operator}/{sampler.target.product}/{stream}"
+    for number, choices in enumerate(stream_block(seed, name, part.first, part.count), part.first):
+        yield sampler.random_case(choices, number, heavy=part.heavy)
+
+
+def _of_models(cases: Iterator[Case], standard: str) -> Iterator[Case]:
+    """The cases of models that a standard asks for."""
+    from aclnn_cts.core.standard import OF_MODELS, STANDARDS, source_text  # noqa: PLC0415 - few runs follow one
+
+    for case in cases:
+        source = source_text(STANDARDS[standard], OF_MODELS, {"call": case.origin.source or ""})
+        yield msgspec.structs.replace(case, origin=msgspec.structs.replace(case.origin, source=source))
+
+
+def _standard_cases(part: Part, sampler: Sampler, seed: int) -> Iterator[Case]:
+    from aclnn_cts.execution.cascade import in_cascade  # noqa: PLC0415 - few runs follow one
+    from aclnn_cts.generate.standard_calls import standard_cases  # noqa: PLC0415 - as above
+
+    made = standard_cases(sampler, part.standard, seed=seed, max_bytes=part.max_bytes)
+    if part.source is Source.STANDARD:
+        return in_cascade(made.generated(part.first, part.count), sampler.spec, is_asked=part.is_cascade)
+    return islice(made.special(), part.count or None)
