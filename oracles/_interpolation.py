@@ -1,4 +1,4 @@
-"""Linear interpolation in one or two dimensions, and its gradient: where points lie, and their neighbours' weights.
+"""Linear interpolation in one to three dimensions, and its gradient: where points lie, and their neighbours' weights.
 
 A point at position x has the weight max(0, 1 - |x - i|) for element i. That is the usual pair of weights, and
 continuous in x: where rounding moves x across an element, the weights move as little as x does.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,8 @@ from aclnn_cts.formula.array import Array, F
 Sizes: TypeAlias = "tuple[int, ...]"
 Weights: TypeAlias = "tuple[Array, NDArray[np.int64]]"
 """(points, 3) weights, and the elements that they are for; -1 is none."""
+Step: TypeAlias = "Callable[[F, Array, Weights, int], Array]"
+"""What is done along the last dimension, which gets that size."""
 
 
 def weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) -> Weights:
@@ -42,35 +45,47 @@ def weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) 
     return f.where(weight > 0.0, weight, 0.0), np.minimum(near, size - 1)
 
 
-def plane_weights(
-    f: F, points: Sizes, sizes: Sizes, scales: tuple[float, float], *, align_corners: bool
-) -> tuple[Weights, Weights]:
-    """Those along height and width, the last two of `points` and of `sizes`."""
-    height, width = (
-        weights(f, points[axis], sizes[axis], scale, align_corners=align_corners)
-        for axis, scale in zip((-2, -1), scales, strict=True)
+def cubic_weights(f: F, points: int, size: int, scale: float, *, align_corners: bool, a: float) -> Weights:
+    """Those of the cubic convolution with the coefficient a, which reaches over two elements; edges are repeated.
+
+    Five elements suffice, as three do for `weights`.
+    """
+    places = np.arange(points, dtype=np.float64)
+    if align_corners:
+        over, under, shift = float(size - 1), float(max(points - 1, 1)), 0.0
+    else:
+        (over, under), shift = (1.0, scale) if scale > 0.0 else (float(size), float(points)), 0.5
+    places += shift
+    near = np.rint(places * (over / under) - shift).astype(np.int64)[:, None] + np.arange(-2, 3)
+    position = f.lift(places) * (f.lift(over) / under)
+    difference = f.evaluated((position - shift if shift else position).reshape(-1, 1) - near.astype(np.float64))
+    distance = f.where(difference > 0.0, difference, -difference)
+    square = distance * distance
+    cube = square * distance
+    inner = (a + 2.0) * cube - (a + 3.0) * square + 1.0
+    outer = a * cube - 5.0 * a * square + 8.0 * a * distance - 4.0 * a
+    weight = f.where(distance > 1.0, f.where(distance < 2.0, outer, 0.0), inner)
+    return f.evaluated(weight), np.clip(near, 0, size - 1)
+
+
+def weights_along(
+    f: F, points: Sizes, sizes: Sizes, scales: tuple[float, ...], *, align_corners: bool
+) -> tuple[Weights, ...]:
+    """Those along each of the last dimensions of `points` and of `sizes`, as many as there are scales."""
+    return tuple(
+        weights(f, points[axis], sizes[axis], scales[axis], align_corners=align_corners)
+        for axis in range(-len(scales), 0)
     )
-    return height, width
 
 
-def spread(f: F, values: Array, along: tuple[Weights, Weights], sizes: Sizes, form: str) -> Array:
-    """Every value added to its neighbours by its weights; `sizes` ends in height and width, `form` is NCHW or NHWC."""
-    (height, width), forth = along, _channels_first(values, form)
-    steps = (
-        lambda array: spread_line(f, array, width, sizes[-1]),
-        lambda array: _turned(spread_line(f, _turned(array), height, sizes[-2])),
-    )
-    return _back(_in_turn(forth, steps, sizes), form)
+def spread(f: F, values: Array, along: tuple[Weights, ...], sizes: Sizes, form: str) -> Array:
+    """Every value added to its neighbours by its weights. `sizes` ends in the dimensions; `form` tells their places."""
+    return _in_turn(f, spread_line, values, along, sizes, form)
 
 
-def interpolated(f: F, values: Array, along: tuple[Weights, Weights], form: str) -> Array:
+def interpolated(f: F, values: Array, along: tuple[Weights, ...], form: str) -> Array:
     """The points, each from its neighbours by its weights."""
-    (height, width), forth = along, _channels_first(values, form)
-    steps = (
-        lambda array: interpolated_line(f, array, width),
-        lambda array: _turned(interpolated_line(f, _turned(array), height)),
-    )
-    return _back(_in_turn(forth, steps, (len(height[1]), len(width[1]))), form)
+    return _in_turn(f, _interpolated_to, values, along, tuple(len(near) for _, near in along), form)
 
 
 def spread_line(f: F, values: Array, along: Weights, size: int) -> Array:
@@ -91,24 +106,27 @@ def interpolated_line(f: F, values: Array, along: Weights) -> Array:
     return total
 
 
-def _in_turn(plane: Array, steps: tuple[Callable[[Array], Array], Callable[[Array], Array]], sizes: Sizes) -> Array:
-    """The plane after a step along its width and one along its height, to these sizes.
+def _interpolated_to(f: F, values: Array, along: Weights, _points: int) -> Array:
+    return interpolated_line(f, values, along)
 
-    The step that leaves less comes first: what one axis gains before the other shrinks could fill the memory.
+
+def _in_turn(f: F, step: Step, values: Array, along: tuple[Weights, ...], sizes: Sizes, form: str) -> Array:
+    """The values after a step along each dimension, to these sizes; behind the channels, or in front of them.
+
+    The step that leaves least comes first: what one axis gains before another shrinks could fill the memory.
     """
-    (rows, columns), (height, width) = plane.shape[-2:], sizes[-2:]
-    first, second = steps if rows * width <= height * columns else steps[::-1]
-    return second(first(plane))
+    dimensions = len(along)
+    first, last = (0, values.ndim - 1), tuple(range(1, values.ndim - 1))
+    forth, back = (*first, *last), (0, *range(2, values.ndim), 1)
+    values = values.transpose(*forth) if form.endswith("C") else values
+    growth = {axis: Fraction(sizes[axis], max(values.shape[axis], 1)) for axis in range(-1, -dimensions - 1, -1)}
+    for axis in sorted(growth, key=lambda axis: growth[axis]):
+        values = _swapped(step(f, _swapped(values, axis), along[axis], sizes[axis]), axis)
+    return values.transpose(*back) if form.endswith("C") else values
 
 
-def _channels_first(array: Array, form: str) -> Array:
-    return array.transpose(0, 3, 1, 2) if form == "NHWC" else array
-
-
-def _back(array: Array, form: str) -> Array:
-    return array.transpose(0, 2, 3, 1) if form == "NHWC" else array
-
-
-def _turned(values: Array) -> Array:
-    axes = (*range(values.ndim - 2), values.ndim - 1, values.ndim - 2)
-    return values.transpose(*axes)
+def _swapped(values: Array, axis: int) -> Array:
+    """With this axis last, or back."""
+    axes = list(range(values.ndim))
+    axes[axis], axes[-1] = axes[-1], axes[axis]
+    return values.transpose(*axes) if axis != -1 else values

@@ -21,3 +21,12 @@ def named(target: Labels, ignored: int, scores: Shape) -> tuple[Cells, Cells]:
     labels = target.reshape(-1).astype(np.int64)
     cells = np.arange(labels.size) * scores[-1] + labels
     return np.where(labels == ignored, -1, labels), np.where(labels == ignored, -1, cells)
+
+
+def named_places(target: Labels, ignored: int, scores: Shape) -> tuple[Cells, Cells]:
+    """The same of places of images, whose scores are (images, classes, height, width)."""
+    labels = target.reshape(-1).astype(np.int64)
+    size = scores[2] * scores[3]
+    image, place = np.divmod(np.arange(labels.size), max(size, 1))
+    cells = (image * scores[1] + labels) * size + place
+    return np.where(labels == ignored, -1, labels), np.where(labels == ignored, -1, cells)

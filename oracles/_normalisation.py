@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.array import Array, F
 from aclnn_cts.formula.definition import Derivative, Formula, Operator
 
 Sizes: TypeAlias = tuple[int, ...]
@@ -26,6 +26,11 @@ class Groups:
     """The dimensions within a group: elements along them have one mean."""
     across: Sizes
     """The dimensions along which elements have one weight."""
+
+    @staticmethod
+    def of_rows(sizes: Sizes, weights: Sizes) -> Groups:
+        """Rows of the last dimensions, which a weight for each of their elements has."""
+        return Groups((math.prod(sizes[: len(sizes) - len(weights)]), math.prod(weights)), within=(1,), across=(0,))
 
     @staticmethod
     def of_channels(sizes: Sizes, groups: int) -> Groups:
@@ -54,6 +59,11 @@ class Groups:
         return array.reshape(*(1 if axis in without else size for axis, size in enumerate(self.shape)))
 
 
+def by_channel(x: Array, array: Array) -> Array:
+    """An array of one element a channel, along the second axis of x."""
+    return array.reshape(-1, *(1,) * (x.ndim - 2))
+
+
 def centred(gradient: Array, normal: Array, axes: Sizes) -> Array:
     """The gradient less its average and less its share along the normalised input; averages over these axes."""
     along = (gradient * normal).mean(axes, keepdims=True)
@@ -69,7 +79,7 @@ def statistics(f: F, x: Array, axes: Sizes, epsilon: float) -> tuple[Array, Arra
 def gradients(
     f: F, groups: Groups, gradient: Array, x: Array, mean: Array, rstd: Array, weight: Array | None,
     shapes: Mapping[str, Sizes | None],
-) -> Outputs:  # fmt: skip
+) -> dict[str, Array]:  # fmt: skip
     """The gradients of input, weight and bias under these names, in these shapes where there is such an output."""
     g = groups.grouped(gradient)
     h = groups.normal(f, x, mean, rstd)

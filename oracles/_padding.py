@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -36,13 +37,27 @@ def wrapped(size: int, before: int, padded: int) -> Numbers:
     return found
 
 
-def copies(sources: Numbers, size: int) -> Numbers:
-    """(size, m): the places that are copies of each element; -1 where there are fewer than m."""
-    counts = np.bincount(sources, minlength=size)
-    found = np.full((size, max(int(counts.max(initial=0)), 1)), -1)
+def copies(sources: Numbers, low: int, high: int) -> Numbers:
+    """(high - low, m): the places that are copies of each element from low on; -1 where there are fewer than m."""
     order = np.argsort(sources, kind="stable")
-    ranks = np.arange(sources.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    found[sources[order], ranks] = order
+    order = order[slice(*np.searchsorted(sources[order], (low, high)))]
+    counts = np.bincount(sources[order] - low, minlength=high - low)
+    found = np.full((high - low, max(int(counts.max(initial=0)), 1)), -1)
+    ranks = np.arange(order.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    found[sources[order] - low, ranks] = order
+    return found
+
+
+def sum_of_copies(f: F, values: Array, sources: Numbers, size: int, axis: int) -> Array:
+    """Along an axis, counted from the end: for each of `size` elements the sum of the values at its copies.
+
+    Ends that replication copies often are summed apart: one table of all would be as wide as the longest padding.
+    """
+    # Padding that mirrors or wraps a dimension is shorter than it, so that no element has more than three copies.
+    often = np.bincount(sources, minlength=size) > 3
+    bounds = [0, *np.flatnonzero(np.diff(often)) + 1, size]
+    parts = [along(f, values, copies(sources, low, high), axis) for low, high in itertools.pairwise(bounds)]
+    found: Array = f.concat(parts, axis)
     return found
 
 
@@ -59,7 +74,7 @@ def padding_gradient(f: F, gradient: Array, padding: Shape, shape: Shape, rule: 
     for number in range(len(padding) // 2):
         axis = -1 - number
         sources = rule(shape[axis], padding[2 * number], gradient.shape[axis])
-        gradient = along(f, gradient, copies(sources, shape[axis]), axis)
+        gradient = sum_of_copies(f, gradient, sources, shape[axis], axis)
     return gradient
 
 

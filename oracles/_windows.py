@@ -49,22 +49,40 @@ class Windows:
         return np.where(found < np.minimum(self.ends, self.size)[:, None], found, -1)
 
 
-def windows_of(size: Shape, count: Shape, kernel: Shape, stride: Shape, padding: Shape) -> tuple[Windows, Windows]:
-    """The windows along the last two dimensions, from the shapes that are pooled and that come out.
+def windows_of(
+    size: Shape, count: Shape, kernel: Shape, stride: Shape, padding: Shape, dimensions: int = 2
+) -> tuple[Windows, ...]:
+    """The windows along each of the last dimensions, two of them, from the shapes that are pooled and that come out.
 
-    The arrays have an item for each dimension or one for both. An empty stride is that of the kernel.
+    The arrays have an item for each dimension or one for all. An empty stride is that of the kernel.
     """
     found = []
-    for axis, place in ((-2, 0), (-1, -1)):
-        starts = np.arange(count[axis]) * (stride or kernel)[place] - padding[place]
-        ends = np.minimum(starts + kernel[place], size[axis] + padding[place])
-        found.append(Windows(starts, ends, size[axis]))
-    return found[0], found[1]
+    for axis in range(-dimensions, 0):
+        length, step, before = (items[axis if len(items) > 1 else 0] for items in (kernel, stride or kernel, padding))
+        starts = np.arange(count[axis]) * step - before
+        found.append(Windows(starts, np.minimum(starts + length, size[axis] + before), size[axis]))
+    return tuple(found)
 
 
-def divisors(h: Windows, w: Windows, *, override: int, padded: bool) -> NDArray[np.float64]:
-    """What an average divides each window by: a number other than 0, or its elements, those of the padding or not."""
-    counts = np.multiply.outer(*((h.padded, w.padded) if padded else (h.inside, w.inside))).astype(np.float64)
+def adaptive_windows(sizes: Shape, counts: Shape) -> tuple[Windows, ...]:
+    """The windows along dimensions of such sizes: the first of n starts at 0, the last ends at the end, others between.
+
+    Window i has the elements from floor(i size / n) to ceil((i + 1) size / n).
+    """
+    return tuple(
+        Windows(np.arange(count) * size // count, -(-(np.arange(count) + 1) * size // count), size)
+        for size, count in zip(sizes, counts, strict=True)
+    )
+
+
+def divisors(*windows: Windows, override: int, padded: bool) -> NDArray[np.float64]:
+    """What an average divides each window by: a number other than 0, or its elements, those of the padding or not.
+
+    The windows are those along each dimension.
+    """
+    counts = np.ones((), dtype=np.float64)
+    for along in windows:
+        counts = np.multiply.outer(counts, along.padded if padded else along.inside)
     return np.full(counts.shape, float(override)) if override else counts
 
 
@@ -77,10 +95,13 @@ def gathered(f: F, values: Array, table: Numbers) -> Array:
     return total
 
 
-def along_both(f: F, values: Array, height: Numbers, width: Numbers) -> Array:
-    """`gathered` along the last two dimensions."""
-    swapped = (*range(values.ndim - 2), values.ndim - 1, values.ndim - 2)
-    return gathered(f, gathered(f, values, width).transpose(*swapped), height).transpose(*swapped)
+def along_each(f: F, values: Array, *tables: Numbers) -> Array:
+    """`gathered` along each of the last dimensions, one table for each, from the last on."""
+    for back, table in enumerate(reversed(tables)):
+        axes = list(range(values.ndim))
+        axes[-1], axes[-1 - back] = axes[-1 - back], axes[-1]
+        values = gathered(f, values.transpose(*axes), table).transpose(*axes) if back else gathered(f, values, table)
+    return values
 
 
 def within_planes(positions: Numbers, shape: Shape, dimensions: int = 2) -> Numbers:
