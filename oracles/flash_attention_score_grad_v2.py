@@ -1,0 +1,34 @@
+"""aclnnFlashAttentionScoreGradV2: attention backwards; pseType tells whether pse is scaled with S or added later."""
+# ruff: noqa: PLR0913, PLR0917 - a formula takes what the operator does
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles._attention import SAVED, WRT, backward, forward
+
+_Numbers = NDArray[Any]
+
+
+def _backward(
+    f: F, query: Array, keyIn: Array, value: Array, dy: Array, pseShiftOptional: Array | None,
+    dropMaskOptional: _Numbers | None, attenMaskOptional: _Numbers | None, softmaxMaxOptional: Array,
+    softmaxSumOptional: Array, attentionInOptional: Array, prefixOptional: Sequence[int] | None, scaleValue: float,
+    keepProb: float, preTokens: int, nextTokens: int, headNum: int, inputLayout: str, innerPrecise: int,
+    sparseMode: int, pseType: int,
+) -> Outputs:  # fmt: skip
+    return {name: f.undecided(array, where=pseType > 1) for name, array in backward(f, locals()).items()}
+
+
+def _forward(
+    f: F, query: Array, keyIn: Array, value: Array, pseShiftOptional: Array | None, dropMaskOptional: _Numbers | None,
+    attenMaskOptional: _Numbers | None, prefixOptional: Sequence[int] | None, scaleValue: float, keepProb: float,
+    preTokens: int, nextTokens: int, headNum: int, inputLayout: str, sparseMode: int, pseType: int,
+) -> Outputs:  # fmt: skip
+    return forward(f, locals())
+
+
+FORMULA = Operator.of(_backward, derivative=Derivative(forward=_forward, gradients={"dy": "y"}, wrt=WRT, saved=SAVED))

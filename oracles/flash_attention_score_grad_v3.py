@@ -1,0 +1,41 @@
+"""aclnnFlashAttentionScoreGradV3: attention backwards, with a sink and with pse scaled or not."""
+# ruff: noqa: PLR0913, PLR0917 - a formula takes what the operator does
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles._attention import SAVED, WRT, backward, forward, with_sink
+
+_Numbers = NDArray[Any]
+
+
+def _backward(
+    f: F, query: Array, keyIn: Array, value: Array, dy: Array, pseShiftOptional: Array | None,
+    dropMaskOptional: _Numbers | None, attenMaskOptional: _Numbers | None, softmaxMaxOptional: Array,
+    softmaxSumOptional: Array, attentionInOptional: Array, sinkInOptional: Array | None,
+    prefixOptional: Sequence[int] | None, scaleValue: float, keepProb: float, preTokens: int, nextTokens: int,
+    headNum: int, inputLayout: str, innerPrecise: int, sparseMode: int, pseType: int,
+) -> Outputs:  # fmt: skip
+    results = with_sink(f, backward(f, locals()), headNum)
+    return {name: f.undecided(array, where=pseType > 1) for name, array in results.items()}
+
+
+def _forward(
+    f: F, query: Array, keyIn: Array, value: Array, pseShiftOptional: Array | None, dropMaskOptional: _Numbers | None,
+    attenMaskOptional: _Numbers | None, sinkInOptional: Array | None, prefixOptional: Sequence[int] | None,
+    scaleValue: float, keepProb: float, preTokens: int, nextTokens: int, headNum: int, inputLayout: str,
+    sparseMode: int, pseType: int,
+) -> Outputs:  # fmt: skip
+    return forward(f, locals())
+
+
+FORMULA = Operator.of(
+    _backward,
+    derivative=Derivative(
+        forward=_forward, gradients={"dy": "y"}, wrt={**WRT, "dsinkOut": "sinkInOptional"}, saved=SAVED
+    ),
+)

@@ -1,0 +1,37 @@
+"""aclnnFlashAttentionUnpaddingScoreGradV4: attention backwards, sequence by sequence; statistics may lie by heads."""
+# ruff: noqa: PLR0913, PLR0917 - a formula takes what the operator does
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles._attention import SAVED, WRT, backward, forward
+
+_Numbers = NDArray[Any]
+
+
+def _backward(
+    f: F, query: Array, keyIn: Array, value: Array, dy: Array, pseShiftOptional: Array | None,
+    dropMaskOptional: _Numbers | None, paddingMaskOptional: _Numbers | None, attenMaskOptional: _Numbers | None,
+    softmaxMaxOptional: Array, softmaxSumOptional: Array, softmaxInOptional: Array | None, attentionInOptional: Array,
+    prefixOptional: Sequence[int] | None, actualSeqQLenOptional: Sequence[int],
+    actualSeqKvLenOptional: Sequence[int], scaleValue: float, keepProb: float, preTokens: int, nextTokens: int,
+    headNum: int, inputLayout: str, sparseMode: int, softmaxInLayout: str,
+) -> Outputs:  # fmt: skip
+    unread = paddingMaskOptional is not None or softmaxInOptional is not None
+    return {name: f.undecided(array, where=unread) for name, array in backward(f, locals()).items()}
+
+
+def _forward(
+    f: F, query: Array, keyIn: Array, value: Array, pseShiftOptional: Array | None, dropMaskOptional: _Numbers | None,
+    attenMaskOptional: _Numbers | None, prefixOptional: Sequence[int] | None, actualSeqQLenOptional: Sequence[int],
+    actualSeqKvLenOptional: Sequence[int], scaleValue: float, keepProb: float, preTokens: int, nextTokens: int,
+    headNum: int, inputLayout: str, sparseMode: int, softmaxInLayout: str,
+) -> Outputs:  # fmt: skip
+    return forward(f, locals())
+
+
+FORMULA = Operator.of(_backward, derivative=Derivative(forward=_forward, gradients={"dy": "y"}, wrt=WRT, saved=SAVED))

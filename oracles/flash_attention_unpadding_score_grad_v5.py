@@ -1,0 +1,46 @@
+"""aclnnFlashAttentionUnpaddingScoreGradV5: attention backwards, sequence by sequence, with a sink."""
+# ruff: noqa: PLR0913, PLR0917 - a formula takes what the operator does
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles._attention import SAVED, WRT, backward, forward, with_sink
+
+_Numbers = NDArray[Any]
+
+
+def _backward(
+    f: F, query: Array, queryRope: Array | None, keyIn: Array, keyInRope: Array | None, value: Array, dy: Array,
+    pseShiftOptional: Array | None, dropMaskOptional: _Numbers | None, paddingMaskOptional: _Numbers | None,
+    attenMaskOptional: _Numbers | None, softmaxMaxOptional: Array, softmaxSumOptional: Array,
+    softmaxInOptional: Array | None, attentionInOptional: Array, sinkInOptional: Array | None,
+    prefixOptional: Sequence[int] | None, actualSeqQLenOptional: Sequence[int],
+    actualSeqKvLenOptional: Sequence[int], scaleValue: float, keepProb: float, preTokens: int, nextTokens: int,
+    headNum: int, inputLayout: str, sparseMode: int, pseType: int, softmaxInLayout: str,
+) -> Outputs:  # fmt: skip
+    results = with_sink(f, backward(f, locals()), headNum)
+    optional = (queryRope, keyInRope, paddingMaskOptional, softmaxInOptional)
+    unread = pseType > 1 or any(array is not None for array in optional)
+    return {name: f.undecided(array, where=unread) for name, array in results.items()}
+
+
+def _forward(
+    f: F, query: Array, keyIn: Array, value: Array, pseShiftOptional: Array | None, dropMaskOptional: _Numbers | None,
+    attenMaskOptional: _Numbers | None, sinkInOptional: Array | None, prefixOptional: Sequence[int] | None,
+    actualSeqQLenOptional: Sequence[int], actualSeqKvLenOptional: Sequence[int], scaleValue: float, keepProb: float,
+    preTokens: int, nextTokens: int, headNum: int, inputLayout: str, sparseMode: int, pseType: int,
+    softmaxInLayout: str,
+) -> Outputs:  # fmt: skip
+    return forward(f, locals())
+
+
+FORMULA = Operator.of(
+    _backward,
+    derivative=Derivative(
+        forward=_forward, gradients={"dy": "y"}, wrt={**WRT, "dsinkOut": "sinkInOptional"}, saved=SAVED
+    ),
+)
