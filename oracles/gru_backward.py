@@ -13,14 +13,7 @@ from collections.abc import Sequence
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-
-_BACK = slice(None, None, -1)
-
-
-def _own_time(f: F, arrays: Sequence[Array]) -> Array:
-    """Arrays [time, ...] of both directions, stacked, each in the order of its own time."""
-    stacked: Array = f.stack([array if place == 0 else array[_BACK] for place, array in enumerate(arrays)])
-    return stacked
+from aclnn_cts.oracles._recurrent import own_time, to_input, to_parameters
 
 
 def backward(
@@ -37,14 +30,14 @@ def backward(
     for layer in reversed(range(numLayers)):
         cells = slice(layer * both, (layer + 1) * both)
         below = [x] * both if layer == 0 else [f.concat(h[cells.start - both : cells.start], 2)] * both
-        reset, update, new, linear, after = (_own_time(f, saved[cells]) for saved in (r, z, n, h_n, h))
+        reset, update, new, linear, after = (own_time(f, saved[cells]) for saved in (r, z, n, h_n, h))
         w_ih, w_hh = (f.stack(params[layer * both * each + kind : (layer + 1) * both * each : each]) for kind in (0, 1))
         p = f.concat([first[cells].reshape(both, 1, batch, hidden), after[:, : steps - 1]], 1)
         free = 1.0 - update
         dn = free * (1.0 - new * new)
         dr, dz = dn * linear * reset * (1.0 - reset), (p - new) * update * free
         inward, onward = f.stack([dz, dr, dn], 3), f.stack([dz, dr, dn * reset], 3)
-        upper = _own_time(f, [above[:, :, place * hidden : (place + 1) * hidden] for place in range(both)])
+        upper = own_time(f, [above[:, :, place * hidden : (place + 1) * hidden] for place in range(both)])
         g, at, lin_hh = dh[cells], [x] * steps, [x] * steps
         for t in reversed(range(steps)):
             g = f.evaluated(g + upper[:, t])
@@ -53,11 +46,8 @@ def backward(
             g = g * update[:, t] + f.einsum("dbg,dgh->dbh", lin_hh[t], w_hh)
         ends.insert(0, g)
         outer, inner = f.stack(lin_hh, 1), f.evaluated(f.stack(at, 1) * inward).reshape(both, steps, batch, 3 * hidden)
-        found = [f.einsum("dtbg,dtbi->dgi", inner, _own_time(f, below)), f.einsum("dtbg,dtbh->dgh", outer, p)]
-        found += [inner.sum((1, 2)), outer.sum((1, 2))]
-        dparams = [gradient[direction] for direction in range(both) for gradient in found[:each]] + dparams
-        dx = f.einsum("dtbg,dgi->dtbi", inner, w_ih)
-        above = f.evaluated(_own_time(f, [dx[direction] for direction in range(both)]).sum(0))
+        dparams = to_parameters(f, inner, outer, own_time(f, below), p, bias=hasBias) + dparams
+        above = to_input(f, inner, w_ih)
     dx = above.transpose(1, 0, 2) if batchFirst else above
     return {"dxOut": dx, "dhPrevOut": f.concat(ends), "dparamsOut": dparams}
 
