@@ -165,7 +165,7 @@ class CompiledBinding:
         flags = [flag(scope) for flag in self._wanted]
         if len(flags) == 1 and not isinstance(flags[0], bool):
             flags = list(flags[0] or ())
-        names = [name for name, flag in zip(self.binding.filled, flags, strict=False) if flag]
+        names = [name for name, flag in zip(self.binding.filled, flags, strict=False) if _is_set(flag)]
         _demand_pointers(scope.case, names)
         return names
 
@@ -243,6 +243,11 @@ class CompiledBinding:
                 raise Inexpressible(f"{where}: {place} is out of range; expected {expected}") from None
 
         return pick
+
+
+def _is_set(flag: object) -> bool:
+    """Whether a flag is true; a tensor is one that says whether it is given."""
+    return flag is not None and (not isinstance(flag, (bool, int)) or bool(flag))
 
 
 def _demand_pointers(case: Case, outputs: Sequence[str]) -> None:

@@ -16,8 +16,12 @@ from aclnn_cts.adapters.binding_evaluation import CompiledBinding, Evaluate, Sco
 from aclnn_cts.adapters.bindings import Binding, Call, Conversion, Form, Name
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_functions import (
+    attention_grad,
+    convolution_backward,
     deformable_conv2d_backward,
+    grouped_bias_add_grad,
     gru_backward,
+    lstm_backward,
     rms_norm_grad,
     unpadded_attention_grad,
 )
@@ -28,9 +32,13 @@ from aclnn_cts.core.printable import shown
 
 FUNCTIONS: Mapping[str, Callable[[Bound], Results]] = MappingProxyType(
     {
+        "convolution_backward": convolution_backward,
         "deformable_conv2d_backward": deformable_conv2d_backward,
+        "grouped_bias_add_grad": grouped_bias_add_grad,
         "gru_backward": gru_backward,
+        "lstm_backward": lstm_backward,
         "rms_norm_grad": rms_norm_grad,
+        "attention_grad": attention_grad,
         "unpadded_attention_grad": unpadded_attention_grad,
     }
 )

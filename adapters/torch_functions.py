@@ -1,4 +1,4 @@
-"""What no binding on torch expresses: unpadded attention, deformable convolution, GRU, RmsNorm with a given rstd.
+"""What no binding on torch expresses: attention, convolutions, GRU, RmsNorm with a given rstd.
 
 The statistics of the softmax and the attention are those of the case; all else is torch's forward pass and autograd.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -18,13 +18,27 @@ from aclnn_cts.adapters.binding_evaluation import items_of
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, ask
 from aclnn_cts.adapters.torch_tensors import Bound, Given, Results, acl_name
+from aclnn_cts.core.attention import ADDS_FIRST, AS_INPUT, Sparsity, kept_bits, of_sequences, sequences
 
 _READ = ("query", "keyIn", "value", "dy", "softmaxMaxOptional", "softmaxSumOptional", "attentionInOptional")
+_READ_TOO = ("queryRope", "keyInRope", "sinkInOptional")
 _NOT_SAID = ("paddingMaskOptional", "softmaxInOptional")
+_GRADIENTS = {
+    "dqOut": "query",
+    "dqRopeOut": "queryRope",
+    "dkOut": "keyIn",
+    "dkRopeOut": "keyInRope",
+    "dvOut": "value",
+    "dsinkOut": "sinkInOptional",
+}
+"""By output: the input whose gradient it is."""
 
 
 class _GivenSoftmax(torch.autograd.Function):  # type: ignore[misc]  # torch comes without types here
-    """A softmax by its saved largest elements and sums; `lost` is the sum of the probabilities' gradients."""
+    """A softmax by its saved largest elements and sums; `lost` is the sum of the probabilities' gradients.
+
+    `sink` is one more score of each row. What it takes is in the sums, and no part of the result.
+    """
 
     @staticmethod
     def forward(
@@ -33,16 +47,19 @@ class _GivenSoftmax(torch.autograd.Function):  # type: ignore[misc]  # torch com
         peak: torch.Tensor,
         total: torch.Tensor,
         lost: torch.Tensor,
-        masked: torch.Tensor | None,
+        masked: torch.Tensor,
+        sink: torch.Tensor | None,
     ) -> torch.Tensor:
         share = torch.exp(scores - peak) / total
-        ctx.share, ctx.lost = (share if masked is None else share.masked_fill(masked, 0.0)), lost
+        ctx.share, ctx.lost = share.masked_fill(masked, 0.0), lost
+        ctx.taken = None if sink is None else torch.exp(sink - peak) / total
         return ctx.share
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: ANN401 - torch's own
         [gradient] = gradients
-        return ctx.share * (gradient - ctx.lost), None, None, None, None
+        taken = None if ctx.taken is None else -ctx.taken * (ctx.share * gradient).sum(-1, keepdim=True)
+        return ctx.share * (gradient - ctx.lost), None, None, None, None, taken
 
 
 def unpadded_attention_grad(call: Bound) -> Results:
@@ -51,47 +68,186 @@ def unpadded_attention_grad(call: Bound) -> Results:
     if len(given) < len(_READ):
         raise Inexpressible("torch computes from tensors: none of them can be a null pointer")
     case: Any = call.case.arguments
+    given |= {name: tensor for name in _READ_TOO if (tensor := call.inputs.get(name)) is not None}
     queries, keys = case["actualSeqQLenOptional"], case["actualSeqKvLenOptional"]
     pse, mask, drop = (call.inputs.get(name) for name in ("pseShiftOptional", "attenMaskOptional", "dropMaskOptional"))
-    unclear = queries is None or keys is None or case["sparseMode"] > 1
+    unclear = queries is None or keys is None or case.get("pseType", ADDS_FIRST) > ADDS_FIRST
     if unclear or any(call.inputs.get(name) is not None for name in _NOT_SAID):
         raise Inexpressible("the document does not say what this call computes")
-    if case["keepProb"] != 1 or (drop is not None and bool((drop != 255).any())):
-        raise Inexpressible("how the bits of a drop mask lie is not said")
-    if len(queries) > 1 and (pse is not None or mask is not None):
-        raise Inexpressible("how pse and masks of several sequences lie is not said")
+    if case["keepProb"] != 1 and (drop is None or len(queries) > 1):
+        raise Inexpressible("which places a dropout keeps is not said")
+    sparsity = Sparsity.of(case | {"attenMaskOptional": None if mask is None else mask.numpy()})
     dtype = given["query"].dtype
     wide = {name: tensor.detach().to(torch.float32) for name, tensor in given.items()}
-    leaves = [wide[name].requires_grad_() for name in ("query", "keyIn", "value")]
     with torch.enable_grad():
-        y = ask(_attention, wide, (queries, keys), pse, mask, case["scaleValue"])
-    found = ask(torch.autograd.grad, y, leaves, wide["dy"])
+        leaves = _leaves(wide)
+        y = ask(_attention, _in_one_part(wide), (queries, keys), pse, sparsity, drop, case)
     facts = {"precision": f"computed in FLOAT by torch and cast to {acl_name(dtype)}", "statistics": "given to torch"}
-    return {name: item.to(dtype) for name, item in zip(("dqOut", "dkOut", "dvOut"), found, strict=True)}, facts
+    return _results(given, leaves, ask(torch.autograd.grad, y, list(leaves.values()), wide["dy"])), facts
+
+
+def _leaves(wide: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """By output: the input whose gradient it is, of which torch keeps track."""
+    return {output: wide[name].requires_grad_() for output, name in _GRADIENTS.items() if name in wide}
+
+
+def _results(
+    given: dict[str, torch.Tensor], leaves: dict[str, torch.Tensor], found: tuple[torch.Tensor, ...]
+) -> dict[str, torch.Tensor]:
+    """Each gradient in the dtype of its input."""
+    return {output: item.to(given[_GRADIENTS[output]].dtype) for output, item in zip(leaves, found, strict=True)}
+
+
+def _in_one_part(wide: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The same with queries and keys in one part each."""
+    joined = {name: torch.cat((wide[name], wide[name + "Rope"]), -1) for name in _READ[:2] if name + "Rope" in wide}
+    return wide | joined
 
 
 def _attention(
     wide: dict[str, torch.Tensor],
     ends: tuple[tuple[int, ...], tuple[int, ...]],
     pse: torch.Tensor | None,
-    mask: torch.Tensor | None,
-    scale: float,
+    sparsity: Sparsity,
+    drop: torch.Tensor | None,
+    case: Any,  # noqa: ANN401 - the arguments of any call
 ) -> torch.Tensor:
     """The attention of all sequences, [T, N, D]."""
     group = wide["query"].shape[1] // wide["keyIn"].shape[1]
-    q, g, y, peak, total = (wide[name].transpose(0, 1) for name in ("query", "dy", *_READ[6:], *_READ[4:6]))
+    q, g, y = (wide[name].transpose(0, 1) for name in ("query", "dy", _READ[6]))
+    by_heads = case.get("softmaxInLayout", AS_INPUT) != AS_INPUT
+    saved = (wide[name] for name in _READ[4:6])
+    peak, total = (item.reshape(q.shape[0], -1, item.shape[2]) if by_heads else item.transpose(0, 1) for item in saved)
+    sink = wide.get("sinkInOptional")
     k, v = (wide[name].repeat_interleave(group, 1).transpose(0, 1) for name in ("keyIn", "value"))
-    parts, row, column = [], 0, 0
-    for row_end, column_end in zip(*ends, strict=True):
-        rows, columns = slice(row, row_end), slice(column, column_end)
+    parts = []
+    for place in sequences("TND", q.shape[0], tuple(wide["query"].shape), tuple(wide["keyIn"].shape), ends):
+        rows, columns = place.rows, place.columns
         scores = q[:, rows] @ k[:, columns].transpose(1, 2)
-        scores = (scores if pse is None else scores + pse[0].to(torch.float32)) * scale
+        added = 0.0 if pse is None else of_sequences(pse, place)[0].to(torch.float32)
+        scores = _with_pse(scores, added, case)
         lost = (g[:, rows] * y[:, rows]).sum(2, keepdim=True)
-        masked = None if mask is None else (mask if mask.dim() == 2 else mask[0]).to(torch.bool)
-        share = _GivenSoftmax.apply(scores, peak[:, rows, :1], total[:, rows, :1], lost, masked)
+        queries, seen = scores.shape[1:]
+        if sparsity.is_contradicted(queries, seen, place):
+            raise Inexpressible("mask and sparse mode say different things")
+        masked = torch.from_numpy(~sparsity.seen(queries, seen, place))[0].expand(scores.shape)
+        ahead = None if sink is None else sink[:, None, None].expand(lost.shape)
+        share = _GivenSoftmax.apply(scores, peak[:, rows, :1], total[:, rows, :1], lost, masked, ahead)
+        if drop is not None and case["keepProb"] != 1:
+            kept = torch.from_numpy(kept_bits(drop.numpy(), tuple(scores.shape)))
+            share = torch.where(kept, share / case["keepProb"], 0.0)
         parts.append(share @ v[:, columns])
-        row, column = row_end, column_end
     return torch.cat(parts, 1).transpose(0, 1)
+
+
+def _with_pse(scores: torch.Tensor, added: torch.Tensor | float, case: Any) -> torch.Tensor:  # noqa: ANN401 - as above
+    """The scaled scores with what is added to them, before the scaling or behind it."""
+    adds_first = case.get("pseType", ADDS_FIRST) == ADDS_FIRST
+    return (scores + added) * case["scaleValue"] if adds_first else scores * case["scaleValue"] + added
+
+
+def attention_grad(call: Bound) -> Results:
+    """Autograd in FLOAT, or DOUBLE, of attention in the layouts of batches, with masks, pse and dropout."""
+    given = {name: tensor for name in _READ if (tensor := call.inputs.get(name)) is not None}
+    if len(given) < len(_READ):
+        raise Inexpressible("torch computes from tensors: none of them can be a null pointer")
+    case: Any = call.case.arguments
+    if any(call.inputs.get(name) is not None for name in _NOT_SAID) or case.get("pseType", ADDS_FIRST) > ADDS_FIRST:
+        raise Inexpressible("the document does not say what this call computes")
+    dtype = given["query"].dtype
+    computed = torch.promote_types(dtype, torch.float32)
+    given |= {name: tensor for name in _READ_TOO if (tensor := call.inputs.get(name)) is not None}
+    wide = {name: tensor.detach().to(computed) for name, tensor in given.items()}
+    with torch.enable_grad():
+        leaves = _leaves(wide)
+        y = ask(_batched_attention, wide, call)
+    precision = f"computed in {acl_name(computed)} by torch and cast to {acl_name(dtype)}"
+    facts = {"precision": precision, "statistics": "given to torch"}
+    return _results(given, leaves, ask(torch.autograd.grad, y, list(leaves.values()), wide["dy"])), facts
+
+
+def _batched_attention(wide: dict[str, torch.Tensor], call: Bound) -> torch.Tensor:
+    """The attention in the layout of the call."""
+    case: Any = call.case.arguments
+    layout, heads = case["inputLayout"], case["headNum"]
+    [place] = sequences(layout, heads, tuple(wide["query"].shape), tuple(wide["keyIn"].shape), ((), ()))
+    q, g, y = (_heads_first(wide[name], layout, heads) for name in ("query", "dy", _READ[6]))
+    k, v = (_heads_first(wide[name], layout, place.shared) for name in ("keyIn", "value"))
+    k, v = (array.repeat_interleave(heads // place.shared, 1) for array in (k, v))
+    pse, mask, drop = (call.inputs.get(name) for name in ("pseShiftOptional", "attenMaskOptional", "dropMaskOptional"))
+    scores = q @ k.transpose(2, 3)
+    added = 0.0 if pse is None else pse.to(q.dtype)
+    scores = _with_pse(scores, added, case)
+    sparsity = Sparsity.of(case | {"attenMaskOptional": None if mask is None else mask.numpy()})
+    if sparsity.is_contradicted(q.shape[2], k.shape[2], place):
+        raise Inexpressible("mask and sparse mode say different things")
+    masked = torch.from_numpy(~sparsity.seen(q.shape[2], k.shape[2], place))
+    peak, total = (wide[name][..., :1] for name in _READ[4:6])
+    lost, sink = (g * y).sum(3, keepdim=True), wide.get("sinkInOptional")
+    ahead = None if sink is None else sink[:, None, None].expand(lost.shape)
+    share = _GivenSoftmax.apply(scores, peak, total, lost, masked.expand(scores.shape), ahead)
+    if case["keepProb"] != 1:
+        if drop is None:
+            raise Inexpressible("which places a dropout keeps is not said")
+        kept = torch.from_numpy(kept_bits(drop.numpy(), tuple(scores.shape)))
+        share = torch.where(kept, share / case["keepProb"], 0.0)
+    result = share @ v
+    if layout in ("BNSD", "BSND"):
+        return result if layout == "BNSD" else result.transpose(1, 2)
+    return result.permute((2, 0, 1, 3) if layout == "SBH" else (0, 2, 1, 3)).flatten(2)
+
+
+def _heads_first(array: torch.Tensor, layout: str, heads: int) -> torch.Tensor:
+    """[B, N, S, D] of an array in a layout."""
+    if layout in ("BNSD", "BSND"):
+        return array if layout == "BNSD" else array.transpose(1, 2)
+    return array.unflatten(2, (heads, -1)).permute((1, 2, 0, 3) if layout == "SBH" else (0, 2, 1, 3))
+
+
+_WINDOW = ("stride", "padding", "dilation", "outputPadding", "biasSizes", "outputMask")
+_FAR = 1 << 24
+"""Windows at the end of int64 made torch run for minutes or end its process; those of networks are far below this."""
+
+
+def _has_amx() -> bool:
+    """Whether the CPU has tiles of AMX, as far as this torch can tell."""
+    return bool(getattr(torch.cpu, "_is_amx_tile_supported", bool)())
+
+
+def convolution_backward(call: Bound) -> Results:
+    """ATen's own, in the dtype that the inputs promote to, of eight bits in FLOAT.
+
+    Where four paddings differ, zeros are added beforehand.
+    """
+    case: Any = call.case.arguments
+    tensors = [tensor for name in ("gradOutput", "input", "weight") if (tensor := call.inputs.get(name)) is not None]
+    if len(tensors) < 3 or None in [case[name] for name in _WINDOW]:
+        raise Inexpressible("torch computes from tensors and arrays: none of them can be a null pointer")
+    gradient, x, weight = tensors
+    stride, padding, dilation, extra, sizes, mask = (case[name] for name in _WINDOW)
+    if max((*stride, *padding, *dilation), default=0) > _FAR:
+        raise Inexpressible("torch takes minutes, or ends the process, where windows lie so far apart")
+    both = len(padding) == 4 and len(stride) == 2
+    least = [min(padding[:2]), min(padding[2:])] if both else padding
+    around = [padding[place] - least[place // 2] for place in (2, 3, 0, 1)] if both else []
+    dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors))
+    dtype = dtype if dtype.itemsize > 1 else torch.float32
+    narrow = x if case["transposed"] else gradient
+    if dtype == torch.bfloat16 and narrow.shape[-1] == 1 and stride[-1:] > (1,) and _has_amx():
+        raise Inexpressible("oneDNN's BF16 kernels for AMX read memory here that nothing wrote")
+    g, xs, w = (tensor.to(dtype) for tensor in tensors)
+    if any(around):
+        wide = ask(torch.nn.functional.pad, g if case["transposed"] else xs, around)
+        g, xs = (wide, xs) if case["transposed"] else (g, wide)
+    rest = stride, least, dilation, case["transposed"], extra, case["groups"], list(mask.items)
+    found = ask(torch.ops.aten.convolution_backward, g, xs, w, sizes, *rest)
+    of_input = found[0]
+    if of_input is not None and of_input.shape != x.shape:
+        left, _, top, _ = around
+        of_input = of_input[:, :, top : top + x.shape[2], left : left + x.shape[3]]
+    results = {"gradInput": (of_input, x), "gradWeight": (found[1], weight), "gradBias": (found[2], gradient)}
+    facts = {"precision": f"computed in {acl_name(dtype)} by torch"}
+    return {name: item.to(like.dtype) for name, (item, like) in results.items() if item is not None}, facts
 
 
 _INPUTS = ("input", "gradOutput", "offsetOut", "weight", "offset")
@@ -172,10 +328,11 @@ def _convolved(
 
 
 _Tensors: TypeAlias = Sequence[torch.Tensor]
+_Step: TypeAlias = Callable[[torch.Tensor, torch.Tensor, _Tensors, Mapping[str, torch.Tensor]], _Tensors]
+"""From what weight_ih and weight_hh give, the states before a step and the saved tensors: the states after it."""
 
 _aten: Any = torch.ops.aten
 _SHAPE = "a saved tensor of shape"
-_SAVED = ("r", "z", "n", "h_n", "h")
 
 
 def gru_backward(call: Bound) -> Results:
@@ -183,9 +340,21 @@ def gru_backward(call: Bound) -> Results:
 
     The rows of weights and biases are those of z, r and n, as the document has them; torch's own GRU has r first.
     """
-    names = ("input", "dy", "dh")
+    return _recurrent(call, ("dh",), ("r", "z", "n", "h_n", "h"), _gru_step)
+
+
+def lstm_backward(call: Bound) -> Results:
+    """The same of an LSTM, whose rows are read as those of i, f, g and o."""
+    if call.case.arguments["dropout"] != 0:
+        raise Inexpressible("torch draws the mask of a dropout itself")
+    return _recurrent(call, ("dh", "dc"), ("i", "g", "f", "o", "h", "c", "tanhc"), _lstm_step)
+
+
+def _recurrent(call: Bound, ends: Sequence[str], saved_names: Sequence[str], step: _Step) -> Results:
+    """The gradients of a recurrent unit; `ends` names the gradients of its last states."""
+    names = ("input", "dy", *ends)
     given = {name: call.inputs.get(name) for name in names}
-    lists = {name: items_of(call.inputs, name) for name in ("params", "hx", *_SAVED)}
+    lists = {name: items_of(call.inputs, name) for name in ("params", "hx", *saved_names)}
     if any(value is None for value in given.values()) or not all(lists.values()):
         raise Inexpressible("torch computes from tensors: none of them can be a null pointer or an empty list")
     attributes = call.case.arguments
@@ -199,34 +368,44 @@ def gru_backward(call: Bound) -> Results:
     def wide(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().to(torch.float32)
 
-    x, dy, dh = (wide(given[name]) for name in names)
-    saved = {name: [wide(item) for item in lists[name]] for name in _SAVED}
+    x, dy, *last = (wide(given[name]) for name in names)
+    saved = {name: [wide(item) for item in lists[name]] for name in saved_names}
     leaves = [wide(item).requires_grad_() for item in (*lists["params"], *lists["hx"])]
     x.requires_grad_()
     count = len(lists["params"])
+    first = leaves[count : count + len(ends)]
+
+    def stepped(cell: int, t: int, inner: torch.Tensor, outer: torch.Tensor, state: _Tensors) -> _Tensors:
+        return step(inner, outer, state, {name: items[cell][t] for name, items in saved.items()})
+
+    rows = call.inputs.get("batchSizesOptional") if "dc" in ends else None
     with torch.enable_grad():
-        y, ends = ask(_forward, x, leaves[:count], leaves[count], saved, layers, *flags)
-    found = ask(torch.autograd.grad, (y, ends), (x, *leaves), (dy, dh.reshape(ends.shape)), materialize_grads=True)
+        laid = x if rows is None else ask(x.reshape, rows.shape[0], -1, x.shape[-1])
+        y, after = ask(_forward, stepped, laid, leaves[:count], first, layers, *flags)
+    gradients = [ask(dy.reshape, y.shape), *(it.reshape(end.shape) for it, end in zip(last, after, strict=True))]
+    found = ask(torch.autograd.grad, (y, *after), (x, *leaves), gradients, materialize_grads=True)
     dx, *rest = (item.to(dtype) for item in found)
     facts = {"precision": f"computed in FLOAT by torch and cast to {acl_name(dtype)}", "gates": "given to torch"}
-    return {"dxOut": dx, "dhPrevOut": rest[count].reshape(dh.shape), "dparamsOut": rest[:count]}, facts
+    before = zip(ends, last, rest[count:], strict=False)
+    states = {f"{name}PrevOut": gradient.reshape(it.shape) for name, it, gradient in before}
+    return {"dxOut": dx, **states, "dparamsOut": rest[:count]}, facts
 
 
 def _forward(
+    step: Callable[[int, int, torch.Tensor, torch.Tensor, _Tensors], _Tensors],
     x: torch.Tensor,
     params: _Tensors,
-    first: torch.Tensor,
-    saved: dict[str, list[torch.Tensor]],
+    first: _Tensors,
     layers: int,
     has_bias: bool,  # noqa: FBT001 - the operator's
     bidirectional: bool,  # noqa: FBT001 - the operator's
     batch_first: bool,  # noqa: FBT001 - the operator's
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The hidden states of the last layer, and the last ones of all."""
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """The hidden states of the last layer, and the last states of all."""
     each, directions = (4 if has_bias else 2), 1 + bidirectional
     x = x.transpose(0, 1) if batch_first else x
     steps, batch = x.shape[:2]
-    start = first.reshape(layers * directions, batch, -1)
+    start = [states.reshape(layers * directions, batch, -1) for states in first]
     ends = []
     for layer in range(layers):
         outputs = []
@@ -235,23 +414,38 @@ def _forward(
             weight_ih, weight_hh, *biases = params[cell * each : (cell + 1) * each]
             bias_ih, bias_hh = biases or (None, None)
             inner = torch.nn.functional.linear(x, weight_ih, bias_ih)
-            state = start[cell]
-            states: list[torch.Tensor] = [state] * steps
+            state: _Tensors = [states[cell] for states in start]
+            hidden = [state[0]] * steps
             for t in range(steps) if direction == 0 else range(steps - 1, -1, -1):
-                iz, ir, i_n = inner[t].chunk(3, 1)
-                hz, hr, hn = torch.nn.functional.linear(state, weight_hh, bias_hh).chunk(3, 1)
-                r, z, n, h_n, h = (saved[name][cell][t] for name in _SAVED)
-                reset = Given.apply(ir + hr, r, _aten.sigmoid_backward, _SHAPE)
-                update = Given.apply(iz + hz, z, _aten.sigmoid_backward, _SHAPE)
-                linear = Given.apply(hn, h_n, None, _SHAPE)
-                candidate = Given.apply(i_n + reset * linear, n, _aten.tanh_backward, _SHAPE)
-                state = states[t] = Given.apply(
-                    (1.0 - update) * candidate + update * state, h, None, "a saved tensor of shape"
-                )
-            outputs.append(torch.stack(states))
+                outer = torch.nn.functional.linear(state[0], weight_hh, bias_hh)
+                state = step(cell, t, inner[t], outer, state)
+                hidden[t] = state[0]
+            outputs.append(torch.stack(hidden))
             ends.append(state)
         x = torch.cat(outputs, 2)
-    return (x.transpose(0, 1) if batch_first else x), torch.stack(ends)
+    return (x.transpose(0, 1) if batch_first else x), [torch.stack(parts) for parts in zip(*ends, strict=True)]
+
+
+def _gru_step(inner: torch.Tensor, outer: torch.Tensor, state: _Tensors, saved: Mapping[str, torch.Tensor]) -> _Tensors:
+    iz, ir, i_n = inner.chunk(3, 1)
+    hz, hr, hn = outer.chunk(3, 1)
+    reset = Given.apply(ir + hr, saved["r"], _aten.sigmoid_backward, _SHAPE)
+    update = Given.apply(iz + hz, saved["z"], _aten.sigmoid_backward, _SHAPE)
+    linear = Given.apply(hn, saved["h_n"], None, _SHAPE)
+    candidate = Given.apply(i_n + reset * linear, saved["n"], _aten.tanh_backward, _SHAPE)
+    return [Given.apply((1.0 - update) * candidate + update * state[0], saved["h"], None, _SHAPE)]
+
+
+def _lstm_step(
+    inner: torch.Tensor, outer: torch.Tensor, state: _Tensors, saved: Mapping[str, torch.Tensor]
+) -> _Tensors:
+    i, f, g, o = (
+        Given.apply(linear, saved[name], _aten.tanh_backward if name == "g" else _aten.sigmoid_backward, _SHAPE)
+        for name, linear in zip("ifgo", (inner + outer).chunk(4, 1), strict=True)
+    )
+    cell = Given.apply(f * state[1] + i * g, saved["c"], None, _SHAPE)
+    active = Given.apply(cell, saved["tanhc"], _aten.tanh_backward, _SHAPE)
+    return [Given.apply(o * active, saved["h"], None, _SHAPE), cell]
 
 
 # ruff: noqa: SLF001 - ATen itself begins the names of these kernels with an underscore
@@ -391,3 +585,22 @@ def rms_norm_way(device: torch.device) -> tuple[str, str]:
         "autograd of rms_norm with the case's rstd: torch has no fused backward kernel for this device",
         "以用例的 rstd 对 rms_norm 自动求导：torch 在该设备上没有融合的反向算子",
     )
+
+
+def grouped_bias_add_grad(call: Bound) -> Results:
+    """The sums of the rows of each group in FLOAT, cast to the dtype of the rows."""
+    rows, groups = call.inputs.get("gradY"), call.inputs.get("groupIdxOptional")
+    if rows is None:
+        raise Inexpressible("torch computes from tensors: gradY cannot be a null pointer")
+    wide = rows.to(torch.float32)
+    if groups is None:
+        found = ask(torch.sum, wide, 1)
+    else:
+        ends = groups if call.case.arguments.get("groupIdxType", 0) == 0 else ask(torch.cumsum, groups, 0)
+        numbers = ask(
+            torch.searchsorted, ends.to(torch.int64), torch.arange(rows.shape[0], device=rows.device), right=True
+        )
+        found = ask(torch.zeros(groups.shape[0], *rows.shape[1:], device=rows.device).index_add, 0, numbers, wide)
+    return {"out": found.to(rows.dtype)}, {
+        "precision": f"computed in FLOAT by torch and cast to {acl_name(rows.dtype)}"
+    }

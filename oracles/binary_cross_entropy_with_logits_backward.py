@@ -5,7 +5,7 @@ s is the logistic function of x, and p the weight of the positive class.
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles._reduction import divisor
+from aclnn_cts.oracles._reduction import divisor, logits_loss
 from aclnn_cts.oracles._windows import Shape
 
 
@@ -21,13 +21,5 @@ def _backward(f: F, gradOutput: Array, self: Array, target: Array, weightOptiona
     return {"out": (each / divisor(self.shape, reduction)).broadcast_to(out)}
 
 
-def _forward(f: F, self: Array, target: Array, weightOptional: Array | None, posWeightOptional: Array | None,
-             reduction: int) -> Outputs:  # fmt: skip
-    positive = target * f.softplus(-self)
-    loss = (1.0 - target) * f.softplus(self) + (positive if posWeightOptional is None else positive * posWeightOptional)
-    weighted = loss if weightOptional is None else loss * weightOptional
-    return {"loss": weighted / divisor(self.shape, reduction)}
-
-
-_DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "loss"}, wrt={"out": "self"})
+_DERIVATIVE = Derivative(forward=logits_loss, gradients={"gradOutput": "loss"}, wrt={"out": "self"})
 FORMULA = Operator.of(_backward, derivative=_DERIVATIVE)

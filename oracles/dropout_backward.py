@@ -5,18 +5,15 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-
-
-def _bits(mask: NDArray[np.int64], like: Array) -> NDArray[np.uint8]:
-    return np.unpackbits(mask.astype(np.uint8), count=like.size, bitorder="little").reshape(like.shape)
+from aclnn_cts.oracles._bits import unpacked
 
 
 def _chosen(f: F, gradOutput: Array, mask: NDArray[np.int64], scale: float) -> Outputs:
-    return {"out": f.where((_bits(mask, gradOutput) > 0) & (scale != 0), gradOutput * scale, 0.0)}
+    return {"out": f.where((unpacked(mask, gradOutput.shape) > 0) & (scale != 0), gradOutput * scale, 0.0)}
 
 
 def _product(f: F, gradOutput: Array, mask: NDArray[np.int64], scale: float) -> Outputs:
-    return {"out": gradOutput * _bits(mask, gradOutput).astype(np.float64) * scale}
+    return {"out": gradOutput * unpacked(mask, gradOutput.shape).astype(np.float64) * scale}
 
 
 def _forward(f: F, self: Array, mask: NDArray[np.int64], scale: float) -> Outputs:

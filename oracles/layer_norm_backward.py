@@ -1,7 +1,5 @@
 """aclnnLayerNormBackward: the gradients of a layer normalisation, whose groups are rows, from their statistics."""
 
-import math
-
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.oracles._normalisation import Groups, Sizes, gradients, normalisation, normalised
 
@@ -9,7 +7,7 @@ from aclnn_cts.oracles._normalisation import Groups, Sizes, gradients, normalisa
 def _backward(
     f: F, gradOut: Array, input: Array, normalizedShape: Sizes, mean: Array, rstd: Array, weightOptional: Array | None
 ) -> Outputs:
-    rows = Groups((-1, math.prod(normalizedShape)), within=(1,), across=(0,))
+    rows = Groups.of_rows(input.shape, normalizedShape)
     shapes = {"gradInputOut": input.shape, "gradWeightOut": normalizedShape, "gradBiasOut": normalizedShape}
     return gradients(f, rows, gradOut, input, mean, rstd, weightOptional, shapes)
 
@@ -17,7 +15,7 @@ def _backward(
 def _forward(
     f: F, input: Array, normalizedShape: Sizes, weightOptional: Array | None, biasOptional: Array | None, mean: Sizes
 ) -> Outputs:
-    rows = Groups((-1, math.prod(normalizedShape)), within=(1,), across=(0,))
+    rows = Groups.of_rows(input.shape, normalizedShape)
     return normalised(f, rows, input, weightOptional, biasOptional, mean)
 
 

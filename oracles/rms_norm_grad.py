@@ -243,7 +243,8 @@ def _loads(sizes: Mapping[str, Float64], lattices: Mapping[str, float]) -> float
     return max(1.0, *(float(size.max(initial=0.0)) for size in sizes.values()))
 
 
-def _factored_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outputs:
+def factored_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> dict[str, Array]:
+    """Both gradients, rstd taken as given."""
     matrix = (rstd.size, gamma.size)
     gradient, r = dy.reshape(*matrix), rstd.reshape(-1, 1)
     xhat, g = x.reshape(*matrix) * r, gradient * gamma.reshape(-1)
@@ -267,7 +268,8 @@ def _cubed_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outp
     return {"dxOut": dx.reshape(*x.shape), "dgammaOut": (gradient * (values * r)).sum(0).reshape(*gamma.shape)}
 
 
-def _rms_norm(f: F, x: Array, gamma: Array, rstd: tuple[int, ...]) -> Outputs:
+def rms_norm(f: F, x: Array, gamma: Array, rstd: tuple[int, ...]) -> Outputs:
+    """The forward operator, and its reciprocals in a shape."""
     values = x.reshape(math.prod(rstd), -1)
     r = 1.0 / f.sqrt((values * values).mean(1, keepdims=True) + _EPSILON)
     return {"y": (values * r * gamma.reshape(-1)).reshape(*x.shape), "rstd": r.reshape(*rstd)}
@@ -277,10 +279,10 @@ _EPSILON = 1e-6
 """Of the forward operator, whose derivative knows it by `rstd` alone."""
 
 FORMULA = Operator.of(
-    _factored_formula,
+    factored_formula,
     _expanded_formula,
     _cubed_formula,
     derivative=Derivative(
-        forward=_rms_norm, gradients={"dy": "y"}, wrt={"dxOut": "x", "dgammaOut": "gamma"}, saved=("rstd",)
+        forward=rms_norm, gradients={"dy": "y"}, wrt={"dxOut": "x", "dgammaOut": "gamma"}, saved=("rstd",)
     ),
 )

@@ -4,19 +4,19 @@ from collections.abc import Mapping
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles._interpolation import Sizes, interpolated, plane_weights, spread
+from aclnn_cts.oracles._interpolation import Sizes, interpolated, spread, weights_along
 
 
 def _backward(f: F, gradOut: Array, outputSize: Sizes, inputSize: Sizes, formats: Mapping[str, str], *,
               alignCorners: bool, scalesH: float, scalesW: float) -> Outputs:  # fmt: skip
-    along = plane_weights(f, outputSize, inputSize, (scalesH, scalesW), align_corners=alignCorners)
+    along = weights_along(f, outputSize, inputSize, (scalesH, scalesW), align_corners=alignCorners)
     total = spread(f, gradOut, along, inputSize, formats["gradOut"])
     return {"out": f.undecided(total, where=alignCorners and 1 in outputSize)}
 
 
 def _forward(f: F, self: Array, outputSize: Sizes, inputSize: Sizes, formats: Mapping[str, str], *,
              alignCorners: bool, scalesH: float, scalesW: float) -> Outputs:  # fmt: skip
-    along = plane_weights(f, outputSize, inputSize, (scalesH, scalesW), align_corners=alignCorners)
+    along = weights_along(f, outputSize, inputSize, (scalesH, scalesW), align_corners=alignCorners)
     return {"y": interpolated(f, self, along, formats["gradOut"])}
 
 
