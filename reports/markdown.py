@@ -253,7 +253,8 @@ def _features(report: Acceptance) -> Iterator[str]:
         findings = sum(card.operator == part.operator for card in report.findings)
         rows.append((part.operator, *_by_verdict(mine), findings))
     rows.append(("两段式接口", *_by_verdict([row for row in report.clauses if not row.operator]), "—"))
-    yield from _table(("特性（算子）", "条款", "满足", "不满足", "未测试", "未约定", "问题"), rows)
+    verdicts = [phrase(f"verdict.{name}", "zh") for name in VERDICTS]
+    yield from _table(("特性（算子）", "条款", *verdicts, "问题"), rows)
     yield from ("", "### 精度", "")
     yield from _table(
         ("算子", "输出", "数据类型", "模式", "用例", "元素", "超界元素", "最大误差/误差界"),

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 from rich.cells import cell_len
@@ -38,12 +39,17 @@ from aclnn_cts.reports.text import (
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.scratch import scratch_folder
 
+if TYPE_CHECKING:
+    from aclnn_cts.reports.model.standards import RuleRow, StandardPart, Text
+
 FINDINGS = 20
 """Findings that are listed at most, each whole; the others are counted."""
-_OPERATORS, _WAIVERS, _RUNS = 100, 60, 8
+_OPERATORS, _WAIVERS, _RUNS, _STANDARDS = 100, 60, 8, 2
 """Lines that are listed at most, so that ten sheets hold them."""
 _FINDING_COLUMNS, _WAIVER_COLUMNS = 12_000, 9_000
 """What the texts of all that are listed take at most, which a Chinese character counts twice in: two sheets each."""
+_TABLE_COLUMNS = 3_000
+"""What the table of a standard takes of the findings' room."""
 _SHORTEST = 150
 """Columns that the shortest of them takes."""
 _SUM = re.compile(r"\b[0-9a-f]{40,64}\b")
@@ -58,7 +64,9 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
         return phrase(f"sign.{address}", language, **values)
 
     lines = [finding_lines(card, report, language) for card in report.findings[:FINDINGS]]
-    findings = _fitting((f"{item.what}{item.when}{item.clause}" for item in lines), _FINDING_COLUMNS)
+    tables = report.standards[:_STANDARDS]
+    room = _FINDING_COLUMNS - _TABLE_COLUMNS * len(tables)
+    findings = _fitting((f"{item.what}{item.when}{item.clause}" for item in lines), room)
     waivers = _fitting((_reason(row, language) for row in report.waivers[:_WAIVERS]), _WAIVER_COLUMNS)
     text = (
         templates()
@@ -88,6 +96,8 @@ def signing_bytes(report: Acceptance, rows: object, language: Language) -> bytes
             interface=[sum(row.verdict == name and not row.operator for row in report.clauses) for name in VERDICTS],
             operators_left=max(len(report.operators) - _OPERATORS, 0),
             judged=_judged_share(report, language),
+            standards=[_standard(part, language) for part in tables],
+            standards_left=report.standards[_STANDARDS:],
             waivers=report.waivers[:waivers],
             waivers_left=report.waivers[waivers:],
             reason_of=partial(_reason, language=language),
@@ -131,6 +141,33 @@ def _judged_share(report: Acceptance, language: Language) -> str:
     return phrase(
         f"sign.{address}", language, share=least, judged=count_text(ends.judged), planned=count_text(ends.cases)
     )
+
+
+def _standard(part: StandardPart, language: Language) -> tuple[StandardPart, list[tuple[RuleRow, str, str, str]]]:
+    """A run by a vendor's standard: each rule with what it asks, what was done, and what is missing."""
+    return part, [
+        (row, _texts(row.asked, language), _texts(row.done, language), _texts(row.cut, language)) for row in part.rows
+    ]
+
+
+def _texts(found: Sequence[Text], language: Language) -> str:
+    return phrase("mark.semi", language).join(_text(item, language) for item in found)
+
+
+def _text(found: Text, language: Language) -> str:
+    """A phrase with its values: numbers in groups, a limit as a size, and a reason in words."""
+    key, values = found
+    words = {
+        name: bytes_text(value)
+        if name == "limit"
+        else phrase(f"skip.{value}", language)
+        if name == "reason"
+        else count_text(value)
+        if isinstance(value, int)
+        else value
+        for name, value in values.items()
+    }
+    return phrase(f"standard.{key}", language, **words)
 
 
 def _reason(row: WaiverRow, language: Language) -> str:

@@ -74,7 +74,13 @@ def bytes_text(value: int) -> str:
 Language: TypeAlias = Literal["en", "zh"]
 LANGUAGES: tuple[Language, Language] = ("en", "zh")
 
-VERDICTS = (ClauseVerdict.MET, ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.OPEN)
+VERDICTS = (
+    ClauseVerdict.MET,
+    ClauseVerdict.PART,
+    ClauseVerdict.CONTRADICTED,
+    ClauseVerdict.UNTESTED,
+    ClauseVerdict.OPEN,
+)
 """On clauses, in the order of every table."""
 
 _CODE = re.compile("`([^`]+)`")

@@ -177,6 +177,7 @@ def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
 _TRACE = (
     "operator", "clause", "English", "中文", "certainty", "encoded by", "kept or tried", "broken", "verdict",
     "reason", "passed", "failed", "findings", "evidence", "failed otherwise", "set aside",
+    "corners", "corners judged",
 )  # fmt: skip
 
 
@@ -193,6 +194,7 @@ def _trace(report: Acceptance) -> Iterable[Sequence[object]]:
             + (f", contradicted only by {', '.join(clause.faults)}" if clause.faults else ""),
             row.held, row.broken, row.verdict, reason, said.passed, said.failed,
             ", ".join(row.findings), ", ".join(row.evidence), said.otherwise, said.aside,
+            row.corners, row.corners - len(row.missed_corners),
         )  # fmt: skip
 
 

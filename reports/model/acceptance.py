@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.note import Note
 from aclnn_cts.core.verdict import RunVerdict
@@ -29,6 +29,9 @@ from aclnn_cts.store.counts import Counts, Observed, OpenRow
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict
 from aclnn_cts.triage.comparison import Comparison
+
+if TYPE_CHECKING:
+    from aclnn_cts.reports.model.standards import StandardPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +182,8 @@ class Acceptance:
     evidence: tuple[EvidenceFile, ...]
     comparisons: tuple[Comparison, ...] = ()
     """What changed in each run of the baseline's product against it; empty where none was given."""
+    standards: tuple[StandardPart, ...] = ()
+    """Of the runs that follow a vendor's acceptance standard, rule by rule."""
     campaigns: tuple[CampaignCoverage, ...] = ()
     """Of the runs that are campaigns and have ended, operator by operator."""
 

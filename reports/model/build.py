@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.note import Note
+from aclnn_cts.core.standard import STANDARDS
 from aclnn_cts.core.verdict import SHARE_EDGES, RunVerdict
 from aclnn_cts.findings.findings import findings_of
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
@@ -41,6 +43,7 @@ from aclnn_cts.reports.model.runs import (
     run_facts,
     specs_of_runs,
 )
+from aclnn_cts.reports.model.standard_tally import StandardTally, combined_options, saved_by_forward
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.possible_cells import PossibleCells, possible_maps
 from aclnn_cts.store.programs import stored_programs
@@ -49,6 +52,9 @@ from aclnn_cts.store.run_verdict import worst
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.compare import compare_runs
 from aclnn_cts.triage.comparison import Comparison
+
+if TYPE_CHECKING:
+    from aclnn_cts.reports.model.standards import StandardPart
 
 _ERRORS, _DISPUTES = 20, 12
 """Notes that a report shows."""
@@ -87,11 +93,20 @@ def acceptance(
     )
     programs = []
     for number, run in enumerate(runs):
+        standard = STANDARDS.get(run.manifest.profile)
         with run.results() as results:
             programs.append(stored_programs(results))
             for name, tally in collected.operators.items():
                 for kind, cells in possible_maps(results, name).items():
                     tally.possible.setdefault(kind, PossibleCells()).include(cells)
+                if standard is not None and name in run.manifest.operators:
+                    collected.standards[number, name] = StandardTally(
+                        standard=standard,
+                        spec=tally.spec,
+                        manifest=run.manifest,
+                        options=combined_options(results, name),
+                        saved=saved_by_forward(results, name),
+                    )
             for record in results.records():
                 collected.add(record, number)
     ids = collected.findings.ids()
@@ -109,6 +124,7 @@ def acceptance(
                 interface=interface,
                 speakers=tally.speakers,
                 sides={product: entry.operator(name).constraints for product, entry in summaries.items()},
+                corners={product: entry.operator(name).corners for product, entry in summaries.items()},
                 products=products,
             ),
             findings=ids,
@@ -159,8 +175,17 @@ def acceptance(
         ),
         evidence=tuple(file for run in runs for file in evidence_files(run)),
         comparisons=comparisons,
+        standards=tuple(_standards(runs, collected)) if collected.standards else (),
         campaigns=tuple(row for run in runs for row in campaign_rows(run)),
     )
+
+
+def _standards(runs: Sequence[RunDirectory], collected: Collected) -> Iterator[StandardPart]:
+    from aclnn_cts.reports.model.standards import standard_part  # noqa: PLC0415 - few runs follow one
+
+    for number, run in enumerate(runs):
+        if mine := {name: tally for (of, name), tally in collected.standards.items() if of == number}:
+            yield standard_part(run.path.resolve().name, mine)
 
 
 def _findings(run: RunDirectory) -> tuple[Finding, ...]:

@@ -7,12 +7,19 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import TWIN_FAILED, ClauseVerdict, Skip, UntestedReason
 from aclnn_cts.reports.model.attribution import OTHER_CALLS, PLAIN_CALL, VALUES, Said
+from aclnn_cts.reports.model.clause_corners import corners_of
 from aclnn_cts.reports.model.clause_evidence import Speakers
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Clause, Spec
-from aclnn_cts.store.counts import ConstraintCount
+from aclnn_cts.store.counts import ConstraintCount, CornerCount
 
-BY_WEIGHT = (ClauseVerdict.CONTRADICTED, ClauseVerdict.UNTESTED, ClauseVerdict.MET, ClauseVerdict.OPEN)
+BY_WEIGHT = (
+    ClauseVerdict.CONTRADICTED,
+    ClauseVerdict.UNTESTED,
+    ClauseVerdict.PART,
+    ClauseVerdict.MET,
+    ClauseVerdict.OPEN,
+)
 """The verdict on a clause of several operators is the first of these that it has for any of them."""
 
 _REASONS = {
@@ -34,6 +41,10 @@ class JudgedClause:
     """Trials whose case keeps it (of a constraint) or meets its condition (of a check)."""
     broken: int = 0
     """Trials whose case breaks its constraints."""
+    corners: int = 0
+    """Corners of the document that it has to be met at; with one of several products, they count once."""
+    missed_corners: tuple[str, ...] = ()
+    """Those of them at which no values were judged, on one of the products at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +57,8 @@ class ClauseVerdicts:
     speakers: Speakers
     sides: Mapping[str, Mapping[str, ConstraintCount]]
     """By product and constraint: trials whose case holds it, and whose case breaks it."""
+    corners: Mapping[str, Mapping[str, CornerCount]]
+    """By product and corner: calls at it."""
     products: frozenset[str]
     """Those that were run."""
 
@@ -58,12 +71,24 @@ class ClauseVerdicts:
         if clause.interface is not None:
             return self.of(self.interface[clause.interface], prefix="interface.")
         if clause.constraints:
-            return self._by_constraints(clause, [prefix + name for name in clause.constraints])
+            return self._at_corners(
+                clause, self._by_constraints(clause, [prefix + name for name in clause.constraints])
+            )
         if clause.example is not None:
             return _by_trials(self.speakers.by_example.get(clause.example, Said()), condition=False)
         found = _by_trials(self.speakers.said_of(clause), condition=clause.when is not None)
         if found.verdict == ClauseVerdict.MET and clause.check == VALUES and self.speakers.is_mostly_open(clause):
             found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.OPEN_ELEMENTS
+        return self._at_corners(clause, found)
+
+    def _at_corners(self, clause: Clause, found: JudgedClause) -> JudgedClause:
+        """A clause that is met is so at its corners."""
+        if found.verdict == ClauseVerdict.MET:
+            products = sorted(filter(clause.applies_to, self.products))
+            counts = [corners_of(clause, self.spec, self.corners.get(product, {})) for product in products]
+            missed = dict.fromkeys(text for mine in counts for text, count in mine.items() if not count.judged)
+            found.corners, found.missed_corners = len({text for mine in counts for text in mine}), tuple(missed)
+            found.verdict = ClauseVerdict.PART if missed else ClauseVerdict.MET
         return found
 
     def _by_constraints(self, clause: Clause, names: Iterable[str]) -> JudgedClause:

@@ -25,6 +25,7 @@ from aclnn_cts.core.verdict import (
 from aclnn_cts.reports.model.clause_evidence import Speakers
 from aclnn_cts.reports.model.finding_tally import FindingTallies
 from aclnn_cts.reports.model.precision import PrecisionTally
+from aclnn_cts.reports.model.standard_tally import StandardTally
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.possible_cells import LAYOUTS, RANKS, PossibleCells
@@ -144,6 +145,8 @@ class Collected:
     """By code and text of the note."""
     statuses: dict[int, bool] = field(default_factory=dict)
     """By run: whether a call returned a status."""
+    standards: dict[tuple[int, str], StandardTally] = field(default_factory=dict)
+    """By run and operator, of runs by a vendor's standard."""
 
     def add(self, record: Record, run: int) -> None:
         """Count one record of the run of that number."""
@@ -153,6 +156,8 @@ class Collected:
         if operator not in self.operators:
             raise HarnessError(f"{operator}: the run has records of it and no spec; expected a run as it was written")
         self.operators[operator].add(record, finding)
+        if (standard := self.standards.get((run, operator))) is not None:
+            standard.add(record)
         if finding is not None:
             self.operators[operator].findings.setdefault(record.trial.check, set()).add(finding)
         if not self.statuses.get(run):

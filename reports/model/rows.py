@@ -204,10 +204,8 @@ def determinism_part(tally: OperatorTally, checks: Sequence[CheckRow], targets: 
 
 def _dtypes(tally: OperatorTally, name: str, product: str) -> list[str]:
     """The floating dtypes that a product's table gives an output."""
-    parameter = tally.spec.parameter(name)
-    while parameter.dtype_as is not None:
-        parameter = tally.spec.parameter(parameter.dtype_as)
-    return [dtype for dtype in parameter.dtypes.get(product, ()) if dtype in INEXACT]
+    dtypes = tally.spec.dtypes_of(tally.spec.parameter(name), product)
+    return [dtype for dtype in dtypes if dtype in INEXACT]
 
 
 _EVIDENCE = 5
@@ -239,6 +237,8 @@ class ClauseRows:
             reason=found.reason,
             held=found.held,
             broken=found.broken,
+            corners=found.corners,
+            missed_corners=found.missed_corners,
             said=said,
             evidence=tuple([*said.bad, *said.good][:_EVIDENCE]),
             findings=_sum({self.findings[finding]: number} for finding, number in said.findings.items()),
