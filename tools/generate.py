@@ -8,6 +8,7 @@ committed pages against it. What is said of one operator is on its page alone: o
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 import sys
@@ -18,17 +19,21 @@ from aclnn_cts.adapters.bindings import Binding, Form, shipped
 from aclnn_cts.authoring.catalogue import family_of
 from aclnn_cts.candidates.schemas import schemas
 from aclnn_cts.cli.ops import completeness_of
-from aclnn_cts.cli.spec_show import conforming, dtypes_of
+from aclnn_cts.cli.screen import short_name
+from aclnn_cts.cli.spec_show import conforming
 from aclnn_cts.core.case import argument_text
 from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.regime import Regime
+from aclnn_cts.core.standard import STANDARDS, Distribution, SizeRule
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import admits_version, ignored_line, names_adapter
-from aclnn_cts.generate.sizes import SHARES
+from aclnn_cts.generate.sizes import LARGE_SHARES, SHARES
 from aclnn_cts.selftest.generated_power import GeneratedMatrix, read_generated
+from aclnn_cts.speclang.families import family_names
 from aclnn_cts.speclang.kinds_number import Holds
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Constraint, Parameter, Spec
+from aclnn_cts.speclang.package import package_folder, recorded_lines
 from aclnn_cts.trials.checks.registry import CHECKS
 from aclnn_cts.trials.plan import PROFILES
 from tools.document_errors import document_errors, document_errors_page
@@ -54,7 +59,10 @@ def pages(specs: Specs) -> Mapping[str, str]:
     }
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
     measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
+    texts |= {"vendor-standards.md": _standards((FOLDER / "vendor-standards.md").read_text(encoding="utf-8"))}
     texts |= {"profiles.md": _profiles((FOLDER / "profiles.md").read_text(encoding="utf-8"))}
+    texts |= {"real-calls.md": _real((FOLDER / "real-calls.md").read_text(encoding="utf-8"), specs)}
+    texts |= {"spec-properties.md": _families((FOLDER / "spec-properties.md").read_text(encoding="utf-8"))}
     texts |= {"ci.md": _ignored((FOLDER / "ci.md").read_text(encoding="utf-8"))}
     made_schemas = {"case": case_schema(), **schemas()}
     texts |= {f"../specs/{name}.schema.json": json.dumps(item, indent=1) + "\n" for name, item in made_schemas.items()}
@@ -73,16 +81,102 @@ def _profiles(page: str) -> str:
     """The page on profiles with the calls that each plans for one operator."""
     titles = (
         "profile",
-        "valid calls",
+        "calls at [corners](corners.md)",
+        "[real calls](real-calls.md), at most",
+        "random valid calls",
         "for each rule, calls that break it",
         "calls with guarded memory",
         "equal calls",
     )
     rows = [
-        (f"`{chosen.name}`", *(f"{n:,}" for n in (chosen.random, chosen.breaks, chosen.memory, chosen.equal_calls)))
+        (
+            f"`{chosen.name}`",
+            *map(
+                "{:,}".format,
+                (chosen.corners, chosen.real, chosen.random, chosen.breaks, chosen.memory, chosen.equal_calls),
+            ),
+        )
         for chosen in PROFILES.values()
     ]
     return between(page, *_PLANS, "\n".join([_PLANS[0], *table(titles, rows), _PLANS[1]]))
+
+
+_STANDARDS = (
+    "<!-- standards: made from aclnn_cts/core/standard.py by `make docs`; type nothing here -->",
+    "<!-- standards: end -->",
+)
+
+
+def _standards(page: str) -> str:
+    """The page on vendors' standards with what each asks of one operator."""
+    titles = ("profile", "cases", "of each dtype", "repeats", "sizes of dimensions", "values", "criterion")
+    sizes = {
+        SizeRule.POWERS: "powers of two and one less, 1 to 2^20",
+        SizeRule.STEPS: "steps of 15 and 16",
+        SizeRule.RANDOM: "random",
+    }
+    rows = [
+        (
+            f"`{entry.name}`",
+            f"{entry.cases:,}" if entry.cases else "combinations",
+            f"{entry.cases_by_dtype:,}" if entry.cases_by_dtype else "—",
+            f"{entry.repeats:,}",
+            sizes[entry.sizes],
+            "; ".join(map(_values, entry.values)),
+            f"`{entry.tolerance}`",
+        )
+        for entry in STANDARDS.values()
+    ]
+    return between(page, *_STANDARDS, "\n".join([_STANDARDS[0], *table(titles, rows), _STANDARDS[1]]))
+
+
+def _values(entry: Distribution) -> str:
+    if entry.recipe == "uniform":
+        return f"{entry.percent}% uniform in [-{entry.bound:g}, {entry.bound:g}]"
+    low, high = entry.deviation
+    if entry.name == "outliers":
+        return f"{entry.percent}% the same with outliers"
+    return f"{entry.percent}% {entry.name}, mean in [-{entry.mean:g}, {entry.mean:g}], deviation in [{low:g}, {high:g}]"
+
+
+_REAL = ("<!-- real: made from specs/real/ by `make docs`; type nothing here -->", "<!-- real: end -->")
+
+
+def _real(page: str, specs: Specs) -> str:
+    """The page on real calls with how many each operator has, and which pairs of run and function are covered."""
+    functions = json.loads((package_folder() / "real" / "functions.json").read_bytes())
+    pairs = [(entry["operator"], entry["runs"]) for entry in functions.values()]
+    covered, every = sum(runs for operator, runs in pairs if operator in specs), sum(runs for _, runs in pairs)
+    missing = ", ".join(sorted({operator for operator, _ in pairs if operator not in specs})) or "none"
+    sentence = f"{covered} of {every} pairs of training run and function ({covered / every:.1%}) have an operator here."
+    rows = [
+        (
+            short_name(spec.operator),
+            str(logged := sum(b"training run" in line for line in lines)),
+            str(len(lines) - logged),
+        )
+        for spec in specs.values()
+        if (lines := recorded_lines(spec.stem))
+    ]
+    columns = ("operator", "calls of training runs", "calls of transformers")
+    text = [_REAL[0], f"{sentence} Missing: {missing}.", "", *table(columns, rows), _REAL[1]]
+    return between(page, *_REAL, "\n".join(text))
+
+
+_FAMILIES = ("<!-- families: made from specs/families/ by `make docs`; type nothing here -->", "<!-- families: end -->")
+
+
+def _families(page: str) -> str:
+    """The page on properties with what the first sentence of each family's file says."""
+    texts = {name: (package_folder() / "families" / f"{name}.yaml").read_text("utf-8") for name in family_names()}
+    rows = [(f"`{name}`", _first_sentence(text)) for name, text in texts.items()]
+    return between(page, *_FAMILIES, "\n".join([_FAMILIES[0], *table(("family", "holds"), rows), _FAMILIES[1]]))
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence of the comment that a YAML file begins with."""
+    comment = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return " ".join(line[1:].strip() for line in comment).partition(". ")[0].rstrip(".")
 
 
 _IGNORED = ("<!-- ignored: made from waivers/ by `make docs`; type nothing here -->", "<!-- ignored: end -->")
@@ -127,14 +221,19 @@ def _regimes() -> Iterator[str]:
     yield "Kernels have one path for full tiles, one for tails, and one for what exceeds a core's memory. A regime is a"
     yield "class of sizes that leads to such a path. A case may be in several."
     yield ""
-    yield "The first random cases of a plan are a covering array: every two of regime, dtypes, layout, kind of data and"
-    yield "precision mode meet in one of them. All further random cases have these shares; the rest mixes sizes."
+    yield "A plan begins with cases at [corners](corners.md). In half of them the sizes are those of a regime. The"
+    yield "random cases after them have these shares; the rest mixes sizes."
     yield ""
     shares = [(f"`{regime.value}`", text, f"{SHARES[regime] / 10:.3g} %") for regime, text in _REGIMES.items()]
     yield from table(("regime", "sizes", "share"), shares)
     yield ""
     yield "In the quick profile a tensor has at most 2^16 elements. The longer profiles have up to 2^18 in `long` and"
     yield "`real`. An operator whose last dimensions are all even multiples, such as `2*H`, has no calls in `odd`."
+    yield ""
+    quick, longer = (f"{LARGE_SHARES[heavy] / 10:.3g} %" for heavy in (False, True))
+    yield "Sizes that training has large together are marked `large` in a [spec](spec-format.md#draw), as lengths and"
+    yield f"head sizes of attention. Of the random calls, {quick} of `quick` and {longer} of the longer profiles have"
+    yield "all of them at 64 or above, where the limit on elements has room. The table is of the other calls."
 
 
 _FORMS = {Form.DIRECT: "calls", Form.AUTOGRAD: "a differentiated forward pass", Form.FUNCTION: "a Python function"}
@@ -226,7 +325,7 @@ def _parameters(spec: Spec) -> Iterator[str]:
             f"`{item.type}`",
             item.role,
             "" if item.shape is None else f"`{item.shape.text}`",
-            _by_product(spec, item, dtypes_of) if item.kind == "tensor" else "",
+            _by_product(spec, item, Spec.dtypes_of) if item.kind == "tensor" else "",
             _by_product(spec, item, _formats) if item.kind == "tensor" else "",
             ("any" if item.strided else "contiguous") if item.kind == "tensor" else "",
         )
@@ -246,7 +345,7 @@ def _formats(spec: Spec, item: Parameter, product: str) -> tuple[str, ...]:
 
 def _by_product(spec: Spec, item: Parameter, values: Callable[[Spec, Parameter, str], tuple[str, ...]]) -> str:
     texts = {product: ", ".join(values(spec, item, product)) or "none" for product in spec.products}
-    followed = f" (as `{item.dtype_as}`)" if item.dtype_as is not None and values is dtypes_of else ""
+    followed = f" (as `{item.dtype_as}`)" if item.dtype_as is not None and values is Spec.dtypes_of else ""
     if len(set(texts.values())) == 1:
         return next(iter(texts.values())) + followed
     return "<br>".join(f"{product}: {text}" for product, text in texts.items()) + followed

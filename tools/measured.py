@@ -21,7 +21,9 @@ from benchmarks import (
     findings,
     gaming,
     isolation,
+    kernel_mistakes,
     overlapping,
+    planned_corners,
     wrong_kernels,
 )
 from benchmarks.shown import Row, tally
@@ -134,6 +136,17 @@ def _cheats(found: Mapping[str, Measured]) -> Iterator[str]:
     yield from table(gaming.TITLES, list(gaming.rows(measured.rounds)))
 
 
+def _kernel_mistakes(found: Mapping[str, Measured]) -> Iterator[str]:
+    [measured] = found.values()
+    yield from kernel_mistakes.summary(measured.rounds)
+    yield ""
+    yield from table(kernel_mistakes.TITLES, list(kernel_mistakes.rows(measured.rounds)))
+    yield ""
+    yield "Right kernels, each with calls of the `standard` profile:"
+    yield ""
+    yield from table(kernel_mistakes.RIGHT_TITLES, list(kernel_mistakes.right_rows(measured.rounds)))
+
+
 def _wrong_kernels(found: Mapping[str, Measured]) -> Iterator[str]:
     [measured] = found.values()
     yield from wrong_kernels.summary(measured.rounds)
@@ -153,6 +166,10 @@ def _isolation(found: Mapping[str, Measured]) -> Iterator[str]:
     yield ""
     rows = isolation.shown(measured.rounds)
     yield from _goals(rows)
+
+
+def _corners(measured: Mapping[str, Measured]) -> Iterator[str]:
+    yield from table(planned_corners.COLUMNS, list(planned_corners.shown(measured[planned_corners.NAME].rounds)))
 
 
 SECTIONS: Sequence[Section] = (
@@ -232,11 +249,25 @@ SECTIONS: Sequence[Section] = (
         body=_wrong_kernels,
     ),
     Section(
+        page="wrong-kernels.md",
+        name="kernel-mistakes",
+        sources=(kernel_mistakes.NAME,),
+        measure="make bench-kernel-mistakes ARGS=--store",
+        body=_kernel_mistakes,
+    ),
+    Section(
         page="watch-training.md",
         name="watch",
         sources=(bench_watch.NAME,),
         measure="make bench-watch ARGS=--store",
         body=_rows((bench_watch.NAME, bench_watch.shown)),
+    ),
+    Section(
+        page="corners.md",
+        name="corners",
+        sources=(planned_corners.NAME,),
+        measure="make bench-corners ARGS=--store",
+        body=_corners,
     ),
     Section(
         page="adding-an-operator.md",
