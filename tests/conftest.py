@@ -6,11 +6,14 @@ A snapshot is a file `__snapshots__/<module>/<test>.txt`. `pytest --snapshot-upd
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 
 import pytest
 from hypothesis import settings
 
+from aclnn_cts.speclang.model import Spec
 from tests.support.ran import make_key, ran
+from tests.support.targets import operators_by_name, proven_by_another
 
 __all__ = ["make_key", "ran"]
 from syrupy.assertion import SnapshotAssertion
@@ -26,6 +29,27 @@ def pytest_collection_finish() -> None:
     """Thousands of collected tests live to the end: the cyclic collector need not look through them each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark `catalogue` slow tests of every operator for those operators that another of their family proves."""
+    slow = [item for item in items if isinstance(item, pytest.Function) and item.get_closest_marker("slow")]
+    if not slow:
+        return
+    operators, proven = operators_by_name(), proven_by_another()
+    named: defaultdict[str, list[tuple[pytest.Function, str]]] = defaultdict(list)
+    for item in slow:
+        for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
+            name = value.operator if isinstance(value, Spec) else value if isinstance(value, str) else ""
+            if name in operators:
+                named[item.nodeid.partition("[")[0]].append((item, operators[name]))
+    for of_test in named.values():
+        # A test of a few operators is about these.
+        if 2 * len({operator for _, operator in of_test}) > len(set(operators.values())):
+            for item, operator in of_test:
+                if operator in proven:
+                    item.add_marker("catalogue")
 
 
 TOGETHER = (

@@ -116,6 +116,8 @@ def below_the_bar(records: Iterable[Record]) -> Iterator[str]:
         if not valid or "twin" in record.trial.parameters or verdict.kind == Skip.OPEN:
             continue
         elements = sum(item.elements for item in verdict.deviations)
+        if verdict.result == Result.PASSED and elements == 0:
+            continue  # all that it returns is empty
         compared = elements - sum(item.open for item in verdict.deviations)
         good = verdict.result == Result.FAILED or (verdict.result == Result.PASSED and 0 < elements <= 2 * compared)
         planned[case.operator] += 1

@@ -191,6 +191,7 @@ def test_ranks_differ_where_the_spec_refuses_or_promises_what_the_document_does_
         ("gradOutput的维度超过8维。", "{is: [0, 8], status: ACLNN_ERR_PARAM_INVALID}", True),
         ("gradOutput的维度超过8维。", "{is: [1, 8], strength: limit}", True),
         ("gradOutput的维度不在1-8维之间。", "{is: [1, 8], status: ACLNN_ERR_PARAM_INVALID}", True),
+        ("gradOutput的维度等于0或大于8。", "{is: [1, 8], status: ACLNN_ERR_PARAM_INVALID}", True),
         # The shapes of both are listed to be equal.
         ("self的维度小于1维，gradOutput的维度大于8维。", "{is: [1, 8], status: ACLNN_ERR_PARAM_INVALID}", True),
     ],

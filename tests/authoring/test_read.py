@@ -84,6 +84,9 @@ def test_oldest_form_with_lists_instead_of_tables() -> None:
     assert [item.name for item in read.parameters] == ["grad", "index", "rows", "out"]
     assert found["prototype/phase1/executor"] == "aclOpExecutor ** executor"
     assert found["params/index/description"] == "行号。"
+    assert found["phase2/workspace/description"] == "在Device侧申请的内存。"
+    assert found["phase2/stream/description"] == "执行任务的流。"
+    assert found["phase2/1"] == "其余参数同第一段接口。"
     assert products(read)["params/grad/description/2"] == ("atlas-a2",)
     assert [(row.status, row.statement.text) for row in read.errors] == [
         ("ACLNN_ERR_PARAM_NULLPTR", "grad、index、out为空指针。"),

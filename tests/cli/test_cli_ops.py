@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.authoring.catalogue import catalogue, catalogue_path, family_of
+from aclnn_cts.generate.corner_list import CORNERS_FORMAT, CornerList, corner_list_text, corners_path
 from aclnn_cts.selftest.checked_oracles import CALLS, Checked, checked_path
 from aclnn_cts.selftest.oracle_code import oracle_digest
 from tests.cli.conftest import Called
@@ -21,8 +23,10 @@ PUBLIC = ROOT.parent / "shared" / "docs" / "public"
 FIXTURES = ROOT / "tests" / "fixtures"
 
 
-def mine(*, claims: str | None = None, digest: str | None = None, calls: int = CALLS) -> dict[str, object]:
-    """The operator of the fixtures in the folder `mine`, and what `ops` says of it."""
+def mine(
+    *, claims: str | None = None, digest: str | None = None, calls: int = CALLS, listed: bool = True
+) -> dict[str, object]:
+    """The operator of the fixtures in the folder `mine`, and what `ops` says of it; `listed`: with its corners."""
     for suffix in ("yaml", "py"):
         Path("mine").mkdir(exist_ok=True)
         shutil.copy(FIXTURES / "specs" / f"logistic_backward.{suffix}", "mine")
@@ -36,6 +40,11 @@ def mine(*, claims: str | None = None, digest: str | None = None, calls: int = C
         path = checked_path(Path("mine"), "logistic_backward")
         path.parent.mkdir(exist_ok=True)
         path.write_text(checked.text(), encoding="utf-8")
+    if listed:
+        sha256 = hashlib.sha256(Path("mine/logistic_backward.yaml").read_bytes()).hexdigest()
+        path = corners_path(Path("mine"), "logistic_backward")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(corner_list_text(CornerList(CORNERS_FORMAT, sha256, ())))
     return {}
 
 
@@ -53,6 +62,11 @@ REASON = "untestable: {advice: [limits/3#00000000]}\n"
 UNREAD = "untestable: {unread: [limits/3#00000000]}\n"
 TWO = "untestable: {advice: [limits/3#00000000, limits/4#00000000]}\n"
 LEFT = "open: [limits/3#00000000]\n"
+
+
+def test_an_operator_without_a_list_of_its_corners_is_partial(call: Call) -> None:
+    mine(claims=CLAIMED + REASON, digest="", listed=False)
+    assert "list of corners" in entry(call)["missing"]  # type: ignore[operator]
 
 
 def test_an_oracle_is_checked_with_all_its_calls(call: Call) -> None:
@@ -89,7 +103,7 @@ def test_all_documents_are_listed_once(call: Call) -> None:
     assert found.code == 0
     listed = {line["operator"]: line for line in found.lines}
     assert len(found.lines) == len(listed) == len(catalogue()) == 139
-    assert listed["aclnnGluBackward"]["status"] == "draft"
+    assert listed["aclnnSparseLightningIndexerGradKLLoss"]["status"] == "draft"
     assert listed["aclnnSoftmaxBackward"]["status"] in ("complete", "partial")
     assert listed["aclnnSoftmaxBackward"]["audited"] == 1.0
     assert listed["aclnnSoftmaxBackward"]["family"] == "activation"

@@ -23,6 +23,8 @@ ALONE = ("UINT16", "UINT32", "UINT64")
         (("DOUBLE", "COMPLEX64"), "COMPLEX128"),
         (("FLOAT16", "BF16", "DOUBLE"), "DOUBLE"),
         (("INT4",), None),
+        (("HIFLOAT8", "HIFLOAT8"), "HIFLOAT8"),
+        (("FLOAT8_E4M3FN", "FLOAT"), None),
         (("UINT32", "FLOAT"), None),
         (("FLOAT", "UINT64", "FLOAT"), None),
     ],

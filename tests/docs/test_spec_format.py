@@ -14,7 +14,6 @@ from aclnn_cts.speclang import schema
 from aclnn_cts.speclang.build_constraints import KINDS
 from aclnn_cts.speclang.expression import FUNCTIONS
 from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.families import family_names
 from aclnn_cts.speclang.package import products
 from aclnn_cts.speclang.properties import PROPERTIES
 from aclnn_cts.speclang.yaml_file import parse_yaml
@@ -96,11 +95,6 @@ def test_every_property_is_described() -> None:
     assert set(PROPERTIES) <= set(schema.ParameterModel.__struct_fields__)
     for key, text in [(row[0].strip("`"), row[3].strip("`")) for row in rows("Properties")]:
         assert list(parse_yaml(text, name=key).content) == [key]
-
-
-def test_every_family_is_described() -> None:
-    described = [row[0].strip("`") for row in rows("Families") if len(row) == 2]
-    assert sorted(described) == list(family_names())
 
 
 def test_every_product_is_described() -> None:

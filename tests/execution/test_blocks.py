@@ -16,7 +16,7 @@ from aclnn_cts.core import rounding
 from aclnn_cts.core.case import Case, Data, Tensor, real_view
 from aclnn_cts.core.dtypes import composed
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype
+from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype, widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.executor import Performed
@@ -116,7 +116,7 @@ def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) 
             array = np.array(to_dtype(np.broadcast_to(values[name], real.shape), real.dtype))
             if array.size and factor != 1.0:
                 flat = array.reshape(-1)
-                flat[place % flat.size] = to_dtype(np.array(float(flat[place % flat.size]) * factor), real.dtype)
+                flat[place % flat.size] = to_dtype(widen(flat[place % flat.size :][:1]) * factor, real.dtype)[0]
             got[name] = composed(array, descriptor.dtype)
     return Performed(case=case, outcome=known.outcome, arrays=arrays, got=got)
 

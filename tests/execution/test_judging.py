@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, OracleInput
+from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Skip, Verdict
@@ -25,7 +26,7 @@ from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import RECIPES, case_arrays, many_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
-from aclnn_cts.judgement.model import ComputeModel, load_precision
+from aclnn_cts.judgement.model import ComputeModel, load_precision, precision_of
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 
@@ -102,9 +103,10 @@ def performed(operator: str, count: int) -> list[Performed]:
             msgspec.structs.replace(item, got={name: view.copy() for name, view in item.got.items()}) for item in done
         ]
     for item in done[::3]:
-        for view in item.got.values():
+        narrow = {name for name, tensor in item.case.tensors() if tensor.dtype == "HIFLOAT8"}
+        for name, view in item.got.items():
             if view.size:
-                view.reshape(-1)[0] = 77.0
+                view.reshape(-1)[:1] = to_dtype(np.array([77.0]), "HIFLOAT8") if name in narrow else 77.0
     return done
 
 
@@ -229,3 +231,20 @@ def test_data_that_mean_nothing_are_told_of_their_own_case(data: Data) -> None:
         case_arrays(wrong, ["x"])
     assert str(made[1]) == str(told_alone.value)
     assert all(isinstance(item, dict) for item in (made[0], made[2]))
+
+
+def test_calls_that_a_compute_model_leaves_out_need_not_repeat() -> None:
+    """Rows that a resize makes fifty times as many are such ones."""
+    spec = SPECS.find("upsample_bicubic2d_backward")
+    sampler = Sampler(spec, Target(product="atlas-a2", deterministic=True))
+    judge = Judge(spec=spec, oracle=lambda _: {}, precision=precision_of(spec), has_statuses=False)
+    case = sampler.case(sampler.draw(next(iter(stream_block(0, "repeat", 0, 1))), budget=64))
+
+    def promised(rows: int) -> frozenset[str]:
+        arguments = {**case.arguments, "inputSize": (1, 1, rows, 2), "outputSize": (2, 2)}
+        return judge.repeatable_outputs(
+            Performed(case=msgspec.structs.replace(case, arguments=arguments), outcome=Outcome(), arrays={})
+        )
+
+    assert promised(99) == {"gradInput"}
+    assert promised(100) == frozenset()

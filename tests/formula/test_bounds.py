@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.expected import ExpectedOutput, OracleInput
+from aclnn_cts.core.expected import Arithmetic, ExpectedOutput, FunctionError, OracleInput
+from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.contraction import contract
-from aclnn_cts.formula.definition import Form, Operator
+from aclnn_cts.formula.definition import Form, Operator, default_arithmetic
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Ranges
 from aclnn_cts.judgement.model import ORACLE_ROUNDOFF, gamma
@@ -256,6 +258,22 @@ def test_an_overflow_that_shows_may_be_inf() -> None:
     assert (output.partial > 3.5e38).tolist() == [False, True]
 
 
+def test_a_function_may_overflow_by_its_own_error() -> None:
+    """Eight units in the last place lead from 65280 beyond the largest number of FLOAT16."""
+    half = BINARY_FORMATS["FLOAT16"]
+    arithmetic = Arithmetic(accumulation=half, functions=(("softplus", FunctionError(ulps=8)),))
+    values = np.array([1.0, 65280.0])
+    call = OracleInput(
+        tensors={"x": values},
+        arguments={"x": Tensor((2,), "FLOAT16"), "out": Tensor((2,), "FLOAT16")},
+        lattices={},
+        arithmetics={"out": arithmetic},
+    )
+    output = FormulaOracle(Operator.of(lambda f, x: {"out": f.softplus(x) / 64.0}))(call)["out"]
+    assert output.partial is not None
+    assert (output.partial > half.largest).tolist() == [False, True]
+
+
 def test_an_argument_of_exp_in_doubt_by_more_than_one_is_open() -> None:
     def power(f: F, x: Array) -> Outputs:
         return {"out": f.exp((x + 1e9) - 1e9)}
@@ -345,3 +363,24 @@ def test_a_flushed_input_is_multiplied_by_a_power_of_two(ranges: Ranges, factor:
     size = 2.0**-15
     flushed = ranges.leaf(size, hi=size, loads=True)
     assert ranges.weight(ranges.scaled(flushed, factor)) >= factor
+
+
+def test_units_in_the_last_place_of_a_narrow_format_may_make_a_product_overflow() -> None:
+    """A logistic function of 1 may come out above it: by 8 of 128 units."""
+    form = BINARY_FORMATS["BF16"]
+    narrow = msgspec.structs.replace(default_arithmetic(), accumulation=form, output=form)
+    large = np.array([0.97 * form.largest, 0.5 * form.largest])
+    tensors = {"x": np.array([500.0, 500.0]), "y": large}
+    arguments = {name: Tensor((2,), "BF16") for name in ("x", "y", "out")}
+    call = OracleInput(tensors=tensors, arguments=arguments, arithmetics={"out": narrow})
+    output = FormulaOracle(Operator.of(lambda f, x, y: {"out": f.sigmoid(x) * y}))(call)["out"]
+    assert output.partial is not None
+    assert (output.partial > form.largest).tolist() == [True, False]
+
+
+def test_no_elements_are_divided_by_no_elements() -> None:
+    def halves(f: F, a: Array, b: Array) -> Outputs:
+        return {"out": a / (b * (1.0 - b))}
+
+    found = say(halves, a=np.zeros((2, 0)), b=np.zeros((2, 0)), lattices={"a": 1.0, "b": 0.25})
+    assert found.value.shape == (2, 0)

@@ -112,6 +112,22 @@ def test_a_slope_below_the_last_digit_of_a_sum_that_cancels_agrees_with_a_differ
         assert element.agree, at
 
 
+def test_a_result_that_is_kept_as_integers_has_no_differences() -> None:
+    def backward(f: F, gradOutput: Array, y: Array) -> Outputs:  # noqa: N803 - a prototype's
+        return {"gradInput": f.lift(gradOutput) * f.lift(y)}
+
+    def forward(f: F, x: Array) -> Outputs:
+        return {"y": f.exp(f.lift(x))}
+
+    derivative = Derivative(forward=forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "x"}, saved=("y",))
+    operator = Operator.of(backward, derivative=derivative)
+    for dtype, found in ((np.float64, 1), (np.int64, 0)):
+        tensors = {"gradOutput": np.array(3.0), "y": np.array(2, dtype)}
+        arguments: dict[str, Argument] = dict.fromkeys(("gradOutput", "y", "gradInput"), Tensor((), "FLOAT"))
+        compared = list(differences(operator, OracleInput(tensors=tensors, arguments=arguments)))
+        assert [element.agree for element in compared] == [True] * found
+
+
 def test_the_gradients_of_a_list_are_compared_at_its_own_tensors() -> None:
     def products(f: F, gradOutput: Array, factors: list[Array]) -> Outputs:  # noqa: N803 - a prototype's
         return {"gradFactors": [gradOutput * factors[1], gradOutput * factors[0]]}
@@ -286,6 +302,18 @@ def test_more_calls_are_made_until_enough_mutants_are_found() -> None:
     rest = iter(batches[1:])
     assert check_mutants(batches[0], more=rest, least=second.share) == second
     assert list(rest) == [batches[2]]
+
+
+def test_more_calls_are_made_while_mutants_change_open_elements_alone() -> None:
+    def opened(f: F, gradOutput: Array, output: Array) -> Outputs:  # noqa: N803 - the prototype's name
+        return {"gradInput": f.undecided(formulas.tanh_backward(f, gradOutput, output)["gradInput"], where=True)}
+
+    operator = Operator.of(opened, derivative=formulas.TANH.derivative)
+    hidden = [subject(replace(MAKERS["tanh"], operator=operator), 0)]
+    assert check_mutants(hidden).hidden
+    kills = check_mutants(hidden, more=[[subject(MAKERS["tanh"], key)] for key in range(8)], least=0.0)
+    assert kills.hidden == []
+    assert kills.found > 5
 
 
 def test_a_mutant_that_changes_nothing_of_its_operation_changes_no_output() -> None:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -42,9 +43,11 @@ PARAMETERS: dict[str, list[Data]] = {
     "repeated": [Data(low=0, high=8), Data(low=-3, high=3, exponent=-1, axis=0)],
     "boxes": [Data(high=100), Data(high=3, axis=1)],
     "bits": [Data(mean=0.9), Data(mean=0.0)],
+    "band": [Data(low=-3, high=0), Data(high=-2, kernel=(1, 3)), Data(mean=0.5, padding=(5, 2))],
     "constant": [Data(mean=0.1)],
     "one_hot": [Data(axis=1)],
     "normal": [Data(mean=3.0, std=0.01)],
+    "outliers": [Data(mean=-100.0, std=25.0)],
     "uniform": [Data(low=-5, high=9)],
     "softmax": [Data(axis=0)],
     "rstd": [Data(epsilon=0.5)],
@@ -94,7 +97,29 @@ def measured() -> dict[str, dict[str, str]]:
         for name in ("integers", "normal", "special", "ramp")
     }
     found["beyond one chunk"] = {"FLOAT16": checksum(case_arrays(Case(operator="aclnnGolden", arguments=long), long))}
+    found["attention of a call"] = {"FLOAT16": checksum(case_arrays(attention_case(), ["y", "top", "total"]))}
     return found
+
+
+def attention_case() -> Case:
+    """A call that attention is computed of, causal, with a dropout and with heads that share keys."""
+
+    def tensor(shape: tuple[int, ...], dtype: str, **data: Any) -> Tensor:
+        return Tensor(shape=shape, dtype=dtype, data=Data(**data))
+
+    arguments: dict[str, Any] = {
+        "query": tensor((2, 5, 12), "FLOAT16", recipe="normal", seed=1),
+        "keyIn": tensor((2, 7, 6), "FLOAT16", recipe="normal", seed=2),
+        "value": tensor((2, 7, 4), "FLOAT16", recipe="normal", seed=3),
+        "pseShiftOptional": tensor((2, 4, 1, 7), "FLOAT16", recipe="normal", seed=4),
+        "dropMaskOptional": tensor((48,), "UINT8", recipe="bits", mean=0.75, seed=5),
+        "attenMaskOptional": tensor((5, 7), "BOOL", recipe="band", high=1),
+        "y": tensor((2, 5, 8), "FLOAT16", recipe="attention"),
+        "top": tensor((2, 4, 5, 8), "FLOAT", recipe="softmax_max"),
+        "total": tensor((2, 4, 5, 8), "FLOAT", recipe="softmax_sum"),
+    }
+    attributes = {"headNum": 4, "inputLayout": "BSH", "keepProb": 0.75, "scaleValue": 0.7, "sparseMode": 0}
+    return Case(operator="aclnnGolden", arguments=arguments | attributes | {"preTokens": 9, "nextTokens": 1})
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +132,7 @@ def test_bytes_are_golden(held: dict[str, dict[str, str]], snapshot: SnapshotAss
 
 
 def test_bytes_tell_recipes_and_dtypes_apart(held: dict[str, dict[str, str]]) -> None:
-    assert set(held) == {*RECIPES, "beyond one chunk"}
+    assert set(held) == {*RECIPES, "beyond one chunk", "attention of a call"}
     for recipe in RECIPES:
         assert set(held[recipe]) == set(DTYPE_NAMES)
         assert len(set(held[recipe].values())) == len(DTYPE_NAMES)

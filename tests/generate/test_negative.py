@@ -29,8 +29,16 @@ A2 = "atlas-a2"
 QUICK_BREAKS = PROFILES["quick"].breaks
 NEVER_EMPTY = {
     f"upsample_{stem}": "an empty tensor has a size of 0 in an array, which a listed rule forbids"
-    for stem in ("bilinear2d_backward", "bilinear2d_backward_v2", "linear1d_backward", "nearest3d_backward")
+    for stem in (
+        "bilinear2d_backward",
+        "bilinear2d_backward_v2",
+        "bicubic2d_backward",
+        "linear1d_backward",
+        "nearest3d_backward",
+    )
 }
+EMPTY_ON = {"adaptive_avg_pool3d_backward": "ascend-950"}
+"""Operators that have empty calls on this product alone: elsewhere a listed rule forbids a size of 0."""
 
 
 def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: AbstractSet[str] = frozenset()) -> None:
@@ -56,6 +64,8 @@ def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: Abstr
     assert case.origin.change
     assert case_id(case) != case_id(twin)
     assert all(len(tensor.shape) <= 25 for _, tensor in case.tensors())
+    # A record keeps explicit values one by one.
+    assert all(len(tensor.data.values or ()) <= 1 << 12 for _, tensor in case.tensors() if tensor.data is not None)
 
 
 @each
@@ -78,17 +88,22 @@ def test_every_rule_is_broken_alone_in_calls_of_every_size_regime(stem: str, pro
             assert SUCCESS not in evaluate(SPECS.find(stem), item.case).statuses
         tried += bool(empty)
     assert met >= set(QUICK)
-    assert tried == 0 if stem in NEVER_EMPTY else tried >= 4
+    is_never_empty = stem in NEVER_EMPTY or EMPTY_ON.get(stem, product) != product
+    assert tried == 0 if is_never_empty else tried >= 4
 
 
-SELDOM_ALONE = {"binary_cross_entropy_backward", "binary_cross_entropy_with_logits_backward"}
+SELDOM_ALONE = {
+    "binary_cross_entropy_backward",
+    "binary_cross_entropy_with_logits_backward",
+    "binary_cross_entropy_with_logits_target_backward",
+}
 """Four shapes broadcast with each other there: a change that breaks a rule on one often breaks those on others too."""
 
 
 @pytest.mark.slow
 @each
 def test_cases_prefer_values_that_no_other_rule_rejects(stem: str, product: str) -> None:
-    """Of any rule that some value breaks alone, most cases of a standard plan have such values.
+    """Of any rule that some value breaks alone, half of the cases of a standard plan have such values.
 
     Where a call leaves out optional tensors, what is said of them rejects no value: calls that give all of them count.
     """
@@ -103,7 +118,7 @@ def test_cases_prefer_values_that_no_other_rule_rejects(stem: str, product: str)
         alone = sum(len(derived.broken) == 1 for derived in found)
         on_broadcasts = constraint.id.endswith((".expands", ".broadcast"))
         if not (on_broadcasts and stem in SELDOM_ALONE):
-            assert not alone or 2 * alone > len(found), constraint.id
+            assert not alone or 2 * alone >= len(found), constraint.id
 
 
 def test_the_dtype_of_a_bias_is_wrong_alone_in_most_cases_that_break_its_rule() -> None:

@@ -329,6 +329,29 @@ def test_argmax_takes_windows_in_front_of_channels() -> None:
     assert np.array_equal(positions(values, (2, 3, 5, 3), -3), first.transpose(0, 2, 3, 1))
 
 
+@pytest.mark.parametrize("sizes", [(5, 7), (1, 6), (4, 1)])
+@pytest.mark.parametrize("counts", [(2, 3), (1, 1), (7, 4)])
+def test_a_kernel_of_0_makes_windows_adaptive(sizes: tuple[int, ...], counts: tuple[int, ...]) -> None:
+    values = np.random.default_rng(1).integers(-3, 3, (2, *sizes)).astype(np.float64)
+    values[1, 0, 0] = np.nan
+    numbers = tuple("nan" if math.isnan(value) else int(value) for value in values.reshape(-1))
+    data = Data(recipe="argmax", of="x", axis=-2, kernel=(0, 0), high=sizes[0] * sizes[1])
+    tensors = {
+        "x": Tensor(shape=values.shape, dtype="FLOAT", data=Data(values=numbers)),
+        "y": Tensor(shape=(2, *counts), dtype="INT64", data=data),
+    }
+    made = case_arrays(Case(operator="a", arguments=tensors), ["x", "y"])["y"]
+    for place in np.ndindex(2, *counts):
+        low, high = (
+            [edge(Fraction((place[axis + 1] + more) * sizes[axis], counts[axis])) for axis in range(2)]
+            for more, edge in ((0, math.floor), (1, math.ceil))
+        )
+        row, column = np.unravel_index(
+            np.argmax(values[place[0], low[0] : high[0], low[1] : high[1]]), (high[0] - low[0], high[1] - low[1])
+        )
+        assert made[place] == (low[0] + row) * sizes[1] + low[1] + column
+
+
 @pytest.mark.parametrize("x", [None, Tensor(shape=(5,), dtype="FLOAT", data=Data(recipe="normal"))])
 def test_argmax_of_what_has_no_such_windows_is_an_index(x: Tensor | None) -> None:
     data = Data(recipe="argmax", of="x", axis=-2, kernel=(2,), high=7)
@@ -434,6 +457,15 @@ def test_one_hot_holds_one_one() -> None:
         values = make((3, 5, 7), "BF16", "one_hot", axis=axis).astype(np.float64)
         assert (values.sum(axis=axis) == 1).all()
         assert set(np.unique(values)) == {0.0, 1.0}
+
+
+def test_one_hot_holds_as_many_ones_as_high_says_around_the_end() -> None:
+    assert make((3, 5, 7), "INT8", "one_hot", high=4).sum() == 4
+    values = make((200, 5), "BOOL", "one_hot", axis=1, high=3).astype(int)
+    assert (values.sum(axis=1) == 3).all()
+    assert len(np.unique(values, axis=0)) == 5
+    assert (make((3, 5), "BOOL", "one_hot", axis=1, high=6) == 1).all()
+    assert not make((3, 5), "BOOL", "one_hot", axis=1, high=0).any()
 
 
 def test_the_documentation_names_every_recipe_and_what_it_reads() -> None:

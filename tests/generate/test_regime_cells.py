@@ -14,7 +14,7 @@ from aclnn_cts.generate.regime_cells import cells_of, planned_cells
 from aclnn_cts.generate.sizes import QUICK, STANDARD
 from aclnn_cts.reports.model.rows import regime_maps
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
-from aclnn_cts.trials.plan import Part
+from aclnn_cts.trials.plan import PROFILES, Part, plan_parts
 from tests.generate.every_operator import each, sampler, valid_cases
 from tests.support.trial_runs import bench
 
@@ -48,7 +48,8 @@ def test_the_quick_plan_reaches_every_cell_and_the_summary_keeps_them() -> None:
     summary = Summary()
     summary.demand(SOFTMAX, cells=planned_cells(sampler("softmax_backward", "atlas-a2"), QUICK))
     assert set(summary.operator(SOFTMAX).cells.values()) == {0}
-    for judged in made.run(made.expand(Part(SOFTMAX, "values", "valid", count=300), seed=0)):
+    planned = plan_parts([sampler("softmax_backward", "atlas-a2").spec], product="atlas-a2", chosen=PROFILES["quick"])
+    for _, _, judged in made.run_parts([part for part in planned if part.check == "values"], seed=0):
         summary.include(judged.coverage)
     cells = summary.operator(SOFTMAX).cells
     assert not [cell for cell, number in cells.items() if not number]

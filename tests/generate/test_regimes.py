@@ -1,42 +1,60 @@
-"""Size regimes: what each draws, which of them a plan has, and that every two features of random cases meet."""
+"""Size regimes: what each draws, and which of them a plan has."""
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import pytest
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.configuration import DATA_KINDS, VIEWS
+from aclnn_cts.generate.corner_walk import corner_cases
 from aclnn_cts.generate.regime_cells import case_regimes, reachable
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK, SHARES, STANDARD, regimes_of
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.plan import PROFILES
-from tests.support.targets import LEAST_COLUMNS, targets
+from tests.support.targets import FIXED, LEAST_COLUMNS, targets
 
 SPECS = load_specs()
 each = pytest.mark.parametrize(("spec", "product"), targets())
+# The size of a vocabulary is rare in them: their elements grow with a product of lengths, or many of them go to least
+# columns or to two runs of dimensions.
+SHORT = {
+    *LEAST_COLUMNS,
+    *(spec.stem for spec in SPECS.values() if spec.stem.startswith("flash_attention")),
+    "rms_norm_grad_quant",
+}
 
 
 def reached(spec: Spec, regimes: Sequence[Regime]) -> set[Regime]:
     """Those that the document leaves room for."""
-    return set(reachable(spec, regimes)) - ({Regime.TINY, Regime.ODD} if spec.stem in LEAST_COLUMNS else set())
+    missed = {Regime.TINY, Regime.ODD} if spec.stem in LEAST_COLUMNS else set()
+    # Beside two halves of 32 columns or more, or 128 classes, no thousand rows fit into the elements of this regime.
+    narrow = ("fused_linear_cross_entropy_loss_grad", "swi_glu_grad", "swiglu_group_quant_grad")
+    missed |= {Regime.WIDE} if spec.stem in narrow else set()
+    # Rows by classes are bounded, which no tensor of the call may have.
+    missed |= {Regime.HEAVY} if spec.stem == "fused_linear_cross_entropy_loss_grad" else set()
+    return set(reachable(spec, regimes)) - missed
 
 
-def planned(sampler: Sampler, name: str) -> list[Case]:
+def drawn(sampler: Sampler, name: str) -> list[Case]:
     """The random cases of a profile's plan for values, at seed 0."""
     profile = PROFILES[name]
     stream = f"{sampler.spec.operator}/{sampler.target.product}/valid"
     blocks = enumerate(stream_block(0, stream, 0, profile.random))
     return [sampler.random_case(choices, number, heavy=profile.heavy) for number, choices in blocks]
+
+
+def planned(sampler: Sampler, name: str) -> list[Case]:
+    """Those, and the cases at corners before them."""
+    profile = PROFILES[name]
+    corners = corner_cases(sampler, seed=0, first=0, count=profile.corners, heavy=profile.heavy)
+    return [*corners, *drawn(sampler, name)]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +91,8 @@ def test_the_quick_plan_has_every_regime_for_every_row_of_dtypes_within_65536_el
     rows: set[tuple[str, ...]] = set()
     for case in planned(sampler, "quick"):
         # A size that is derived from others may leave the limit: a time axis by its padding.
-        assert max(tensor.numel for _, tensor in case.tensors()) <= ((1 << 16) + 3 * 255) * (
-            1 + (spec.stem in LEAST_COLUMNS)
-        )
+        most = ((1 << 16) + 3 * 255) * (1 + (spec.stem in LEAST_COLUMNS))
+        assert max(tensor.numel for _, tensor in case.tensors() if tensor.shape not in FIXED) <= most
         tensors = dict(case.tensors())
         rows.add(tuple(tensors[name].dtype for name in always))
         # Where a document leaves the dtype of an output free, or lets inputs promote, each row has fewer cases.
@@ -114,7 +131,7 @@ def test_a_long_plan_has_the_stated_share_of_each_regime(spec: Spec) -> None:
     """Mixed sizes and other regimes are in it too, and not all that are drawn for it."""
     sampler = Sampler(spec, Target(spec.products[-1]))
     assert sum(SHARES.values()) < 1_000
-    cases = planned(sampler, "standard")[len(sampler.cells(STANDARD)) :]
+    cases = drawn(sampler, "standard")
     found = Counter(regime for case in cases for regime in case_regimes(case))
     for regime, share in SHARES.items():
         if regime not in reached(spec, STANDARD):
@@ -122,60 +139,11 @@ def test_a_long_plan_has_the_stated_share_of_each_regime(spec: Spec) -> None:
         # Ten calls of 5,000 are asked to be heavy, and not all of them come out so: one is enough.
         least = 1 if regime is Regime.HEAVY else len(cases) * share / 1_000 / 2
         assert found[regime] >= least, regime
+    if spec.stem in SHORT:
+        return
     sizes = {size for case in cases for _, tensor in case.tensors() for size in tensor.shape}
     assert max(sizes) >= 1 << (17 if spec.stem == "softmax_backward" else 16)
-    assert sizes & {32_000, 151_936} or spec.stem in LEAST_COLUMNS
-
-
-@pytest.mark.parametrize(("name", "regimes"), [("quick", QUICK), ("standard", STANDARD)], ids=["quick", "standard"])
-@each
-def test_every_two_features_that_can_meet_do(spec: Spec, product: str, name: str, regimes: Sequence[Regime]) -> None:
-    sampler = Sampler(spec, Target(product))
-    modes = [
-        spec.modes.supported(product, row[spec.modes.by]) if spec.modes is not None else (0,)
-        for row in sampler.dtype_rows
-    ]
-    views = range(len(VIEWS)) if sampler.strided else (0,)
-    all_modes = sorted({mode for row in modes for mode in row})
-    factors = (regimes, range(len(modes)), views, range(len(DATA_KINDS)), all_modes)
-    wanted = {
-        (one, two, first, second)
-        for one, two in itertools.combinations(range(len(factors)), 2)
-        for first in factors[one]
-        for second in factors[two]
-        if (one, two) != (1, 4) or second in modes[first]  # type: ignore[index]
-    }
-    cells = sampler.cells(regimes)
-    rows = [(cell.regime, cell.dtypes, cell.view, cell.data, cell.mode) for cell in cells]
-    assert all(row[4] in modes[row[1]] for row in rows)
-    met = {(one, two, row[one], row[two]) for row in rows for one, two in itertools.combinations(range(5), 2)}
-    assert met == wanted
-    # All of them are in the plan.
-    assert len(cells) <= PROFILES[name].random
-
-
-@each
-def test_a_cell_decides_what_it_names(spec: Spec, product: str) -> None:
-    """A tensor that has no view of its own is as it was; sizes may miss a regime that a document has no room for."""
-    sampler = Sampler(spec, Target(product))
-    met = []
-    cells = sampler.cells(STANDARD)
-    for number, cell in enumerate(cells):
-        [choices] = stream_block(0, "cells", number, 1)
-        drawing = sampler.draw(choices, cell=cell)
-        assert drawing.dtypes == sampler.dtype_rows[cell.dtypes]
-        if spec.modes is not None:
-            assert drawing.names[spec.modes.attribute] == cell.mode
-        assert set(drawing.views.values()) == ({cell.view} if cell.view else set())
-        kind = DATA_KINDS[cell.data]
-        of_kind = [
-            template in sampler.templates(name, "float" if drawing.dtypes[name] in INEXACT else "other", kinds=[kind])
-            for name, template in drawing.data.items()
-        ]
-        assert any(of_kind) if kind == "hostile" else all(of_kind)
-        if cell.regime in reached(spec, STANDARD):
-            met.append(cell.regime in case_regimes(sampler.case(drawing)))
-    assert sum(met) > (0.4 if spec.stem in LEAST_COLUMNS else 0.6) * len(met)
+    assert sizes & {32_000, 151_936}
 
 
 def test_zeros_come_beside_inf_and_nan() -> None:

@@ -24,9 +24,10 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import check_view
 from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoices, StreamChoices
-from aclnn_cts.generate.configuration import DATA_KINDS, VIEWS, lay_out
+from aclnn_cts.generate.configuration import DATA_KINDS, EXPANDED, VIEWS, lay_out
 from aclnn_cts.generate.names import MAX_LENGTH
 from aclnn_cts.generate.recipes import check_data
+from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
 from aclnn_cts.speclang.binding import check_prototype
@@ -36,7 +37,7 @@ from tests.generate.every_operator import PAIRS, SPECS, each, rules, sampler, sp
 from tests.speclang.small_spec import changed
 from tests.support.replay import ReplayChoices
 from tests.support.spec_text import spec_from_text
-from tests.support.targets import LEAST_COLUMNS
+from tests.support.targets import FIXED, LEAST_COLUMNS
 
 
 def demand_valid(case: Case) -> None:
@@ -46,7 +47,7 @@ def demand_valid(case: Case) -> None:
     assert [item.id for item in found.broken] == []
     assert [item.id for item in found.not_applicable] == []
     for name, tensor in case.tensors():
-        assert check_view(tensor) is None, name
+        assert check_view(tensor, may_expand=owner(name) not in spec.outputs) is None, name
         assert (tensor.data is not None) == (owner(name) in spec.inputs), name
         if tensor.data is not None:
             check_data(tensor.data, name=name)
@@ -59,7 +60,8 @@ def demand_valid(case: Case) -> None:
 def test_the_stream_draws_valid_cases_within_their_budget(stem: str, product: str) -> None:
     for case in valid_cases(stem, product, 250):
         demand_valid(case)
-        assert max(tensor.numel for _, tensor in case.tensors()) <= max(BUDGETS) * (1 + (stem in LEAST_COLUMNS))
+        most = max(max(BUDGETS) * (1 + (stem in LEAST_COLUMNS)), 2 * LEAST_COLUMNS.get(stem, 0))
+        assert max(tensor.numel for _, tensor in case.tensors() if tensor.shape not in FIXED) <= most
 
 
 @each
@@ -163,8 +165,12 @@ def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
             continue
         drawn = tensors[item.name]
         assert {tensor.dtype for tensor in drawn} >= set(item.dtypes.get(product, ())), item.name
-        formats = spec.parameter(item.format_as or item.name).formats
-        assert {tensor.format for tensor in drawn} >= set(formats.get(product, ())), item.name
+        source = spec.parameter(item.format_as or item.name)
+        formats = set(source.formats.get(product, ()))
+        if source.layouts:
+            # A product may have no call with the number of dimensions that a format is for.
+            formats &= {form for tensor in drawn for form in source.layouts.get(len(tensor.shape), ())}
+        assert {tensor.format for tensor in drawn} >= formats, item.name
         if item.strided:
             shapes = {(tensor.strides, tensor.offset, tensor.storage_shape) for tensor in drawn}
             made = {
@@ -173,7 +179,8 @@ def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
                 for view in range(1, len(VIEWS))
                 if lay_out(tensor.shape, view) in shapes and tensor.strides is not None
             }
-            assert made == set(range(1, len(VIEWS))), item.name
+            # A tensor whose data mostly come from others is hardly ever expanded; corners see to that.
+            assert made | set(EXPANDED) == set(sampler(stem, product).views_of(item.name)) | set(EXPANDED), item.name
     if spec.rows is not None:
         given = [dict(case.tensors()) for case in cases]
         rows = {
@@ -187,7 +194,7 @@ def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
             modes = {
                 case.arguments[spec.modes.attribute]
                 for case in cases
-                if dict(case.tensors())[spec.modes.by].dtype == dtype
+                if spec.modes.dtype_of({name: tensor.dtype for name, tensor in case.tensors()}) == dtype
             }
             assert modes == set(spec.modes.supported(product, dtype))
     recipes = {tensor.data.recipe for name in spec.inputs for tensor in tensors[name] if tensor.data is not None}
@@ -234,7 +241,7 @@ def test_sizes_are_pairwise_different_as_a_rule_and_often_near_powers_of_two() -
 
 def test_layouts_lie_within_their_storage_and_never_overlap() -> None:
     for shape in ((5,), (3, 4), (1, 7), (2, 3, 4), (1, 1, 1), (2, 1, 3, 2)):
-        for view in range(1, len(VIEWS)):
+        for view in set(range(1, len(VIEWS))) - set(EXPANDED):
             layout = lay_out(shape, view)
             assert layout is not None
             strides, offset, storage = layout
@@ -285,6 +292,22 @@ def test_a_run_that_asks_for_any_length_gets_a_bounded_one() -> None:
         assert len(chosen.draw(StreamChoices(1, "x", index)).names["A"]) <= MAX_LENGTH
 
 
+@pytest.mark.parametrize(("heavy", "share"), [(False, 0.06), (True, 0.4)])
+def test_sizes_of_attention_are_large_together(*, heavy: bool, share: float) -> None:
+    chosen = sampler("flash_attention_score_grad_v2", "atlas-a2")
+    large = 0
+    for index in range(400):
+        arguments = chosen.random_case(StreamChoices(1, "large", index), index, heavy=heavy).arguments
+        query, key, heads = (arguments[name] for name in ("query", "keyIn", "headNum"))
+        assert isinstance(query, Tensor)
+        assert isinstance(key, Tensor)
+        assert isinstance(heads, int)
+        place = {"BSH": 1, "SBH": 0, "BNSD": 2, "BSND": 1}[str(arguments["inputLayout"])]
+        width = query.shape[-1] // (heads if len(query.shape) == 3 else 1)
+        large += min(query.shape[place], key.shape[place], width) >= 64
+    assert large / 400 > share
+
+
 def test_templates_of_the_spec_stand_for_the_default_of_their_kind_alone() -> None:
     text = changed("strided: true}", "strided: true, data: {exact: [{recipe: constant, mean: 'item(sizes, 0)'}]}}")
     chosen = Sampler(spec_from_text(text, stem="small"), Target())
@@ -301,3 +324,49 @@ def test_templates_of_the_spec_stand_for_the_default_of_their_kind_alone() -> No
     assert "integers" not in recipes
     assert {"normal", "wide"} <= recipes.keys()
     assert DATA_KINDS == ("exact", "realistic", "hostile")
+
+
+DEPENDING = """\
+operator: aclnnPairBackward
+document: {title: aclnnPairBackward, language: en}
+products: [atlas-a2]
+parameters:
+  - {name: x, type: const aclTensor *, dtypes: [FLOAT], shape: "[*L, N, *R]", rank: [1, 8]}
+  - {name: weight, type: const aclTensor *, optional: true, dtypes: [FLOAT], shape: "[*L, N, *R]"}
+  - {name: bias, type: const aclTensor *, optional: not given(weight), present: given(weight), "null": limit,
+     same_dtype_as: x, same_shape_as: x}
+  - {name: groups, type: const aclTensor *, dtypes: [INT64], shape: "[3]", rank: 1,
+     data: {with: {high: 7}, exact: [lengths], realistic: [partial_lengths], hostile: [lengths]}}
+  - {name: dim, type: int64_t}
+  - {name: out, type: aclTensor *, same_dtype_as: x, same_shape_as: x}
+draws:
+  - {run: L, length: [0, 2]}
+  - {run: R, length: [0, 2]}
+  - {name: N, in: [1, 64]}
+  - {name: dim, one_of: [rank(L), -rank(R) - 1]}
+constraints:
+  - {id: groups.rows, kind: structure, as: partial_lengths, is: 7, in: [0, null], strength: limit}
+clauses:
+  function: [{en: It scales., zh: 缩放。, check: values}]
+"""
+
+
+def test_a_tensor_may_be_null_where_one_before_it_is() -> None:
+    spec = spec_from_text(DEPENDING, stem="pair_backward")
+    chosen = Sampler(spec, Target())
+    nulls: Counter[tuple[bool, bool]] = Counter()
+    for index in range(200):
+        case = chosen.case(chosen.draw(StreamChoices(1, "x", index)))
+        nulls[case.arguments["weight"] is None, case.arguments["bias"] is None] += 1
+        assert evaluate(spec, case).broken == ()
+    assert nulls.keys() == {(True, True), (False, False)}
+
+
+def test_a_shape_with_two_runs_is_recovered_by_what_tells_where_they_meet() -> None:
+    chosen = Sampler(spec_from_text(DEPENDING, stem="pair_backward"), Target())
+    for index in range(50):
+        drawing = chosen.draw(StreamChoices(1, "x", index))
+        case = chosen.case(drawing)
+        found = recover(chosen, case)
+        assert found is not None
+        assert found.names == drawing.names

@@ -13,7 +13,7 @@ import pytest
 from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to, to_dtype, widen
-from aclnn_cts.judgement.bound import bound, loosest
+from aclnn_cts.judgement.bound import bound, loosest, sorted_elements
 from aclnn_cts.judgement.model import ComputeModel, gamma, load_precision
 from tests.judgement.emulation import ORDERS, dot, flushed, forward, fused, known, truncated, truncating
 from tests.support.compared import compare
@@ -416,3 +416,23 @@ def test_bounds_of_zero_elements() -> None:
 
 def test_truncation_helper_rounds_towards_zero() -> None:
     assert truncated(np.array([1 + 2.0**-24 * 1.5, -1 - 2.0**-24 * 1.5])).tolist() == [1.0, -1.0]
+
+
+def truncated_integers(value: Float64, error: float) -> tuple[list[float], list[float], list[bool]]:
+    """The least and the greatest INT8 of results that may be truncated, and which are open."""
+    whole = dataclasses.replace(model("INT8"), output_truncates=True)
+    expected = ExpectedOutput(value=value, error=np.full(value.shape, error))
+    ends = bound(expected, whole).ends
+    got = np.full(value.shape, 127, np.int8)
+    return ends.lower.tolist(), ends.upper.tolist(), sorted_elements(got, expected, whole).open.tolist()
+
+
+def test_a_fraction_becomes_either_integer_beside_it_and_one_beyond_the_range_is_open() -> None:
+    lower, upper, is_open = truncated_integers(np.array([2.5, -2.5, 130.2, -140.7]), 1.0e-6)
+    assert (lower[:2], upper[:2]) == ([2.0, -3.0], [3.0, -2.0])
+    assert is_open == [False, False, True, True]
+
+
+def test_what_underflows_is_no_fraction_of_an_integer() -> None:
+    lower, upper, _ = truncated_integers(np.array([0.0, 3.0]), 1.0e-45)
+    assert (lower, upper) == ([0.0, 3.0], [0.0, 3.0])

@@ -18,7 +18,7 @@ from aclnn_cts.execution.judging import widened
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judgement.model import load_precision
+from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.judgement.operands import known_operands
 from aclnn_cts.oracles import _convolution_single, registry
 from aclnn_cts.oracles._convolution_single import gradients_in_order
@@ -52,15 +52,18 @@ def test_every_benchmark_is_a_correct_implementation(operator: str) -> None:
             component(promoted)
             if promoted is not None
             else next(
-                component(tensor.dtype)
-                for name, tensor in case.tensors()
-                if owner(name) in spec.inputs and tensor.dtype in INEXACT
+                (
+                    component(tensor.dtype)
+                    for name, tensor in case.tensors()
+                    if owner(name) in spec.inputs and tensor.dtype in INEXACT
+                ),
+                "FLOAT",
             )
         )
         if any(BINARY_FORMATS[name].significand > 24 for name in (source, *dtypes.values())):
             continue  # FLOAT arithmetic is no implementation of it, and no output of it is compared with one.
         # Operands as stored: within the bound of every mode.
-        models = load_precision().models(operator=operator, dtypes=dtypes, target=case.target, source=source)
+        models = precision_of(spec).models(operator=operator, dtypes=dtypes, target=case.target, source=source)
         expected, operands = known_operands(one_by_one(oracle), question, models)
         got = benchmark(question)
         assert set(got) == set(expected)

@@ -18,7 +18,11 @@ _WORDS = ("Conv", "Embedding", "Gather", "Index", "LayerNorm", "Pool", "Reduce",
 def many(report: Acceptance, operators: int, records: int) -> Acceptance:
     """The report as if of so many operators and records."""
     shown = {row.operator for run in report.runs for row in run.operators}
-    sources = [part.operator for part in report.operators if part.operator in shown]
+    faulty = {card.operator for card in report.findings}
+    # Those with findings come first: there may be fewer names than operators.
+    sources = sorted(
+        (part.operator for part in report.operators if part.operator in shown), key=lambda name: name not in faulty
+    )
     times = -(-records // max(report.ends.cases * operators // len(sources), 1))
     names = {
         f"aclnn{_WORDS[number % len(_WORDS)]}Number{number}Backward": sources[number % len(sources)]

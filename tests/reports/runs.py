@@ -45,7 +45,7 @@ def small_run(
         settings=BenchSettings(adapter=adapter, target=Target(product=product), phases=phases),
         out=path,
         seed=seed,
-        profile=Profile(profile, random=6, breaks=1, memory=2, equal_calls=1, life_cycle=1),
+        profile=Profile(profile, corners=3, random=3, breaks=1, memory=2, equal_calls=1, life_cycle=1),
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "open_host", functools.partial(open_host, isolate=False))

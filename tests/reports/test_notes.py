@@ -87,6 +87,10 @@ NOTES = {
         Note("t", NoteCode.RULE, {"operator": OPERATOR, "n": 1, "of": 7, "id": "out.null"}),
         f"{OPERATOR}：7 条列明的返回码规则中有 1 条没有判定，例如 out.null。",
     ),
+    "corner": (
+        Note("t", NoteCode.CORNER, {"operator": OPERATOR, "n": 2, "corner": "dim: 1"}),
+        f"{OPERATOR}：有 2 个边角取值没有任何数值判定，例如 dim: 1。",
+    ),
     "harness": (Note("why", NoteCode.HARNESS), "测试框架出错，用例没有结论。（why）"),
     "of an earlier version": (Note("why"), "只有英文记录。（why）"),
 }

@@ -9,16 +9,21 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
+from msgspec.structs import replace as replace_manifest
 from selectolax.lexbor import LexborHTMLParser
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.finding import SharedCondition
+from aclnn_cts.core.standard import STANDARDS
 from aclnn_cts.reports import signing
 from aclnn_cts.reports.html import evidence_digest, report_number
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import WaiverRow
+from aclnn_cts.reports.model.standard_tally import StandardTally
+from aclnn_cts.reports.model.standards import StandardPart, standard_part
 from aclnn_cts.reports.signing import FINDINGS, browser, finding_lines, pdf_bytes, signing_bytes
 from aclnn_cts.reports.text import LANGUAGES, Language, phrase
+from aclnn_cts.speclang.load import load_specs
 
 SHEETS = 10
 SECTIONS = ("parties", "tested", "judged", "why", "by_operator", "waivers", "findings", "signoff", "evidence")
@@ -40,8 +45,24 @@ WAIVER = WaiverRow(
 )
 
 
+def standard_table(report: Acceptance, name: str = "cann-l2") -> StandardPart:
+    """What the signing edition says of a run by a standard that made no case of two operators."""
+    tallies = {
+        operator: StandardTally(
+            standard=STANDARDS[name],
+            spec=load_specs()["aclnnSoftmaxBackward"],
+            manifest=replace_manifest(report.runs[0].manifest, settings={"max_cases": 3, "max_bytes": 1 << 30}),
+            options={"dim": {f"{number}": "" for number in range(9)}},
+            saved=("output",),
+            documented={"a long name of an input": "uniform", "another": "softmax"},
+        )
+        for operator in ("aclnnOperatorNumberOneBackward", "aclnnOperatorNumberTwoBackward")
+    }
+    return standard_part("run-1", tallies)
+
+
 def large(report: Acceptance) -> Acceptance:
-    """With 60 operators, 60 waivers, 300 findings and a dozen runs."""
+    """With 60 operators, 60 waivers, 300 findings, a dozen runs and as many tables of standards."""
     names = [f"aclnnOperatorNumber{number}Backward" for number in range(60)]
     wordy = replace(report.findings[0], message="one of many words " * 40)
     return replace(
@@ -50,6 +71,7 @@ def large(report: Acceptance) -> Acceptance:
         findings=tuple(replace(wordy, id=f"F{number}") for number in range(1, 301)),
         waivers=tuple(replace(WAIVER, id=f"own.waiver.of-an-operator.{number}") for number in range(60)),
         runs=tuple(replace(report.runs[0], name=f"run-{number}") for number in range(12)),
+        standards=(standard_table(report),) * 12,
         evidence=tuple(replace(file, run=f"run-{number}") for number in range(12) for file in report.evidence),
     )
 
@@ -90,6 +112,11 @@ def test_it_names_number_date_editions_hashes_and_fields(faulty: Acceptance, lan
     records = next(file for file in faulty.evidence if file.what == "records")
     assert records.sha256 in text
     assert evidence_digest(faulty.evidence) in text
+
+
+@pytest.mark.parametrize("name", STANDARDS)
+def test_a_run_without_a_case_keeps_no_rule_of_a_standard(faulty: Acceptance, name: str) -> None:
+    assert {row.rule: row.share for row in standard_table(faulty, name).rows if row.share} == {}
 
 
 def test_a_changed_file_changes_the_number(faulty: Acceptance) -> None:
@@ -226,6 +253,22 @@ def test_ten_sheets_hold_the_report_of_a_real_run(
     """Of one operator with findings, and of all operators."""
     report: Acceptance = request.getfixturevalue(name)
     assert 1 <= sheets(pdf_bytes(report, None, language)) <= SHEETS
+
+
+@pytest.mark.parametrize("name", STANDARDS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_run_without_cases_states_every_rule_and_does_none(faulty: Acceptance, language: Language, name: str) -> None:
+    part = standard_table(faulty, name)
+    text = text_of(replace(faulty, standards=(part,)), language)
+    assert phrase(f"standard_name.{name}", language) in text
+    assert all(phrase(f"standard_rule.{row.rule}", language).lower() in text.lower() for row in part.rows)
+    assert not [row.rule for row in part.rows if row.share >= 1.0]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_tables_of_standards_beyond_those_shown_are_counted(faulty: Acceptance, language: Language) -> None:
+    text = text_of(replace(faulty, standards=(standard_table(faulty),) * 5), language)
+    assert phrase("sign.more_standards", language, number=3) in text
 
 
 @NO_BROWSER

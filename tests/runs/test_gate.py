@@ -163,7 +163,10 @@ TAIL = """\
 subject: an implementation that is wrong in few cases
 waivers:
   - id: rare.tail
-    scope: {adapter: "tests.support.rare_adapter:Rare", operator: aclnnSoftmaxBackward, kind: [value]}
+    scope:
+      adapter: "tests.support.rare_adapter:Rare"
+      operator: aclnnSoftmaxBackward
+      kind: [value, beyond-model, special-value]
     reason: its last element is wrong
     owner: nobody
     expiry: 2999-12-31

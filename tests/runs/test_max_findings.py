@@ -9,6 +9,7 @@ import pytest
 
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.verdict import Skip
+from aclnn_cts.trials.trial_runner import MOST_ENDED
 from tests.runs.test_run import softmax, written
 from tests.runs.test_run_faults import wrong
 from tests.support.ran import Ran
@@ -24,7 +25,7 @@ def test_the_first_finding_ends_a_run(ran: Run, workers: str) -> None:
     assert len(run.directory.failures()) == 1
     assert "found SoftmaxBackward: value of out: " in run.err
     assert "stopped after 1 finding" in run.err
-    assert "not tried any more, behind the last finding" in run.out
+    assert "not tried any more" in run.out
     total = run.directory.summary().total
     assert total.ended == total.cases > 500
     assert total.skipped_by_reason[Skip.STOPPED] > 0.9 * total.cases
@@ -45,3 +46,15 @@ def test_given_cases_behind_the_last_finding_are_not_tried(ran: Run, tmp_path: P
     assert (run.code, run.result["cases"]) == (1, 398)
     assert run.result["failed"] + run.result["skipped"] == 398
     assert run.result["skipped"] > 0
+
+
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_an_operator_whose_every_call_ends_the_process_is_given_up(ran: Run, workers: str) -> None:
+    exits = "benchmarks.faulty_softmax:Exits"
+    run = ran("run", "softmax_backward", "--adapter", exits, "--workers", workers)
+    total = run.directory.summary().total
+    assert (run.code, run.result["verdict"]) == (1, "fails")
+    assert total.ended == total.cases > 500
+    assert MOST_ENDED <= total.failed <= 60 * int(workers)
+    assert total.skipped_by_reason[Skip.STOPPED] > 0.8 * total.cases
+    assert "aclnnSoftmaxBackward: every call ended the process" in run.err

@@ -12,7 +12,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.runs.run import ProductTables
+from aclnn_cts.runs.product_tables import ProductTables
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.events import BatchJudged

@@ -15,7 +15,7 @@ from tests.speclang.small_spec import SMALL, changed, messages, spec_with, with_
 
 MISTAKES = [
     # The form
-    ("products:", "product:", 3, "unknown key 'product'; expected any of family, let"),
+    ("products:", "product:", 3, "unknown key 'product'; expected any of family, elementwise"),
     ("products:", "product:", 3, "did you mean 'products'?"),
     ("products: [atlas-training, atlas-a2]\n", "", 1, "products: missing; add it"),
     ("operator: aclnnSmall", "operator: Small", 1, "operator: 'Small'"),
@@ -66,6 +66,7 @@ MISTAKES = [
     ("{name: pad, in: [0, 7]}", "{name: D, in: [0, 7]}", 16, "draw 'D' stands twice; keep one"),
     ("  - {name: pad, in: [0, 7]}\n", "", 9, "pad: no draw of that name; add one to `draws`"),
     ("{name: pad, in: [0, 7]}", "{name: pad, in: [0, 7], is: 3}", 16, "expected exactly one of in, is, one_of"),
+    ("{name: pad, in: [0, 7]}", "{name: pad, is: 3, large: true}", 16, "draw pad: only one with `in` is large"),
     ("{name: pad, in: [0, 7]}", "{name: pad}", 16, "expected exactly one of in, is, one_of"),
     ("one_of: [false, true]", "one_of: []", 17, "draw flag: one_of is empty"),
     ("{name: pad, in: [0, 7]}", '{name: pad, in: [0, "scale"]}', 16, "in the expression 'scale': 'scale'"),

@@ -38,7 +38,15 @@ def test_no_document_says_that_a_pointer_of_the_call_is_checked(pointer: str) ->
 EXAMPLES = {
     "aclnnBatchNormBackward": "gradOut.layout_nd",
     "aclnnConvTbcBackward": "self.format_nd gradInput.format_nd gradWeight.format_nd",
+    "aclnnFastBatchNormBackward": "gradOut.layout_nd",
     "aclnnGRUBackward": "hx.rank_two",
+    "aclnnGridSampler3DBackward": "gradOutput.format_nd input.format_nd grid.format"
+    " inputGrad.format_nd gridGrad.format",
+    "aclnnLstmBackward": " ".join(
+        f"{name}.format"
+        for name in ("input", "hx", "dy", "dh", "dc", *"igfohc", "tanhc", "dxOut", "dhPrevOut", "dcPrevOut")
+    ),
+    "aclnnMoeTokenUnpermuteWithEpGrad": "topkNum.experts",
     "aclnnRmsNormGrad": "dy.format_ncdhw x.format_ncdhw rstd.format_ncdhw gamma.format_ncdhw dxOut.format_ncdhw"
     " dgammaOut.format_ncdhw rstd.leading",
     "aclnnUpsampleLinear1dBackward": "scales.agrees",

@@ -6,6 +6,7 @@ import pytest
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.families import family_names
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.yaml_file import read_yaml
 from tests.speclang.small_spec import built, messages
@@ -61,6 +62,16 @@ def test_the_spec_wins() -> None:
     assert [(draw.name, draw.bounds({}, Target())) for draw in spec.draws] == [("A", (2, 2)), ("B", (0, 1))]
 
 
+def test_a_constraint_of_the_kind_none_takes_that_of_the_family_away() -> None:
+    specs = load_specs()
+    ids = [
+        {item.id for item in specs.find(f"flash_attention_unpadding_score_grad{edition}").constraints}
+        for edition in ("", "_v4")
+    ]
+    assert ["dy.narrow" in found for found in ids] == [True, False]
+    assert all("dy.shape" in found for found in ids)
+
+
 def test_what_is_listed_directly_before_a_replacement_stays_before_it() -> None:
     draws = (
         "draws: [{run: B, length: [0, 1]}, {name: N, in: [1, 2]}, {run: A, length: [2, 2]}, {run: C, length: [0, 1]}]"
@@ -87,3 +98,15 @@ def test_a_mistake_of_what_the_family_adds_names_the_line_of_the_family() -> Non
 def test_every_family_is_used_by_a_spec(name: str) -> None:
     used = {read_yaml(path).content.get("family") for path in package_folder().glob("*_*.yaml")}
     assert name == "public" or name in used
+
+
+def test_a_family_may_name_the_first_input_and_the_output() -> None:
+    """Whatever a spec calls its gradient and its output."""
+    specs = load_specs()
+    for stem, gradient, output in (
+        ("upsample_bilinear2d_backward", "gradOut", "out"),
+        ("upsample_bicubic2d_backward", "gradOut", "gradInput"),
+    ):
+        spec = specs.find(stem)
+        assert spec.constraint(f"{gradient}.batch").statuses == ("ACLNN_ERR_PARAM_INVALID",)
+        assert spec.parameter(output).dtype_as == gradient

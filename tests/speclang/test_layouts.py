@@ -6,11 +6,13 @@ import pytest
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
+from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.build import build_interface, build_spec
 from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.yaml_file import parse_yaml, read_yaml
@@ -151,3 +153,13 @@ def test_a_mistake_in_layouts_is_named(written: str, expected: str) -> None:
     old = "{2: [NC], 3: [NCL], 4: [NHWC, NCHW], 5: [ND]}"
     found = messages(TEXT.replace(old, written))
     assert any(expected in message for message in found), found
+
+
+def test_an_input_is_left_out_where_the_shapes_of_earlier_ones_allow_it() -> None:
+    sampler = Sampler(load_specs()["aclnnMoeTokenUnpermuteGrad"], Target())
+    found = set()
+    for number in range(200):
+        case = sampler.case(sampler.draw(StreamChoices(0, "shapes", number), budget=160))
+        rows = tensor(case, "permuteTokens").shape[0], tensor(case, "unpermutedTokensGrad").shape[0]
+        found.add((case.arguments["probsOptional"] is None, rows[0] == rows[1]))
+    assert found == {(True, True), (False, True), (False, False)}

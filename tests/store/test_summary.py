@@ -5,13 +5,15 @@ import itertools
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from aclnn_cts.core.case import Origin
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import TWIN_FAILED, Record, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import TWIN_FAILED, Judged, Record, Result, RunVerdict, Skip
 from aclnn_cts.store.counts import ConstraintCount, CoverageCount
-from aclnn_cts.store.run_verdict import Plan, Terms
+from aclnn_cts.store.run_verdict import Plan, Terms, headline
 from aclnn_cts.store.summary import Summary, result_line, summary_from_json, summary_to_json
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record
 
@@ -235,3 +237,38 @@ def test_what_hangs_on_a_waived_failure_keeps_a_test_of_the_gate_from_nothing(
     for record in records:
         summary.add(record)
     assert summary.conclusion.verdict == verdict
+
+
+def at_corner(item: Record, *corners: str) -> Record:
+    case = msgspec.structs.replace(item.trial.case, origin=Origin(kind="valid", corners=corners))
+    verdict = msgspec.structs.replace(item.verdict, judged=Judged.VALUES)
+    return msgspec.structs.replace(item, trial=msgspec.structs.replace(item.trial, case=case), verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("left", "every", "verdict", "words"),
+    [
+        (PASSED, True, RunVerdict.CONFORMS, "conforms; 3 of 3 corners"),
+        (UNJUDGED, True, RunVerdict.INCONCLUSIVE, "inconclusive"),
+        (UNJUDGED, False, RunVerdict.CONFORMS, "conforms; 2 of 3 corners"),
+        (SKIPPED, True, RunVerdict.CONFORMS, "conforms; 2 of 2 corners"),
+        (OUTSIDE, True, RunVerdict.CONFORMS, "conforms; 2 of 2 corners; dtype BF16 not offered"),
+        (None, True, RunVerdict.INCONCLUSIVE, "inconclusive"),
+        (None, False, RunVerdict.CONFORMS, "conforms; 2 of 3 corners"),
+    ],
+)
+def test_a_corner_at_which_no_values_were_judged(
+    left: Record | None, every: bool, verdict: RunVerdict, words: str
+) -> None:
+    summary = Summary(terms=Terms(Plan.PROFILE, every_corner=every), finished=True)
+    summary.demand(SOFTMAX, corners=["dim: 0", "dim: 1", "dim: -1"])
+    records = [*(make_record(number) for number in range(10, 20)), at_corner(make_record(20), "dim: 0", "dim: 1")]
+    records += [at_corner(left, "dim: -1")] if left is not None else []
+    summary.plan(SOFTMAX, "valid", number=len(records))
+    for item in records:
+        summary.add(item)
+    assert (summary.verdict, headline(summary.conclusion)) == (verdict, words)
+    assert summary_from_json(json.loads(json.dumps(summary_to_json(summary))), where="x").verdict == verdict
+    if verdict == RunVerdict.INCONCLUSIVE:
+        [cause] = summary.conclusion.causes
+        assert cause.values == {"operator": SOFTMAX, "n": 1, "corner": "dim: -1"}

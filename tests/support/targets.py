@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +15,25 @@ if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
+
+
+def operators_by_name() -> dict[str, str]:
+    """Operators by what parameters of tests call them: their names and stems."""
+    specs = load_specs().values()
+    return {name: spec.operator for spec in specs for name in (spec.operator, spec.stem)}
+
+
+def proven_by_another() -> frozenset[str]:
+    """Operators whose family, which holds their rules and draws, an operator before them has too."""
+    seen: set[str] = set()
+    found: set[str] = set()
+    for spec in load_specs().values():
+        # `public` holds words that many documents share, and no draws.
+        family = re.search(r"^family: (?!public$)(\w+)$", spec.text, re.MULTILINE)
+        if family is not None:
+            found |= {spec.operator} if family[1] in seen else set()
+            seen.add(family[1])
+    return frozenset(found)
 
 
 def first_fast(values: Iterable[T], *, of: Callable[[T], object] = lambda _value: None) -> list[ParameterSet]:
@@ -62,5 +82,13 @@ def products_by_clauses(clauses: Callable[[Spec, str], Iterable[Clause]]) -> lis
     return found
 
 
-LEAST_COLUMNS = {"swiglu_backward_mx_quant_with_dual_axis": 64}
-"""What divides the last dimension, by operator: no shape of it is tiny or odd, and an output holds twice as many."""
+FIXED = {(2048, 2048), (3072, 2048)}
+"""Shapes that documents fix whatever the call: the compressed masks of attention."""
+LEAST_COLUMNS = {
+    "fused_linear_cross_entropy_loss_grad": 128,
+    "swi_glu_grad": 32,
+    "swiglu_backward_mx_quant_with_dual_axis": 64,
+    "swiglu_group_quant_grad": 4096,
+}
+"""What divides the last dimension, its largest size of a few, or the least of a dimension, by operator: no shape of it
+is tiny or odd, and an output holds twice as many."""

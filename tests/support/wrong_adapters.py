@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import signal
 import threading
@@ -92,6 +93,18 @@ def _first_fill(call: Call, outcome: Outcome) -> Outcome:
     for buffer in call.buffers.outputs.values() if call.buffers is not None else ():
         view = buffer.view
         view.view(f"u{view.itemsize}")[...] = int.from_bytes(bytes([FILLS[0]]) * view.itemsize, "little")
+    return outcome
+
+
+_CALLS = itertools.count(1)
+_SELDOM = 29
+
+
+def _seldom(call: Call, outcome: Outcome) -> Outcome:
+    """Another last bit in one call of 29: right values, and not the same ones."""
+    if next(_CALLS) % _SELDOM == 0:
+        view = first_output(call).view
+        view.view(f"u{view.itemsize}")[(0,) * view.ndim] ^= 1
     return outcome
 
 
@@ -198,6 +211,7 @@ _FAULTS: Mapping[str, Callable[[Call, Outcome], Outcome]] = {
     "hifloat8-negative-zero": _halved(_with_negative_zero),
     "unwritten": _unwritten,
     "first-fill": _first_fill,
+    "seldom": _seldom,
     "input": _input,
     "guard": _guard,
     "guard-denied": _guard_denied,

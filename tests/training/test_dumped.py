@@ -84,3 +84,15 @@ def test_calls_of_real_trainings_are_imported(function: str, tmp_path: Path) -> 
     lines = path.read_text(encoding="utf-8").splitlines()[:20]
     entries = list(read_dumped(dumped(tmp_path, *({"function": function, **json.loads(line)} for line in lines))))
     assert [entry.reason for entry in entries if entry.case is None] == []
+
+
+def test_strides_of_a_dumped_tensor_are_kept(tmp_path: Path) -> None:
+    laid_out = {"shape": [4, 6], "dtype": "f32", "stride": [1, 4]}
+    kwargs = {"grad_output": {"tensor": laid_out}, "output": {"tensor": {"shape": [4, 6], "dtype": "f32"}}}
+    [entry] = read_dumped(dumped(tmp_path, {"function": "tanh_backward", "kwargs": kwargs}))
+    assert entry.case is not None
+    grad, output = (entry.case.tensor(name) for name in ("gradOutput", "output"))
+    assert grad is not None
+    assert (grad.strides, grad.storage_shape) == ((1, 4), (24,))
+    assert output is not None
+    assert output.strides is None

@@ -10,8 +10,9 @@ from aclnn_cts.training.inverse import InverseBinding, inverse_bindings
 SPECS = load_specs()
 
 
-def inverse(function: str) -> InverseBinding:
-    [found] = [item for item in inverse_bindings()[function] if item.operator in SPECS]
+def inverse(function: str, operator: str = "") -> InverseBinding:
+    """The binding that a function belongs to, of several the operator's."""
+    [found] = [item for item in inverse_bindings()[function] if item.operator in SPECS and operator in item.operator]
     return found
 
 
@@ -42,7 +43,7 @@ def inverse(function: str) -> InverseBinding:
 def test_arguments_and_results_have_parameters(
     function: str, operator: str, parameters: dict[str, str], outputs: dict[str, int]
 ) -> None:
-    found = inverse(function)
+    found = inverse(function, operator)
     assert found.operator == operator
     assert {name: found.arguments[name].parameter for name in parameters} == parameters
     assert found.outputs == outputs
@@ -62,3 +63,9 @@ def test_every_parameter_is_one_of_the_operator(function: str) -> None:
         if spec is not None:
             names = {parameter.name for parameter in spec.parameters}
             assert {source.parameter for source in item.arguments.values()} | set(item.outputs) <= names
+
+
+def test_a_function_that_is_called_with_a_product_of_a_parameter_is_not_that_operator() -> None:
+    assert inverse("silu_backward").operator == "aclnnSiluBackward"
+    operators = {item.operator for items in inverse_bindings().values() for item in items}
+    assert not operators & {"aclnnFastGeluBackward", "aclnnSwishBackward"}

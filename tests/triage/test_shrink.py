@@ -14,6 +14,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.generate.choices import StreamChoices
+from aclnn_cts.generate.corner_walk import corner_cases
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recover import recover
 from aclnn_cts.generate.sampler import Sampler
@@ -71,16 +72,27 @@ def test_every_drawn_case_is_recovered(spec: Spec, product: str) -> None:
     assert all(recover(sampler, drawn(sampler, index)) is not None for index in range(40))
 
 
+NOT_PUT_TOGETHER = {"repeat_interleave_grad"}
+"""Of some calls: masks follow from innerPrecise, and the number of repeats from their contents."""
+
+
 @pytest.mark.parametrize(("spec", "product"), ALL)
 def test_a_structure_puts_its_own_trial_together_again(spec: Spec, product: str) -> None:
     sampler = Sampler(spec, Target(product=product))
-    for index in range(20):
-        trial = Trial("values", drawn(sampler, index))
+    cases = [drawn(sampler, index) for index in range(20)]
+    if spec.stem in NOT_PUT_TOGETHER:
+        return
+    for case in (*cases, *corner_cases(sampler, seed=1, first=0, count=6)):
+        trial = Trial("values", case)
         found = structure_of(sampler, trial)
         assert found is not None
         again = found.trial(lambda low, high, was: was)
         assert again is not None
         assert again.id == trial.id
+
+
+TIED = {("upsample_bicubic2d_backward", "NHWC")}
+"""Valid calls have C, H and W equal there: few of their shapes are those of a valid call in ND."""
 
 
 @pytest.mark.slow
@@ -94,9 +106,11 @@ def test_a_large_first_input_shrinks_to_the_fewest_elements(spec: Spec, product:
         return isinstance(tensor, Tensor) and tensor.numel >= 6
 
     number = 0
-    for index in range(120):
+    for index in range(480):
         case = drawn(sampler, index)
-        if fails(case) and number < 4:
+        if number == 4:
+            break
+        if fails(case):
             number += 1
             small, _ = shrunk(sampler, Trial("values", case), fails)
             tensor = small.case.arguments[first]
@@ -110,7 +124,7 @@ def test_a_large_first_input_shrinks_to_the_fewest_elements(spec: Spec, product:
             listed = parameter.formats.get(product, ("ND",))
             assert tensor.format in listed
             plain = "ND" in listed and "ND" in parameter.layouts.get(len(tensor.shape), ("ND",))
-            assert tensor.format == "ND" or not plain
+            assert tensor.format == "ND" or not plain or (spec.stem, tensor.format) in TIED
     assert number == 4
 
 

@@ -55,9 +55,7 @@ def test_rules_say_of_a_kernel_what_the_page_says(kernel: WrongKernel) -> None:
 @pytest.mark.parametrize(("operator", "function"), RIGHT.items())
 def test_what_the_kernels_spoil_is_right(operator: str, function: str) -> None:
     judgement = judge(f"{FOLDER / 'right.py'}:{function}", operator, seed=7, budget="60s")
-    # The document of group norm decides nothing about a tenth of its calls, which makes a verdict inconclusive.
-    assert (judgement.failed, judgement.complete) == (0, True), judgement.reason
-    assert judgement.judged_share > 0.8
+    assert judgement.ok, judgement.reason
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in ALL if kernel.id in _QUICK], ids=named)

@@ -18,13 +18,13 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import FINER_FACT, Result, ToleranceVerdict, Verdict
+from aclnn_cts.core.verdict import FINER_FACT, TOLERANCE_FACT, Result, ToleranceVerdict, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judgement.tolerances.registry import TOLERANCE_FACT, TOLERANCES
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.judgement.verdict import judge_status
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs

@@ -15,11 +15,10 @@ from hypothesis.extra.numpy import arrays
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype, widen
-from aclnn_cts.core.verdict import Result, ToleranceResult, ToleranceVerdict, Verdict
+from aclnn_cts.core.verdict import TOLERANCE_FACT, Result, ToleranceResult, ToleranceVerdict, Verdict
 from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, DUAL_ROWS
 from aclnn_cts.judgement.tolerances.protocol import conclude, figure, headroom, make_pair
 from aclnn_cts.judgement.tolerances.registry import (
-    TOLERANCE_FACT,
     TOLERANCES,
     check_names,
     gated,

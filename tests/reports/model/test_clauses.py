@@ -3,13 +3,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import ClauseVerdict, Record, Result, Skip, UntestedReason
+from aclnn_cts.core.verdict import ClauseVerdict, Judged, Record, Result, Skip, UntestedReason
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
@@ -55,6 +56,7 @@ def judged(operator: str, *records: Record) -> dict[str, ClauseRow]:
         interface={item.at: item for item in specs.interface_clauses},
         speakers=speakers,
         sides={},
+        corners={},
         products=frozenset(spec.products),
     )
     rows = ClauseRows(verdicts=verdicts, findings={0: "F1"})
@@ -339,3 +341,29 @@ def test_trials_of_a_product_count_for_its_clauses_alone() -> None:
 
 def on_a2(case: Case) -> Case:
     return renamed(case, target=Target(product="atlas-a2"))
+
+
+def test_a_clause_without_a_judged_call_at_a_corner_is_met_in_part(tmp_path: Path) -> None:
+    def at(number: int, result: str, *corners: str) -> Record:
+        kind = {Result.SKIPPED: Skip.INEXPRESSIBLE, Result.OUT_OF_SCOPE: "dtype BF16"}.get(result, "")
+        made = record(softmax_case(number, origin=Origin(kind="valid", corners=corners)), result=result, kind=kind)
+        return msgspec.structs.replace(made, verdict=msgspec.structs.replace(made.verdict, judged=Judged.VALUES))
+
+    report = report_of(
+        tmp_path,
+        at(0, Result.PASSED, "data: exact", "dtypes: FLOAT"),
+        at(1, Result.SKIPPED, "data: exact", "data: hostile"),
+        at(2, Result.OUT_OF_SCOPE, "dtypes: BF16"),
+        at(3, Result.PASSED, "view: output gaps"),
+    )
+    found = clause(report, "function.1")
+    assert (found.verdict, found.corners, found.missed_corners) == (ClauseVerdict.PART, 3, ("data: hostile",))
+    row = next(
+        line for line in render_html(report).split("<tr ") if 'id="clause-aclnnSoftmaxBackward-function.1"' in line
+    )
+    assert "<code>data: hostile</code>" in row
+    others = [row.clause.at for row in report.clauses if row.verdict == ClauseVerdict.PART]
+    assert others
+    assert all(at.startswith("function.") for at in others)
+    whole = clause(report_of(tmp_path / "whole", at(0, Result.PASSED, "data: exact")), "function.1")
+    assert (whole.verdict, whole.corners, whole.missed_corners) == (ClauseVerdict.MET, 1, ())

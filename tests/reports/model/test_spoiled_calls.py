@@ -89,6 +89,7 @@ def verdict_on(clause: Clause, spec: Spec, calls: Sequence[Case], spoilt: Sequen
         interface={item.at: item for item in SPECS.interface_clauses},
         speakers=speakers,
         sides={},
+        corners={},
         products=frozenset({calls[0].product}),
     )
     return judge.of(clause)
@@ -132,6 +133,21 @@ NEVER_MET = {
     "aclnnHardswishBackward": {"": {"params.self.19"}},
     "aclnnHardswishBackwardV2": {"": {"params.self.20"}},
     "aclnnThresholdBackward": {"": {"params.gradOutput.36"}},
+    # Integers of self are listed, and gradInput, which has the dtype of self, has none: all such calls are open.
+    "aclnnSoftplusBackward": {
+        "ascend-950": {f"params.self.{place}" for place in range(3, 9)},
+        "atlas-a3": {f"params.self.{place}" for place in range(13, 19)},
+        "atlas-a2": {f"params.self.{place}" for place in range(23, 29)},
+    },
+    # The format of five dimensions is listed for all products, and these do not support convolutions of three.
+    "aclnnConvolutionBackward": {
+        "atlas-inference": {"params.gradOutput.20"},
+        "atlas-training": {"params.gradOutput.20"},
+    },
+    # BOOL is listed, and no arithmetic of it is told: no valid call has it.
+    "aclnnMaxUnpool2dBackward": {"": {"params.gradOutput.10", "params.self.10", "params.out.10"}},
+    # The format of four dimensions is listed for all products, and this one has three.
+    "aclnnThreeInterpolateBackward": {"ascend-950": {"params.grad_x.5"}},
     # BF16 has limits of its own there, which draws cannot state: they read no dtypes.
     "aclnnUpsampleLinear1dBackward": {
         "atlas-a2": {"params.gradOut.11", "params.out.11"},

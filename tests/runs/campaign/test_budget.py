@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.runs.campaign.campaign_state import Memory
-from aclnn_cts.runs.campaign.head import GRACE_SECONDS, HANG_SECONDS, Stop, Stopping
+from aclnn_cts.runs.campaign.head import GRACE, HANG_SECONDS, LEAST_GRACE, Stop, Stopping
 from aclnn_cts.runs.campaign.queues import COSTLY_SECONDS, Turns
 
 
@@ -107,14 +107,15 @@ def test_a_session_with_a_time_ends_within_bounds() -> None:
     # Nothing takes so long that nothing else is tried.
     assert session.chunk_seconds() == session.finding_seconds(least=5.0) == 60.0
     clock.now += 250.0
-    assert session.chunk_seconds() == session.finding_seconds(least=5.0) == 60.0
+    grace = GRACE * 360.0
+    assert session.chunk_seconds() == session.finding_seconds(least=5.0) == 10.0 + grace
     clock.now += 20.0
     session.decide()
     assert reason(session) == "", "nothing could be handed out yet"
     session.working = True
     session.decide()
     assert reason(session) == "its time is over"
-    clock.now += GRACE_SECONDS - 10.0
+    clock.now += grace - 10.0
     assert session.finding_seconds(least=5.0) == pytest.approx(10.0)
     assert over(session) == (False, False)
     clock.now += 11.0
@@ -127,7 +128,9 @@ def test_findings_leave_time_for_chunks_in_a_short_session() -> None:
     clock = Clock()
     session = a_session(clock, Stop(seconds=45.0))
     assert session.finding_seconds(least=5.0) == 15.0
-    assert session.finding_seconds(least=120.0) == pytest.approx(105.0), "no longer than until the session's end"
+    assert session.finding_seconds(least=120.0) == pytest.approx(45.0 + LEAST_GRACE), (
+        "no longer than until the session's end"
+    )
 
 
 def test_a_tenth_of_a_long_session() -> None:
@@ -154,8 +157,8 @@ def test_a_number_of_chunks_and_a_time() -> None:
     assert session.chunk_seconds() is None
     clock.now += 500.0
     assert over(session) == (False, False)
-    assert session.finding_seconds(least=5.0) == pytest.approx(160.0)
-    clock.now += 161.0
+    assert session.finding_seconds(least=5.0) == pytest.approx(130.0)
+    clock.now += 131.0
     assert over(session) == (True, False)
 
 

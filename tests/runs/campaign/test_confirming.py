@@ -77,7 +77,7 @@ def test_what_there_was_no_time_for_is_said_and_comes_with_the_next_session(
 ) -> None:
     path = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(head, "GRACE_SECONDS", 0.0)
+        patch.setattr(head, "LEAST_GRACE", 0.0)
         run = fuzz(ran, "tail", "--time", "0.1s", out=path)
     assert run.code == 1, run.err
     [waiting] = [item for item in findings(run) if item.key.fault == "value"]

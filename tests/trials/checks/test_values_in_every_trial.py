@@ -58,8 +58,12 @@ def planned(made: Bench, spec: Spec) -> Iterator[Record]:
 
 
 def has_values(spec: Spec, case: Case) -> bool:
-    """Whether a document supports a call whose outputs have elements."""
-    outputs = [case.arguments[name] for name in spec.outputs]
+    """Whether a document supports a call whose outputs, those that it computes, have elements."""
+    outputs = [
+        case.arguments[item.name]
+        for item in map(spec.parameter, spec.outputs)
+        if item.is_computed(case.arguments, case.target)
+    ]
     return (
         case.call.phases == 2
         and any(isinstance(item, Tensor) and item.numel for item in outputs)
