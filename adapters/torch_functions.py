@@ -214,10 +214,16 @@ def _has_amx() -> bool:
     return bool(getattr(torch.cpu, "_is_amx_tile_supported", bool)())
 
 
-def convolution_backward(call: Bound) -> Results:
-    """ATen's own, in the dtype that the inputs promote to, of eight bits in FLOAT.
+def _lacks_kernels(dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether oneDNN has no convolution of a half dtype for this CPU: torch's own adds image to image in that dtype."""
+    halves = {torch.float16: "_is_mkldnn_fp16_supported", torch.bfloat16: "_is_mkldnn_bf16_supported"}
+    return device.type == "cpu" and dtype in halves and not getattr(torch.ops.mkldnn, halves[dtype])()
 
-    Where four paddings differ, zeros are added beforehand.
+
+def convolution_backward(call: Bound) -> Results:
+    """ATen's own, in the dtype that the inputs promote to; in FLOAT where that has eight bits or oneDNN no kernel.
+
+    Otherwise what a run says of torch would depend on the CPU. Where four paddings differ, zeros are added beforehand.
     """
     case: Any = call.case.arguments
     tensors = [tensor for name in ("gradOutput", "input", "weight") if (tensor := call.inputs.get(name)) is not None]
@@ -231,7 +237,8 @@ def convolution_backward(call: Bound) -> Results:
     least = [min(padding[:2]), min(padding[2:])] if both else padding
     around = [padding[place] - least[place // 2] for place in (2, 3, 0, 1)] if both else []
     dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors))
-    dtype = dtype if dtype.itemsize > 1 else torch.float32
+    if dtype.itemsize == 1 or _lacks_kernels(dtype, x.device):
+        dtype = torch.float32
     narrow = x if case["transposed"] else gradient
     if dtype == torch.bfloat16 and narrow.shape[-1] == 1 and stride[-1:] > (1,) and _has_amx():
         raise Inexpressible("oneDNN's BF16 kernels for AMX read memory here that nothing wrote")
