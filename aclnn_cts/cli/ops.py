@@ -20,7 +20,7 @@ from aclnn_cts.generate.corner_list import read_corner_list
 from aclnn_cts.selftest.checked_oracles import is_checked
 from aclnn_cts.selftest.oracle_code import has_formula
 from aclnn_cts.speclang.load import Specs, load_specs
-from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.speclang.package import folder_of
 
 
@@ -63,6 +63,7 @@ _LISTED: View = (
     Line("{heading}", style="bold"),
     Line("{?complete}{operator}: complete", indent=2),
     Line("{?missing}{operator}: partial, {share}; missing: {missing}", indent=2),
+    Each("lacks", (Line("{at}: {en}", indent=4),)),
     Line("{?draft}{operator}: draft; {document.parameters:parameter}, {document.open:open place}", indent=2),
 )
 
@@ -73,6 +74,7 @@ def _state(found: Completeness) -> dict[str, Any]:
         "audited": found.audited,
         "untestable": found.untestable,
         "missing": [demand.value for demand in found.missing],
+        "lacks": [{"at": clause.at, "en": clause.en, "zh": clause.zh} for clause in found.lacks],
     }
 
 
@@ -145,6 +147,7 @@ class Demand(str, Enum):
     FORMULA = "formula"
     CHECKED = "oracle check"
     CORNERS = "list of corners"
+    DOCUMENT = "sentences of the document"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,8 @@ class Completeness:
     untestable: float | None
     """Share of the statements that have a reason; None without a claims file."""
     missing: tuple[Demand, ...]
+    lacks: tuple[Clause, ...] = ()
+    """What the document does not say and the formula would need."""
 
     @property
     def is_complete(self) -> bool:
@@ -170,17 +175,19 @@ def completeness_of(spec: Spec, folders: Sequence[Path] = ()) -> Completeness:
     found = claims.claims if claims is not None else ()
     left = sum(claim.is_open or claim.is_unread or not unread.isdisjoint(claim.clauses) for claim in found)
     reasons = sum(claim.reason is not None for claim in found)
+    lacks = tuple(clause for clause in spec.clauses if clause.is_missing)
     met = {
         Demand.AUDITED: bool(found) and not left,
         Demand.TESTABLE: bool(found) and reasons <= MOST_UNTESTABLE * len(found),
         Demand.FORMULA: has_formula(spec.stem, folders),
         Demand.CHECKED: is_checked(spec.stem, spec_folder=home, folders=folders),
         Demand.CORNERS: read_corner_list(spec, home) is not None,
+        Demand.DOCUMENT: not lacks,
     }
     missing = tuple(demand for demand, is_met in met.items() if not is_met)
     if not found:
-        return Completeness(None, None, missing)
-    return Completeness((len(found) - left) / len(found), reasons / len(found), missing)
+        return Completeness(None, None, missing, lacks)
+    return Completeness((len(found) - left) / len(found), reasons / len(found), missing, lacks)
 
 
 def _claims(spec: Spec, home: Path, folders: Sequence[Path]) -> tuple[Claims | None, frozenset[str]]:

@@ -62,6 +62,7 @@ def build_clause(
         example=entry.example,
         untestable=(entry.untestable.en, entry.untestable.zh) if entry.untestable is not None else None,
         is_unread=entry.untestable is not None and entry.untestable.reason == NotTestable.UNREAD,
+        is_missing=entry.untestable is not None and entry.untestable.reason == NotTestable.MISSING,
         contradicts=tuple(entry.contradicts),
     )
 

@@ -283,6 +283,8 @@ class Clause:
     """Why no test can show it, in English and Chinese."""
     is_unread: bool = False
     """Whether that is that this part of the document is not encoded yet."""
+    is_missing: bool = False
+    """Whether it is a sentence that the document lacks."""
     contradicts: tuple[str, ...] = ()
 
     def applies_to(self, product: str) -> bool:

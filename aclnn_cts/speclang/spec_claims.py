@@ -23,6 +23,8 @@ class NotTestable(str, Enum):
     """A matter of headers and builds; calls go through the library's symbols."""
     INTRODUCTION = "introduction"
     """Introduces what follows and states nothing itself."""
+    MISSING = "missing"
+    """A sentence that the formula needs and the document lacks: the operator's spec is a partial one."""
     NAMES = "names"
     """Names that a compiled call does not hold."""
     NOT_SAID = "not_said"

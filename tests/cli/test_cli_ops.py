@@ -98,6 +98,21 @@ def test_an_operator_is_complete_where_nothing_is_missing(
     assert found["status"] == ("partial" if missing or formula else "complete")
 
 
+def test_sentences_that_the_document_lacks_are_listed(call: Call) -> None:
+    assert mine(claims=CLAIMED + REASON, digest="") == {}
+    assert entry(call)["lacks"] == []
+    path = Path("mine/logistic_backward.yaml")
+    sentence = "Where the slope of the origin lies."
+    clause = f"{{en: {sentence}, untestable: missing, zh: 未作说明。}}"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("  function:\n", f"  function:\n    - {clause}\n"), encoding="utf-8")
+    found = entry(call)
+    assert found["status"] == "partial"
+    assert "sentences of the document" in found["missing"]  # type: ignore[operator]
+    assert found["lacks"] == [{"at": "function.1", "en": sentence, "zh": "未作说明。"}]
+    assert sentence in call("ops", "--all", "--specs", "mine").out
+
+
 def test_all_documents_are_listed_once(call: Call) -> None:
     found = call("ops", "--all", "--json")
     assert found.code == 0
