@@ -1,7 +1,7 @@
 """What the vendor's acceptance standards ask of test cases, as facts: a profile plans by them, a report states them.
 
-Source: CANN open source, hicann/opbase, `docs/zh/ops_precision_standard/`: `experimental_standard.md` (commit adbe441)
-is `cann-standard`, `commercial_standard.md` (in the history before commit 8b296c7) has the levels.
+Source: CANN open source, hicann/opbase, `docs/zh/ops_precision_standard/`: experimental_standard.md (commit adbe441)
+is `cann-standard`, commercial_standard.md (in the history before commit 8b296c7) has the levels.
 """
 
 from __future__ import annotations
