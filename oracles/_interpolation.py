@@ -45,6 +45,26 @@ def weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) 
     return f.where(weight > 0.0, weight, 0.0), np.minimum(near, size - 1)
 
 
+def normalised_weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) -> Weights:
+    """The weights of `points` over the elements that there are, by their sum: no edge is repeated.
+
+    As `weights`, for a step of at most 1; every point then has an element within less than 1.
+    """
+    places = np.arange(points, dtype=np.float64)
+    if align_corners:
+        over, under, shift = float(size - 1), float(max(points - 1, 1)), 0.0
+    else:
+        (over, under), shift = (1.0, scale) if scale > 0.0 else (float(size), float(points)), 0.5
+    places += shift
+    near = np.rint(places * (over / under) - shift).astype(np.int64)[:, None] + np.arange(-1, 2)
+    exists = (near >= 0) & (near < size)
+    position = f.lift(places) * (f.lift(over) / under)
+    difference = (position - shift if shift else position).reshape(-1, 1) - near.astype(np.float64)
+    weight = 1.0 - f.where(difference > 0.0, difference, -difference)
+    inside = f.where(exists, f.where(weight > 0.0, weight, 0.0), 0.0)
+    return inside / inside.sum(1).reshape(-1, 1), np.where(exists, near, -1)
+
+
 def cubic_weights(f: F, points: int, size: int, scale: float, *, align_corners: bool, a: float) -> Weights:
     """Those of the cubic convolution with the coefficient a, which reaches over two elements; edges are repeated.
 

@@ -422,7 +422,9 @@ def test_resizing(session: Session, operator: str) -> None:
     arguments = {gradient: laid_out, "outputSize": sizes, "inputSize": tuple(x.shape)}
     arguments |= {} if corners is None else {"alignCorners": corners}
     arguments |= {f"scales{axis}": 0.0 for axis in ({1: ("",), 2: "HW", 3: "DHW"}[rank])}
-    check(session, operator, arguments, {out: expected})
+    # torch's binding of the antialiased one computes in FLOAT.
+    close = {"rtol": 1e-4, "atol": 1e-5} if operator == "UpsampleBilinear2dAABackward" else {}
+    check(session, operator, arguments, {out: expected}, **close)
 
 
 def test_convolution_and_columns(session: Session) -> None:
