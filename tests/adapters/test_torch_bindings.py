@@ -164,6 +164,7 @@ def test_parameters_are_those_of_the_specs() -> None:
         "aclnnMoeTokenUnpermuteGrad",
         "aclnnMoeTokenUnpermuteWithEpGrad",
         "aclnnMoeTokenUnpermuteWithRoutingMapGrad",
+        "aclnnNsaCompressGrad",
         "aclnnRmsNormGradQuant",
         "aclnnSituGluGrad",
         "aclnnSwigluBackwardMxQuantWithDualAxis",

@@ -30,6 +30,7 @@ QUICK_BREAKS = PROFILES["quick"].breaks
 NEVER_EMPTY = {
     f"upsample_{stem}": "an empty tensor has a size of 0 in an array, which a listed rule forbids"
     for stem in (
+        "bilinear2d_aa_backward",
         "bilinear2d_backward",
         "bilinear2d_backward_v2",
         "bicubic2d_backward",
@@ -39,6 +40,9 @@ NEVER_EMPTY = {
 }
 EMPTY_ON = {"adaptive_avg_pool3d_backward": "ascend-950"}
 """Operators that have empty calls on this product alone: elsewhere a listed rule forbids a size of 0."""
+
+NEVER_TINY = {"nsa_compress_grad": {Regime.TINY}}
+"""A window has 32 rows."""
 
 
 def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: AbstractSet[str] = frozenset()) -> None:
@@ -87,7 +91,7 @@ def test_every_rule_is_broken_alone_in_calls_of_every_size_regime(stem: str, pro
             assert any(0 in tensor.shape for _, tensor in item.case.tensors())
             assert SUCCESS not in evaluate(SPECS.find(stem), item.case).statuses
         tried += bool(empty)
-    assert met >= set(QUICK)
+    assert met >= set(QUICK) - NEVER_TINY.get(stem, set())
     is_never_empty = stem in NEVER_EMPTY or EMPTY_ON.get(stem, product) != product
     assert tried == 0 if is_never_empty else tried >= 4
 

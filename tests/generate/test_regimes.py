@@ -37,8 +37,9 @@ def reached(spec: Spec, regimes: Sequence[Regime]) -> set[Regime]:
     # Beside two halves of 32 columns or more, or 128 classes, no thousand rows fit into the elements of this regime.
     narrow = ("fused_linear_cross_entropy_loss_grad", "swi_glu_grad", "swiglu_group_quant_grad")
     missed |= {Regime.WIDE} if spec.stem in narrow else set()
-    # Rows by classes are bounded, which no tensor of the call may have.
-    missed |= {Regime.HEAVY} if spec.stem == "fused_linear_cross_entropy_loss_grad" else set()
+    # Rows by classes are bounded, which no tensor of the call may have; windows take what their sequences do not.
+    seldom_heavy = ("fused_linear_cross_entropy_loss_grad", "nsa_compress_grad")
+    missed |= {Regime.HEAVY} if spec.stem in seldom_heavy else set()
     return set(reachable(spec, regimes)) - missed
 
 
