@@ -24,7 +24,7 @@ from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.plan import Profile
 
 PRODUCTS = ("atlas-a2", "atlas-training", "atlas-inference")
-SMALL = Profile("small", random=24, breaks=1, memory=2, equal_calls=1, life_cycle=1)
+SMALL = Profile("small", random=6, breaks=1, memory=2, equal_calls=1, life_cycle=1)
 
 
 def waivers_for(adapter: str | None = None) -> tuple[Waiver, ...]:
