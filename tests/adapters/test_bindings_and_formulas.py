@@ -152,6 +152,7 @@ def test_every_operator_with_a_formula_is_bound_or_known_to_be_without() -> None
         "aclnnMoeInitRoutingV2Grad",
         "aclnnMoeTokenPermuteGrad",
         "aclnnMoeTokenPermuteWithEpGrad",
+        "aclnnMoeTokenPermuteWithRoutingMapGrad",
         "aclnnMoeTokenUnpermuteGrad",
         "aclnnMoeTokenUnpermuteWithEpGrad",
         "aclnnMoeTokenUnpermuteWithRoutingMapGrad",

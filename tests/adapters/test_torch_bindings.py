@@ -161,6 +161,7 @@ def test_parameters_are_those_of_the_specs() -> None:
         "aclnnMoeInitRoutingV2Grad",
         "aclnnMoeTokenPermuteGrad",
         "aclnnMoeTokenPermuteWithEpGrad",
+        "aclnnMoeTokenPermuteWithRoutingMapGrad",
         "aclnnMoeTokenUnpermuteGrad",
         "aclnnMoeTokenUnpermuteWithEpGrad",
         "aclnnMoeTokenUnpermuteWithRoutingMapGrad",
