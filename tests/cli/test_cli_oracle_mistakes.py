@@ -46,6 +46,16 @@ def test_oracle_check_names_a_mistake_of_a_formula(call: Call, tmp_path: Path, r
     assert "itself" not in called.err
 
 
+def test_a_fault_is_told_by_a_worker_too(call: Call, tmp_path: Path) -> None:
+    write(tmp_path, FORMULA.replace(RESULT, '{"gradInput": gradOutput * output}'))
+    called = call("oracle", "check", "logistic_backward", "tanh_backward", "--specs", "mine", "--calls", "10", "--json")
+    found = {line["operator"]: line for line in called.lines}
+    faulty = found.pop("aclnnLogisticBackward")
+    assert (called.code, [line["faults"] for line in found.values()]) == (1, [[]])
+    assert faulty["faults"]
+    assert faulty["smallest"][0].startswith("smallest failing call: gradOutput: ")
+
+
 def question() -> OracleInput:
     return make_call({"x": np.ones((3, 2))}, {"out": Tensor(shape=(3, 2), dtype="FLOAT")})
 
