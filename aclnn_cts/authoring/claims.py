@@ -273,7 +273,7 @@ class _Audited:
             state = State.DIFFERS
         elif claim.is_open:
             state = State.OPEN
-        elif claim.is_unread or any(clause.is_unread for clause in clauses):
+        elif claim.is_unread or any(clause.reason == NotTestable.UNREAD for clause in clauses):
             state = State.UNREAD
         else:
             state = State.UNTESTABLE if claim.reason is not None else State.CLAIMED

@@ -22,6 +22,7 @@ from aclnn_cts.selftest.oracle_code import has_formula
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.speclang.package import folder_of
+from aclnn_cts.speclang.spec_claims import NotTestable
 
 
 @command(example="aclnn-cts ops")
@@ -175,7 +176,7 @@ def completeness_of(spec: Spec, folders: Sequence[Path] = ()) -> Completeness:
     found = claims.claims if claims is not None else ()
     left = sum(claim.is_open or claim.is_unread or not unread.isdisjoint(claim.clauses) for claim in found)
     reasons = sum(claim.reason is not None for claim in found)
-    lacks = tuple(clause for clause in spec.clauses if clause.is_missing)
+    lacks = tuple(clause for clause in spec.clauses if clause.reason == NotTestable.MISSING)
     met = {
         Demand.AUDITED: bool(found) and not left,
         Demand.TESTABLE: bool(found) and reasons <= MOST_UNTESTABLE * len(found),
@@ -197,4 +198,6 @@ def _claims(spec: Spec, home: Path, folders: Sequence[Path]) -> tuple[Claims | N
         return None, frozenset()
     edition = edition_of(path)
     read = load_specs(folders, edition=edition).find(spec.stem) if edition else spec
-    return read_claims(path, read), frozenset(clause.at for clause in read.clauses if clause.is_unread)
+    return read_claims(path, read), frozenset(
+        clause.at for clause in read.clauses if clause.reason == NotTestable.UNREAD
+    )

@@ -19,7 +19,6 @@ from aclnn_cts.speclang.schema import (
     ParameterModel,
     PrecisionModel,
 )
-from aclnn_cts.speclang.spec_claims import NotTestable
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 Clauses: TypeAlias = Sequence[tuple[ClauseModel, YamlPath]]
@@ -61,8 +60,7 @@ def build_clause(
         interface=entry.interface,
         example=entry.example,
         untestable=(entry.untestable.en, entry.untestable.zh) if entry.untestable is not None else None,
-        is_unread=entry.untestable is not None and entry.untestable.reason == NotTestable.UNREAD,
-        is_missing=entry.untestable is not None and entry.untestable.reason == NotTestable.MISSING,
+        reason=entry.untestable.reason if entry.untestable is not None else None,
         contradicts=tuple(entry.contradicts),
     )
 

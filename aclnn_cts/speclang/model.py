@@ -281,10 +281,8 @@ class Clause:
     example: str | None = None
     untestable: tuple[str, str] | None = None
     """Why no test can show it, in English and Chinese."""
-    is_unread: bool = False
-    """Whether that is that this part of the document is not encoded yet."""
-    is_missing: bool = False
-    """Whether it is a sentence that the document lacks."""
+    reason: str | None = None
+    """The word for that in `wording.yaml`; None where the spec words a reason of its own."""
     contradicts: tuple[str, ...] = ()
 
     def applies_to(self, product: str) -> bool:
