@@ -45,21 +45,28 @@ def weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) 
     return f.where(weight > 0.0, weight, 0.0), np.minimum(near, size - 1)
 
 
-def normalised_weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) -> Weights:
-    """The weights of `points` over the elements that there are, by their sum: no edge is repeated.
-
-    As `weights`, for a step of at most 1; every point then has an element within less than 1.
-    """
+def _differences(
+    f: F, points: int, size: int, scale: float, *, align_corners: bool, reach: int
+) -> tuple[Array, NDArray[np.int64]]:
+    """(points, 2 reach + 1): each point's position minus its nearest elements, and these, also beyond edges."""
     places = np.arange(points, dtype=np.float64)
     if align_corners:
         over, under, shift = float(size - 1), float(max(points - 1, 1)), 0.0
     else:
         (over, under), shift = (1.0, scale) if scale > 0.0 else (float(size), float(points)), 0.5
     places += shift
-    near = np.rint(places * (over / under) - shift).astype(np.int64)[:, None] + np.arange(-1, 2)
-    exists = (near >= 0) & (near < size)
+    near = np.rint(places * (over / under) - shift).astype(np.int64)[:, None] + np.arange(-reach, reach + 1)
     position = f.lift(places) * (f.lift(over) / under)
-    difference = (position - shift if shift else position).reshape(-1, 1) - near.astype(np.float64)
+    return (position - shift if shift else position).reshape(-1, 1) - near.astype(np.float64), near
+
+
+def normalised_weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) -> Weights:
+    """The weights of `points` over existing elements, divided by their sum: no edge is repeated.
+
+    As `weights`, for a step of at most 1; every point then has an element within less than 1.
+    """
+    difference, near = _differences(f, points, size, scale, align_corners=align_corners, reach=1)
+    exists = (near >= 0) & (near < size)
     weight = 1.0 - f.where(difference > 0.0, difference, -difference)
     inside = f.where(exists, f.where(weight > 0.0, weight, 0.0), 0.0)
     return inside / inside.sum(1).reshape(-1, 1), np.where(exists, near, -1)
@@ -70,15 +77,8 @@ def cubic_weights(f: F, points: int, size: int, scale: float, *, align_corners: 
 
     Five elements suffice, as three do for `weights`.
     """
-    places = np.arange(points, dtype=np.float64)
-    if align_corners:
-        over, under, shift = float(size - 1), float(max(points - 1, 1)), 0.0
-    else:
-        (over, under), shift = (1.0, scale) if scale > 0.0 else (float(size), float(points)), 0.5
-    places += shift
-    near = np.rint(places * (over / under) - shift).astype(np.int64)[:, None] + np.arange(-2, 3)
-    position = f.lift(places) * (f.lift(over) / under)
-    difference = f.evaluated((position - shift if shift else position).reshape(-1, 1) - near.astype(np.float64))
+    found, near = _differences(f, points, size, scale, align_corners=align_corners, reach=2)
+    difference = f.evaluated(found)
     distance = f.where(difference > 0.0, difference, -difference)
     square = distance * distance
     cube = square * distance
