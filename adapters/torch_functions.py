@@ -217,7 +217,10 @@ def _has_amx() -> bool:
 def _lacks_kernels(dtype: torch.dtype, device: torch.device) -> bool:
     """Whether oneDNN has no convolution of a half dtype for this CPU: torch's own adds image to image in that dtype."""
     halves = {torch.float16: "_is_mkldnn_fp16_supported", torch.bfloat16: "_is_mkldnn_bf16_supported"}
-    return device.type == "cpu" and dtype in halves and not getattr(torch.ops.mkldnn, halves[dtype])()
+    if device.type != "cpu" or dtype not in halves:
+        return False
+    is_on = getattr(torch.backends.mkldnn, "enabled", True)
+    return not (is_on and getattr(torch.ops.mkldnn, halves[dtype], bool)())
 
 
 def convolution_backward(call: Bound) -> Results:

@@ -12,7 +12,7 @@ import pytest
 from aclnn_cts.adapters.protocol import Call, Rejected, Session
 from aclnn_cts.adapters.registry import choose, load
 from aclnn_cts.adapters.torch_settings import _same_version, ask
-from aclnn_cts.core.case import CallOptions, Case, Tensor
+from aclnn_cts.core.case import Argument, BoolArray, CallOptions, Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
@@ -220,6 +220,34 @@ def test_settings_are_recorded_and_put_back() -> None:
     assert re.fullmatch("sha256 [0-9a-f]{64}", environment["torch_record"])
     session.close()
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
+
+
+@pytest.mark.parametrize(("dtype", "large"), [("FLOAT16", 2048), ("BF16", 256)])
+def test_convolution_without_onednn_adds_images_in_float(
+    sessions: Mapping[str, Session], monkeypatch: pytest.MonkeyPatch, dtype: str, large: int
+) -> None:
+    """In the dtype itself large + 1 is large."""
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    arguments: dict[str, Argument] = {
+        "gradOutput": tensor([[[large]], [[1]], [[1]]], dtype),
+        "input": tensor([[[1]], [[1]], [[1]]], dtype),
+        "weight": tensor([[[1]]], dtype),
+        "biasSizes": (1,),
+        "stride": (1,),
+        "padding": (0,),
+        "dilation": (1,),
+        "transposed": False,
+        "outputPadding": (0,),
+        "groups": 1,
+        "outputMask": BoolArray((False, True, True)),
+        "cubeMathType": 0,
+        "gradInput": None,
+        "gradWeight": Tensor((1, 1, 1), dtype),
+        "gradBias": Tensor((1,), dtype),
+    }
+    outcome, buffers = run(sessions["direct"], Case("aclnnConvolutionBackward", arguments))
+    assert (outcome.ended, outcome.facts["precision"]) == (Ended.RETURNED, "computed in FLOAT by torch")
+    assert values_of(buffers) == {"gradWeight": [[[large + 2]]], "gradBias": [large + 2]}
 
 
 def test_subnormals_are_kept(sessions: Mapping[str, Session]) -> None:

@@ -15,6 +15,7 @@ from aclnn_cts.generate.recipes import case_arrays
 
 OUTPUTS = {
     "aclnnConvTbcBackward": ("gradInput", "gradWeight", "gradBias"),
+    "aclnnConvolutionBackward": ("gradWeight", "gradBias"),
     "aclnnEmbeddingDenseBackward": ("out",),
     "aclnnModulateBackward": ("grad_input", "grad_scale", "grad_shift"),
     "aclnnUpsampleNearestExact1dBackward": ("out",),
