@@ -6,6 +6,7 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from aclnn_cts.cli.options import (
     specs_option,
 )
 from aclnn_cts.cli.output import begin, console, emit
-from aclnn_cts.cli.run import adapter_option, case_of, limits_options, read_trials
+from aclnn_cts.cli.run import adapter_option, benchmark_option, case_of, limits_options, read_trials
 from aclnn_cts.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 )
 @phases_option(default=None, text="How many phases are called; default: as many as the trials say.")
 @json_option
+@benchmark_option
 @limits_options
 @product_option
 @specs_option
@@ -61,6 +63,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     unsafe: bool,
     waivers: tuple[Path, ...],
     tolerances: tuple[str, ...],
+    benchmark: str,
     out: Path | None,
     folders: tuple[Path, ...],
     edition: str,
@@ -75,22 +78,20 @@ def replay(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.speclang.load import load_specs
-    from aclnn_cts.triage.replay_status import answer, recorded_findings, repeats
+    from aclnn_cts.triage.replay_status import answer, repeats
+    from aclnn_cts.triage.run_settings import judged_alike, run_of
 
-    measuring = Measuring(gate=chosen_tolerances(tolerances), always=verbose)
-    if source.is_dir() and not edition:
-        edition = _edition_of(source)
+    run = run_of(source)
+    if run is not None and not edition:
+        edition = run.manifest.edition
+    # Of a run that recorded a benchmark, the tolerances that compare with it are the run's.
+    chosen = chosen_tolerances(tolerances, benchmark="" if run is not None else benchmark)
     specs = load_specs(folders, edition=edition)
     files = _files(source)
     trials = read_trials(files, specs, regular=source.is_dir())
     # The findings of a directory, or of one trial file, are answered for one by one.
     is_of_findings = source.is_dir() or (len(trials) == 1 and isinstance(trials[0], Trial))
-    known: list[tuple[Path, Trial]] = []
-    recorded: Mapping[str, Finding] = {}
-    if is_of_findings:
-        known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
-        folder = source if source.is_dir() else source.absolute().parent
-        recorded = recorded_findings(folder)
+    known, recorded = _findings(source, files, trials) if is_of_findings else ([], {})
     cases = [case_of(item) for item in trials]
     _check_product(cases, product, source)
     names = {case.operator for case in cases}
@@ -100,23 +101,27 @@ def replay(  # noqa: PLR0913 - one parameter an option
         from aclnn_cts.store.scratch import scratch_folder
 
         path = Path(scratch.enter_context(scratch_folder(Path(tempfile.gettempdir()))), "run")
+    settings = BenchSettings(
+        adapter=adapter,
+        target=cases[0].target,
+        spec_folders=folders,
+        edition=edition,
+        max_bytes=max_bytes,
+        phases=number_of_phases(phases, cases),
+        call_seconds=call_seconds,
+        strict_limits=strict_limits,
+        unsafe=unsafe,
+        measuring=Measuring(gate=chosen, always=verbose),
+        benchmark=benchmark,
+    )
+    if run is not None:
+        settings = replace(judged_alike(settings, run), phases=settings.phases)
     options = RunOptions(
         command="replay",
         arguments=tuple(sys.argv[2:]),
         specs=specs,
         operators=tuple(spec for spec in specs.values() if spec.operator in names),
-        settings=BenchSettings(
-            adapter=adapter,
-            target=cases[0].target,
-            spec_folders=folders,
-            edition=edition,
-            max_bytes=max_bytes,
-            phases=number_of_phases(phases, cases),
-            call_seconds=call_seconds,
-            strict_limits=strict_limits,
-            unsafe=unsafe,
-            measuring=measuring,
-        ),
+        settings=settings,
         out=path,
         trials=(*trials, *repeats(known, recorded)),
         sentinels=False,
@@ -144,6 +149,17 @@ def replay(  # noqa: PLR0913 - one parameter an option
     return summary.exit_code
 
 
+def _findings(
+    source: Path, files: Sequence[Path], trials: Sequence[Case | Trial]
+) -> tuple[list[tuple[Path, Trial]], Mapping[str, Finding]]:
+    """Each file with its trial, and how it failed before."""
+    from aclnn_cts.core.trial import Trial
+    from aclnn_cts.triage.replay_status import recorded_findings
+
+    known = [(file, item) for file, item in zip(files, trials, strict=True) if isinstance(item, Trial)]
+    return known, recorded_findings(source if source.is_dir() else source.absolute().parent)
+
+
 def _check_product(cases: Sequence[Case], product: str | None, source: Path) -> None:
     """UsageError where the cases are not of one product, the one that was asked for."""
     products = sorted({case.product for case in cases})
@@ -166,13 +182,6 @@ def _run(options: RunOptions, *, kept: bool) -> Summary:
         raise KeyboardInterrupt("nothing is kept without -o") from None
     finally:
         screen.close()
-
-
-def _edition_of(run: Path) -> str:
-    """That of a run whose trials are made again; none for another folder with trial files."""
-    from aclnn_cts.store.run_directory import MANIFEST, RunDirectory
-
-    return RunDirectory(run).manifest.edition if (run / MANIFEST).exists() else ""
 
 
 def _files(source: Path) -> tuple[Path, ...]:

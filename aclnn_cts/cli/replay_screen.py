@@ -58,6 +58,7 @@ def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[An
                 spec_folders=settings.spec_folders,
                 edition=settings.edition,
                 strict_limits=settings.strict_limits,
+                benchmark=settings.benchmark,
             )
     if any(entry.answer != Answer.FIXED for entry in answers):
         return ""

@@ -88,6 +88,15 @@ def _no_stream(_context: click.Context, _parameter: click.Parameter, path: Path 
     return path
 
 
+benchmark_option = click.option(
+    "--benchmark",
+    default="",
+    metavar="A",
+    help="Adapter of a second implementation, for criteria that compare errors (default: the operator's formula in the "
+    "same precision on the CPU).",
+)
+
+
 def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     """The options of every command that makes calls."""
     for option in (
@@ -207,13 +216,7 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     is_flag=True,
     help="Also show what is open, by dtype and check, and the calls of each size regime.",
 )
-@click.option(
-    "--benchmark",
-    default="",
-    metavar="A",
-    help="Adapter of a second implementation, for criteria that compare errors (default: the operator's formula in the "
-    "same precision on the CPU).",
-)
+@benchmark_option
 @click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as JSON, anew each second.")
 @force_option
 @limits_options

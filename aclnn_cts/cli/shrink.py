@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from aclnn_cts.cli.options import (
     specs_option,
 )
 from aclnn_cts.cli.output import begin, console, count, joined, note, wrap
-from aclnn_cts.cli.run import adapter_option, call_timeout_option, read_trials, strict_limits_option
+from aclnn_cts.cli.run import adapter_option, benchmark_option, call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.printable import shown
@@ -59,6 +60,7 @@ _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SO
 @call_timeout_option
 @strict_limits_option
 @click.option("--unsafe", is_flag=True, help="Also make calls that must never reach a device (software devices only).")
+@benchmark_option
 @click.option("--reshrink", "again", is_flag=True, help="For a run: also shrink findings that were shrunk before.")
 @specs_option
 @edition_option
@@ -73,6 +75,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     call_seconds: int | None,
     strict_limits: bool,
     unsafe: bool,
+    benchmark: str,
     again: bool,
     folders: tuple[Path, ...],
     edition: str,
@@ -97,7 +100,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
                 raise UsageError(
                     f"{word}: {source} is a run, which has its own; leave {word} out, or name a trial file"
                 )
-        return _run(source, adapter=adapter, executions=executions, again=again, folders=folders)
+        return _run(source, adapter=adapter, benchmark=benchmark, executions=executions, again=again, folders=folders)
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder; name a trial file or the directory of a run")
     if adapter is None or out is None:
@@ -107,6 +110,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         raise UsageError("--reshrink: is for a run; leave it out")
     from aclnn_cts.core.target import Target
     from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.triage.run_settings import judged_alike, run_of
 
     settings = BenchSettings(
         adapter=adapter,
@@ -117,17 +121,26 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         call_seconds=call_seconds,
         strict_limits=strict_limits,
         unsafe=unsafe,
+        benchmark=benchmark,
     )
+    run = run_of(source)
+    if run is not None:
+        settings = judged_alike(settings, run)
+    elif benchmark:
+        raise UsageError(f"--benchmark {benchmark}: {source} lies in no run, whose criteria compare with it")
     return _file(source, out=out, executions=executions, phases=phases, settings=settings)
 
 
-def _run(path: Path, *, adapter: str | None, executions: int, again: bool, folders: tuple[Path, ...]) -> int:
+def _run(
+    path: Path, *, adapter: str | None, benchmark: str, executions: int, again: bool, folders: tuple[Path, ...]
+) -> int:
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.run_directory import RunDirectory
-    from aclnn_cts.triage.shrink_run import settings_of, shrink_run, size_of
+    from aclnn_cts.triage.run_settings import settings_of
+    from aclnn_cts.triage.shrink_run import shrink_run, size_of
 
     run = RunDirectory(path)
-    settings = settings_of(run, adapter=adapter, spec_folders=folders)
+    settings = settings_of(run, adapter=adapter, benchmark=benchmark, spec_folders=folders)
     screen = console()
     failing = {False: 0, True: 0}
     smaller = 0
@@ -194,8 +207,8 @@ def _file(
     trial = as_trial(spec, entry)
     settings = replace(settings, target=case.target, phases=number_of_phases(phases, [case]))
     screen = console(errors=output.is_standard_output)
-    with settings.open_host(specs) as host:
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+    with settings.open_host(specs) as host, settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark:
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark)
 
         def execute(tried: Trial) -> Record:
             return bench.one(tried, fresh=bool(tried.after))

@@ -25,20 +25,30 @@ def replay_command(
     spec_folders: Iterable[Path | str] = (),
     edition: str = "",
     strict_limits: bool = False,
+    benchmark: str = "",
 ) -> str:
     """The command that runs a trial file again. How many phases are called stands in the file."""
     folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
     named = f" --edition {shlex.quote(edition)}" if edition else ""
     strict = " --strict-limits" if strict_limits else ""
-    return f"aclnn-cts replay {shlex.quote(str(file))} --adapter {shlex.quote(adapter)}{folders}{named}{strict} -v"
+    beside = _named_again("--benchmark", benchmark)
+    given = f"--adapter {shlex.quote(adapter)}{beside}{folders}{named}{strict}"
+    return f"aclnn-cts replay {shlex.quote(str(file))} {given} -v"
 
 
-def shrink_command(run: Path | str, adapter: str = "", *, spec_folders: Iterable[Path | str] = ()) -> str:
+def _named_again(option: str, adapter: str) -> str:
+    """The option with an adapter that has code or options of the user's own; nothing for any other."""
+    return f" {option} {shlex.quote(adapter)}" if ":" in adapter else ""
+
+
+def shrink_command(
+    run: Path | str, adapter: str = "", *, spec_folders: Iterable[Path | str] = (), benchmark: str = ""
+) -> str:
     """The command that makes the findings of a run smaller, and keeps them with it.
 
     Code that the run names and that does not ship is named again: nothing runs it else.
     """
-    named = f" --adapter {shlex.quote(adapter)}" if ":" in adapter else ""
+    named = _named_again("--adapter", adapter) + _named_again("--benchmark", benchmark)
     folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
     return f"aclnn-cts shrink {shlex.quote(str(run))}{named}{folders}"
 

@@ -48,6 +48,7 @@ def finding_texts(run: RunDirectory, specs: Specs) -> tuple[FindingText, ...]:
             spec_folders=manifest.spec_folders,
             edition=manifest.edition,
             strict_limits=bool(settings.get("strict_limits", False)),
+            benchmark=settings.get("benchmark", ""),
         )
 
     with run.results() as results:

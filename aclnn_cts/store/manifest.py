@@ -137,6 +137,8 @@ _SETTINGS: Mapping[str, Any] = {
     "benchmark": str,
     "max_bytes": int,
     "phases": int,
+    "call_seconds": float,
+    "strict_limits": bool,
     "unsafe": bool,
     "workers": int,
     "min_judged": int,

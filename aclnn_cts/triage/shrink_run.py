@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.finding import Finding
-from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.findings import findings_of, meets
 from aclnn_cts.findings.fingerprint import is_milder
 from aclnn_cts.repro.keep import keep_programs
 from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.sandbox.interrupts import interrupted
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.case_files import trial_text
 from aclnn_cts.store.output_file import write_atomically
@@ -55,42 +52,6 @@ def size_of(trial: Trial) -> int:
     return sum(tensor.numel for _, tensor in trial.case.tensors())
 
 
-def settings_of(run: RunDirectory, *, adapter: str | None = None, spec_folders: tuple[Path, ...] = ()) -> BenchSettings:
-    """The run's own: its adapter and target, and whatever decides which failure a trial is.
-
-    Code that the run names and that is not part of this program runs only where a person names it too (`adapter`,
-    `spec_folders`): UsageError where they do not.
-    """
-    manifest = run.manifest
-    stated = manifest.settings
-    if adapter is not None and adapter != manifest.adapter:
-        raise UsageError(
-            f"--adapter {adapter}: {run.path} was made with {shown(manifest.adapter)}; expected that, or leave it out"
-        )
-    if adapter is None and ":" in manifest.adapter:
-        raise UsageError(
-            f"{run.path}: was made with the adapter {shown(manifest.adapter)}, whose code or options anybody may have"
-            " written there; give it with --adapter to have it called"
-        )
-    if manifest.spec_folders and not spec_folders:
-        raise UsageError(
-            f"{run.path}: was made with operators in {shown(list(manifest.spec_folders))}, whose Python runs; give the"
-            " folders with --specs"
-        )
-    return BenchSettings(
-        adapter=manifest.adapter,
-        target=manifest.target,
-        spec_folders=spec_folders,
-        edition=manifest.edition,
-        max_bytes=stated.get("max_bytes", DEFAULT_MAX_BYTES),
-        phases=stated.get("phases", 2),
-        call_seconds=stated.get("call_seconds"),
-        strict_limits=stated.get("strict_limits", False),
-        unsafe=stated.get("unsafe", False),
-        measuring=Measuring(gate=chosen_tolerances(manifest.tolerances)),
-    )
-
-
 def shrink_run(
     run: RunDirectory, *, specs: Specs, settings: BenchSettings, executions: int = EXECUTIONS, again: bool = False
 ) -> Iterator[Made]:
@@ -107,8 +68,12 @@ def shrink_run(
         findings = list(findings_of(results))
     for finding in findings:
         _check_edition(run, specs, finding.key.operator)
-    with settings.open_host(specs) as host, ResultStore(run.path / "results.sqlite", resume=True) as store:
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+    with (
+        settings.open_host(specs) as host,
+        settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark,
+        ResultStore(run.path / "results.sqlite", resume=True) as store,
+    ):
+        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark)
         programs = Programs(specs=specs, spec_folders=settings.spec_folders)
         try:
             for number, finding in enumerate(findings):

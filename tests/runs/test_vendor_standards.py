@@ -221,6 +221,36 @@ def test_a_benchmark_takes_the_place_of_the_formula(ran: Run) -> None:
     assert "same precision on the CPU" in table(formula)["Benchmark"][1]
 
 
+@pytest.mark.slow
+def test_a_finding_against_a_benchmark_is_replayed_and_shrunk_against_it(
+    ran: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The formula's own error is far below torch's, which keeps the bound."""
+    words = ("--adapter", "torch", "--benchmark", "reference")
+    run = limited(ran, "cann-l0", 8, *words, operator="sigmoid_backward")
+    [file] = [item for item in run.directory.failures() if "tolerance" in item.name]
+    for source in (file, run.path):
+        assert "failed tolerance" in ran("replay", str(source), "--adapter", "torch").kinds
+    small = str(tmp_path / "small.json")
+    assert main(["shrink", str(file), "--adapter", "torch", "-o", small]) == 1
+    assert main(["shrink", str(run.path), "--executions", "5"]) == 1
+    assert main(["replay", str(file), "--adapter", "torch", "--benchmark", "loopback"]) == 2
+    assert f"{run.path} was made with 'reference'" in capsys.readouterr().err
+
+
+def test_a_benchmark_of_the_users_own_is_not_called_before_it_is_named_again(
+    ran: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--adapter", wrong("value"), "--benchmark", wrong("none"))
+    run = limited(ran, "cann-l0", 2, *words)
+    [file, *_] = run.directory.failures()
+    assert f"--benchmark {wrong('none')}" in run.out.replace("\n", "")
+    assert main(["replay", str(file), *words[:2]]) == 2
+    assert main(["shrink", str(run.path), *words[:2]]) == 2
+    assert capsys.readouterr().err.count("give it with --benchmark") == 2
+    assert ran("replay", str(file), *words).kinds == ["failed value"]
+
+
 def test_a_benchmark_that_refuses_leaves_its_outputs_without_a_result(ran: Run) -> None:
     run = limited(ran, "cann-l0", 5, "--benchmark", wrong("raise"))
     assert run.code == 0, run.out
