@@ -40,7 +40,7 @@ bytecode: $(STAMP)
 # The reference may have 8 GiB: a formula that takes more for a call of a plan fails there, before it ends a user's machine.
 # torch returns no statuses, and often crashes where the suite of statuses calls it: test-slow runs that one.
 test: $(STAMP) bytecode
-	$(PYTEST) -n $(JOBS) -m "not slow" tests
+	$(PYTEST) -n $(JOBS) -m "not slow and not catalogue" tests
 	ulimit -v 8388608; $(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference
 	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k "not test_statuses"
 
@@ -49,7 +49,7 @@ test-slow: $(STAMP) bytecode
 	$(PYTEST) -n $(JOBS) -m "slow and not catalogue" tests
 	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k test_statuses
 
-# The slow tests of operators that test-slow leaves out, since it tests another one of their family.
+# The tests of operators and products that test and test-slow leave out, since another one of the family proves the same.
 test-catalogue: $(STAMP) bytecode
 	$(PYTEST) -n $(JOBS) -m catalogue tests
 

@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from aclnn_cts.speclang.model import Spec
 from tests.support.ran import make_key, ran
-from tests.support.targets import operators_by_name, proven_by_another
+from tests.support.targets import operators_by_name, products_proven_by_another, proven_by_another
 
 __all__ = ["make_key", "ran"]
 from syrupy.assertion import SnapshotAssertion
@@ -33,14 +33,23 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark `catalogue` slow tests of every operator for those operators that another of their family proves."""
-    slow = [item for item in items if isinstance(item, pytest.Function) and item.get_closest_marker("slow")]
-    if not slow:
+    """Mark `catalogue` tests of every operator for those operators that another of their family proves.
+
+    That goes for slow tests and for those marked `mechanism`; of these also for products that another operator has.
+    """
+    chosen = [
+        item
+        for item in items
+        if isinstance(item, pytest.Function)
+        and hasattr(item, "callspec")
+        and (item.get_closest_marker("slow") or item.get_closest_marker("mechanism"))
+    ]
+    if not chosen:
         return
-    operators, proven = operators_by_name(), proven_by_another()
+    operators, proven, products = operators_by_name(), proven_by_another(), products_proven_by_another()
     named: defaultdict[str, list[tuple[pytest.Function, str]]] = defaultdict(list)
-    for item in slow:
-        for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
+    for item in chosen:
+        for value in item.callspec.params.values():
             name = value.operator if isinstance(value, Spec) else value if isinstance(value, str) else ""
             if name in operators:
                 named[item.nodeid.partition("[")[0]].append((item, operators[name]))
@@ -48,7 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # A test of a few operators is about these.
         if 2 * len({operator for _, operator in of_test}) > len(set(operators.values())):
             for item, operator in of_test:
-                if operator in proven:
+                product = item.callspec.params.get("product") if item.get_closest_marker("mechanism") else None
+                if operator in proven or (operator, product) in products:
                     item.add_marker("catalogue")
 
 

@@ -1,4 +1,4 @@
-"""Tests that share what takes long to make really run in one process."""
+"""Which tests run in one process, and which `make test` leaves out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from aclnn_cts.speclang.load import load_specs
 from tests.conftest import TOGETHER
+from tests.support.targets import family_of, products_proven_by_another, proven_by_another
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,3 +40,14 @@ def test_a_folder_runs_in_one_process_and_other_tests_in_both(tmp_path: Path) ->
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(list((tmp_path / "tests/reports").glob("*.pid"))) == 1
     assert len(list((tmp_path / "tests/other").glob("*.pid"))) == 2
+
+
+def test_each_family_and_each_set_of_products_is_tested() -> None:
+    specs, proven, products = load_specs(), proven_by_another(), products_proven_by_another()
+    tested = [spec for spec in specs.values() if spec.operator not in proven]
+    assert {family_of(spec) for spec in specs.values()} == {family_of(spec) for spec in tested}
+    assert {tuple(spec.products) for spec in specs.values()} == {
+        tuple(spec.products)
+        for spec in tested
+        if not any((spec.operator, product) in products for product in spec.products)
+    }

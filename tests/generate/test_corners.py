@@ -28,6 +28,8 @@ from aclnn_cts.trials.plan import PROFILES
 from tests.support.targets import FIXED, LEAST_COLUMNS, targets
 from tests.support.trial_runs import bench, specs
 
+pytestmark = pytest.mark.mechanism
+
 SPECS = load_specs()
 QUICK = PROFILES["quick"].corners
 each = pytest.mark.parametrize(("spec", "product"), targets())

@@ -25,6 +25,8 @@ from tests.generate.every_operator import SPECS, each, rules, sampler, spelled, 
 from tests.speclang.small_spec import with_constraint
 from tests.support.spec_text import spec_from_text
 
+pytestmark = pytest.mark.mechanism
+
 A2 = "atlas-a2"
 QUICK_BREAKS = PROFILES["quick"].breaks
 NEVER_EMPTY = {

@@ -18,6 +18,8 @@ from tests.speclang.small_spec import SMALL, changed
 from tests.support.drawn import drawn
 from tests.support.spec_text import spec_from_text
 
+pytestmark = pytest.mark.mechanism
+
 
 def small_sampler(*changes: tuple[str, str]) -> Sampler:
     text = reduce(lambda text, change: changed(*change, text=text), changes, SMALL)

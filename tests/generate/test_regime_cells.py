@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
 from rich.console import Console
 
 from aclnn_cts.adapters.reference import ReferenceAdapter
@@ -17,6 +18,8 @@ from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 from aclnn_cts.trials.plan import PROFILES, Part, plan_parts
 from tests.generate.every_operator import each, sampler, valid_cases
 from tests.support.trial_runs import bench
+
+pytestmark = pytest.mark.mechanism
 
 SOFTMAX = "aclnnSoftmaxBackward"
 

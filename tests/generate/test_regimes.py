@@ -20,6 +20,8 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.plan import PROFILES
 from tests.support.targets import FIXED, LEAST_COLUMNS, targets
 
+pytestmark = pytest.mark.mechanism
+
 SPECS = load_specs()
 each = pytest.mark.parametrize(("spec", "product"), targets())
 # The size of a vocabulary is rare in them: their elements grow with a product of lengths, or many of them go to least

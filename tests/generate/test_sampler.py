@@ -39,6 +39,8 @@ from tests.support.replay import ReplayChoices
 from tests.support.spec_text import spec_from_text
 from tests.support.targets import FIXED, LEAST_COLUMNS
 
+pytestmark = pytest.mark.mechanism
+
 
 def demand_valid(case: Case) -> None:
     spec = SPECS[case.operator]

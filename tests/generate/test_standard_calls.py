@@ -26,6 +26,8 @@ from aclnn_cts.generate.standard_calls import StandardCases
 from aclnn_cts.speclang.evaluate import evaluate
 from tests.support.trial_runs import A2, specs
 
+pytestmark = pytest.mark.mechanism
+
 SOFTMAX, TANH = "aclnnSoftmaxBackward", "aclnnTanhBackward"
 OPERATORS = (SOFTMAX, TANH, "aclnnConvolutionBackward", "aclnnRmsNormGrad", "aclnnEmbeddingDenseBackward")
 

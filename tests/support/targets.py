@@ -23,16 +23,37 @@ def operators_by_name() -> dict[str, str]:
     return {name: spec.operator for spec in specs for name in (spec.operator, spec.stem)}
 
 
+def family_of(spec: Spec) -> str:
+    """The family that holds an operator's rules and draws; else the operator."""
+    # `public` holds words that many documents share, and no draws.
+    family = re.search(r"^family: (?!public$)(\w+)$", spec.text, re.MULTILINE)
+    return spec.operator if family is None else family[1]
+
+
 def proven_by_another() -> frozenset[str]:
-    """Operators whose family, which holds their rules and draws, an operator before them has too."""
-    seen: set[str] = set()
+    """Operators of which others before them have the family and the set of products."""
+    seen: set[object] = set()
     found: set[str] = set()
     for spec in load_specs().values():
-        # `public` holds words that many documents share, and no draws.
-        family = re.search(r"^family: (?!public$)(\w+)$", spec.text, re.MULTILINE)
-        if family is not None:
-            found |= {spec.operator} if family[1] in seen else set()
-            seen.add(family[1])
+        kinds = {family_of(spec), tuple(spec.products)}
+        found |= {spec.operator} if kinds <= seen else set()
+        seen |= kinds
+    return frozenset(found)
+
+
+def products_proven_by_another() -> frozenset[tuple[str, str]]:
+    """Operators with each product but their first whose set of products an operator before them has too.
+
+    Of those operators that none before them proves.
+    """
+    proven = proven_by_another()
+    seen: set[tuple[str, ...]] = set()
+    found: set[tuple[str, str]] = set()
+    for spec in (spec for spec in load_specs().values() if spec.operator not in proven):
+        products = tuple(spec.products)
+        if products in seen:
+            found |= {(spec.operator, product) for product in products[1:]}
+        seen.add(products)
     return frozenset(found)
 
 

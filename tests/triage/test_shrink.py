@@ -29,6 +29,8 @@ from aclnn_cts.trials.checks.registry import derived_trial
 from tests.support.ran import Ran
 from tests.support.targets import LEAST_COLUMNS, targets
 
+pytestmark = pytest.mark.mechanism
+
 SPECS = load_specs()
 ALL = targets()
 Run = Callable[..., Ran]

@@ -25,6 +25,8 @@ from tests.support.emulated import OPERATORS, ORDERS, Emulated
 from tests.support.targets import first_fast
 from tests.support.trial_runs import bench, records, specs, trials
 
+pytestmark = pytest.mark.mechanism
+
 SOFTMAX = "aclnnSoftmaxBackward"
 CONV = "aclnnConvTbcBackward"
 DETERMINISTIC = Target(product="atlas-a2", deterministic=True)

@@ -26,6 +26,8 @@ from aclnn_cts.trials.trial_runner import Bench
 from tests.support.targets import targets
 from tests.support.trial_runs import bench, specs
 
+pytestmark = pytest.mark.mechanism
+
 CHECK = "life-cycle/other-attributes"
 QUICK = 3
 """Trials of the quick profile."""

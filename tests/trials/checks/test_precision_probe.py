@@ -25,6 +25,8 @@ from tests.support.leaky_adapter import Leaky
 from tests.support.targets import first_fast
 from tests.support.trial_runs import bench, hand_written, specs
 
+pytestmark = pytest.mark.mechanism
+
 CONV = "aclnnConvTbcBackward"
 COARSER = {
     "KEEP_DTYPE": {"HFLOAT32 with 11 stored bits", "HFLOAT32 with 10 stored bits", "FLOAT16", "BF16"},

@@ -22,6 +22,8 @@ from benchmarks.emulated_operators import EMULATIONS
 from tests.support.emulated import Emulated
 from tests.support.trial_runs import bench, specs
 
+pytestmark = pytest.mark.mechanism
+
 PASSED = Verdict(result=Result.PASSED, judged=Judged.VALUES)
 MEMORY = Verdict(result=Result.PASSED, judged=Judged.MEMORY)
 OPEN = Verdict(result=Result.SKIPPED, kind=Skip.OPEN)

@@ -22,6 +22,8 @@ from aclnn_cts.trials.plan import Profile, plan_parts
 from aclnn_cts.trials.trial_runner import Bench
 from tests.support.trial_runs import bench, specs
 
+pytestmark = pytest.mark.mechanism
+
 SMALL = Profile("small", random=4, breaks=1, memory=2, equal_calls=1, life_cycle=1)
 CHECKS = {"values", "boundary", "memory"}
 
