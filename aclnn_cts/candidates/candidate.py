@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from aclnn_cts.speclang.load import Specs
 
 _CANN_HOMES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
 """Variables that the toolkit's set_env.sh sets."""
+
+_FEW = 5
+"""Functions that a message names."""
 
 Candidate: TypeAlias = Callable[..., Any] | str | Path
 """What `judge` takes."""
@@ -86,6 +90,7 @@ def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
             raise UsageError(f"candidate {word}: no file {file}; expected FILE.py:FUNCTION")
         if not all(part.isidentifier() for part in function.split(".")):
             raise UsageError(f"candidate {word}: {function!r} is no name of a function; expected FILE.py:FUNCTION")
+        _check_name(word, path, function)
         made = CandidateFunction(module=path.stem, function=function, file=path)
         return Runnable(word=word, isolation=Isolation.CONFINED, function=made)
     if word.endswith(".py"):
@@ -96,6 +101,19 @@ def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
         return Runnable(word=word, isolation=Isolation.PROCESS, adapter=_library_word(Path(word).resolve()))
     choose(word)
     return Runnable(word=word, isolation=Isolation.PROCESS, adapter=word)
+
+
+def _check_name(word: str, path: Path, function: str) -> None:
+    """UsageError where the name stands nowhere in the file, which is not executed here."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"candidate {word}: {path} cannot be read: {error}; expected Python in UTF-8") from None
+    if "import *" in text or all(re.search(rf"\b{part}\b", text) for part in function.split(".")):
+        return
+    functions = re.findall(r"^def (\w+)", text, re.MULTILINE)[:_FEW]
+    others = f"expected {' or '.join(functions)}" if functions else "expected the name of a function in it"
+    raise UsageError(f"candidate {word}: {path} has no {function}; {others}")
 
 
 def _library_word(file: Path) -> str:

@@ -25,6 +25,7 @@ from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Strength, Way
+from aclnn_cts.speclang.kinds_dtype import Listed
 from aclnn_cts.speclang.model import Constraint, Rule
 
 ATTEMPTS = 24
@@ -85,11 +86,21 @@ def _ways(
     for entry in constraint.near if limits else constraint.breaks:
         with contextlib.suppress(*UNDEFINED):
             yield _assignment_way(entry, drawing, twin, sampler)
-    # A rule about a parameter that the valid call leaves out has none of its own.
+    # A rule about a parameter that the valid call leaves out has none of its own, unless all valid calls do.
     of = getattr(constraint.rule, "of", None)
-    if not isinstance(of, str) or twin.arguments.get(of, twin) is not None:
+    if (
+        not isinstance(of, str)
+        or twin.arguments.get(of, twin) is not None
+        or _is_given_broken(constraint, twin, sampler)
+    ):
         with contextlib.suppress(*UNDEFINED):  # so may one that reads another parameter, which is left out
             yield from (constraint.rule.limits if limits else constraint.rule.ways)(sampler.spec, twin)
+
+
+def _is_given_broken(constraint: Constraint, twin: Case, sampler: Sampler) -> bool:
+    """Whether the rule is broken by giving what no valid call gives: its list of dtypes or formats."""
+    rule = constraint.rule
+    return isinstance(rule, Listed) and sampler.spec.parameter(rule.of).is_never_given(twin.target)
 
 
 def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case | None:

@@ -363,9 +363,10 @@ class Sampler:
         if not self._tensors_of(drawing, way, environment, arguments):
             arguments = {name: _without_data(value) for name, value in arguments.items()}
             call = _ONE_PHASE
-        arguments |= dict.fromkeys(drawing.nulls)
+        given = drawing.given if way is None or way.given is None else (*drawing.given, way.given)
+        arguments |= {name: None for name in drawing.nulls if name not in given}
         for item in self.spec.conditional:
-            if item in self._settled or item.name in drawing.given:
+            if item in self._settled or item.name in given:
                 continue
             if self.spec.leaves_out(item, arguments, drawing.target):
                 arguments[item.name] = None

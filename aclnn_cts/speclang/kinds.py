@@ -34,6 +34,8 @@ class Way:
     text: str
     """The change, for a person: what, from what, to what."""
     null: str | None = None
+    given: str | None = None
+    """A tensor that no valid call gives, which the call has."""
     dtypes: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
     assign: Mapping[str, Any] = field(default_factory=dict)

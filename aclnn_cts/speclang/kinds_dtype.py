@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,11 @@ class Listed(ParameterRule):
             if isinstance(rule, Listed) and (rule.of, rule.what) == (self.of, self.what):
                 names.update(dict.fromkeys(rule.table[case.product]))
         rejected = [name for name in names if name not in self.table[case.product]]
+        if case.arguments[self.of] is None:
+            for name in rejected:
+                given = _renamed(self.what, f"{self.of}: null -> {self.what} {name}", {self.of: name})
+                yield replace(given, given=self.of)
+            return
         yield from _other_names(spec, case, self.of, self.what, rejected, self.group)
 
     def describe(self, product: str) -> Words:

@@ -40,6 +40,7 @@ def test_judge_says_verdict_finding_and_isolation(call: Callable[..., Called]) -
     ("words", "message"),
     [
         (("nothing.py:f", "--op", "softmax_backward"), "no file nothing.py"),
+        ((f"{FILE}:absent", "--op", "softmax_backward"), f"{FILE} has no absent; expected right"),
         ((f"{FILE}:right", "--op", "no_operator"), "no_operator"),
         ((f"{FILE}:right", "--op", "softmax_backward", "--budget", "soon"), "budget"),
         ((f"{FILE}:right", "--op", "softmax_backward", "--profile", "huge"), "huge"),

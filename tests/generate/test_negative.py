@@ -22,7 +22,7 @@ from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Constraint
 from aclnn_cts.trials.plan import PROFILES
 from tests.generate.every_operator import SPECS, each, rules, sampler, spelled, valid_cases
-from tests.speclang.small_spec import with_constraint
+from tests.speclang.small_spec import changed, with_constraint
 from tests.support.spec_text import spec_from_text
 
 pytestmark = pytest.mark.mechanism
@@ -338,3 +338,21 @@ def test_what_cannot_be_proved_is_not_generated() -> None:
     )
     # Whatever exceeds 7 breaks pad.range as well, which belongs to no group with it.
     assert list(invalid_cases(Sampler(spec, Target(spec.usual_product)), spec.constraint("it"), seed=1, count=2)) == []
+
+
+def test_a_tensor_that_no_valid_call_gives_is_given_with_another_dtype() -> None:
+    text = changed(
+        "  - {name: out,",
+        '  - {name: spare, type: "const aclTensor *", role: input, shape: "[D]", dtype: "as x", dtypes: floats,'
+        " formats: [ND], optional: true, present: false}\n  - {name: out,",
+    )
+    spec = spec_from_text(changed("  params.out:", "  params.spare: [dtype]\n  params.out:", text=text), stem="small")
+    small = Sampler(spec, Target(A2))
+    cases = list(invalid_cases(small, spec.constraint("spare.dtype"), seed=1, count=4))
+    assert len(cases) == 4
+    for derived in cases:
+        assert derived.twin.arguments["spare"] is None
+        spare = derived.case.arguments["spare"]
+        assert isinstance(spare, Tensor)
+        assert spare.dtype not in ("FLOAT", "BF16")
+        assert derived.broken == ("spare.dtype",)
