@@ -24,6 +24,7 @@ from aclnn_cts.core.attention import (
     sequences,
 )
 from aclnn_cts.core.rounding import widen
+from aclnn_cts.core.selected_keys import seen
 
 Real: TypeAlias = "NDArray[np.float64]"
 Forward: TypeAlias = "tuple[Real, Real, Real]"
@@ -43,7 +44,7 @@ _MOST_AT_ONCE = 2**20
 def forward(call: Mapping[str, Any]) -> Forward | None:
     """The results of a call, from its arguments with arrays for tensors; None where they make no attention."""
     try:
-        return _forward(call)
+        return _of_named_keys(call) if "sparseIndices" in call else _forward(call)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None
 
@@ -69,9 +70,32 @@ def _forward(call: Mapping[str, Any]) -> Forward:
     return attended, top, total
 
 
+def _of_named_keys(call: Mapping[str, Any]) -> Forward:
+    """Those of a call whose queries name the keys that they see: the statistics are [B, 1, rows, N], or [1, T, N].
+
+    Without values, the attention is that of keys.
+    """
+    flat = call.get("layout", call.get("layoutOptional")) == "TND"
+    query, key = (_with_rope(call, name) for name in ("query", "key"))
+    query, key, numbers = (item[None] if flat else item for item in (query, key, call["sparseIndices"]))
+    value = call.get("value")
+    value = key if value is None else widen(value)[None] if flat else widen(value)
+    flags = seen(numbers[:, :, 0], key.shape[1], all_keys=not call["sparseMode"])[:, None]
+    columns = key.transpose(0, 2, 3, 1)
+    scores = _product(query.transpose(0, 2, 1, 3), columns) * float(call["scaleValue"])
+    top = np.where(flags.any(3), np.where(flags, scores, -np.inf).max(3), 0.0)
+    powers = np.where(flags, _exponential(scores - top[..., None]), 0.0)
+    total = np.where(flags.any(3), np.add.accumulate(powers, axis=3)[..., -1], 1.0)
+    result = _product(powers / total[..., None], value.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
+    statistics = (item.transpose(0, 2, 1) for item in (top, total))
+    found = (result[0] if flat else result, *(item if flat else item[:, None] for item in statistics))
+    attended, greatest, sums = (np.where(np.isnan(item), np.nan, item) for item in found)
+    return attended, greatest, sums
+
+
 def _with_rope(call: Mapping[str, Any], name: str) -> Real:
     """Queries or keys, and behind the elements of each head those of its rotary embedding."""
-    found, rope = widen(call[name]), call.get(name + "Rope")
+    found, rope = widen(call[name]), call.get(name + "Rope", call.get(name + "RopeOptional"))
     return found if rope is None else np.concatenate((found, widen(rope)), -1)
 
 

@@ -66,6 +66,7 @@ RECIPES: Mapping[str, Recipe] = registered(
         Recipe(name="equal_indices", fill=recipes_exact.equal_indices, reads=("low", "high")),
         Recipe(name="hot_indices", fill=recipes_exact.hot_indices, reads=("low", "high")),
         Recipe(name="end_indices", fill=recipes_exact.end_indices, reads=("low", "high")),
+        Recipe(name="seen_indices", fill=recipes_exact.seen_indices, reads=("high", "axis"), elementwise=False),
         Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
         Recipe(
             name="argmax",

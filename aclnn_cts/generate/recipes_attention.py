@@ -76,7 +76,9 @@ def _result(request: Request, which: int) -> Array | None:
     if found is None:
         return None
     result, shape = found[which], request.tensor.shape
+    if result.shape == shape:
+        return result.reshape(-1)
     if not which:
-        return result.reshape(-1) if result.shape == shape else None
+        return None
     whole = np.broadcast_to(result[..., None], (*result.shape, shape[-1])) if shape else result
     return whole.reshape(-1) if whole.shape == shape else None

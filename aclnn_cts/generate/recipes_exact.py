@@ -140,6 +140,35 @@ def _one_index(requests: Sequence[Request]) -> Array:
     return shifted(np.array(offsets, np.uint64), lows, [1] * len(requests), requests[0].tensor.dtype)
 
 
+def seen_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """In line i of n along `axis` numbers from 0 to high - n + i, none twice; -1 where a line is longer than those."""
+    return joined([_seen(request, count) for request, count in zip(requests, counts, strict=True)])
+
+
+def _seen(request: Request, count: int) -> Array:
+    shape, high = request.tensor.shape or (1,), 0 if request.data.high is None else request.data.high
+    length = shape[-1]
+    words = request.raw(count).reshape(-1, length)
+    axis = request.data.axis
+    if axis is not None and -len(shape) <= axis < len(shape) - 1 and axis != -1:
+        inner, n = math.prod(shape[axis:][1:-1]), shape[axis]
+        lines = np.arange(words.shape[0]) // inner % n - (n - 1)
+    else:
+        lines = np.zeros(words.shape[0], np.int64)
+    several = np.maximum(min(high, _MOST) + lines, 0)[:, None]
+    taken_here = np.minimum(several, length)
+    # Uniform numbers of a smaller range, each raised by its rank in the line.
+    places = (words % (several - taken_here + 1).astype(np.uint64)).view(np.int64)
+    filled = np.arange(length) < taken_here
+    places[~filled] = _MOST
+    order = np.lexsort((words, places), axis=1)
+    ranks = np.empty_like(places)
+    np.put_along_axis(ranks, order, np.arange(length)[None, :], axis=1)
+    found = np.where(filled, places + ranks, -1).reshape(-1)
+    least, most = integer_range(request.tensor.dtype)
+    return shifted(np.clip(found, least, most).view(np.uint64), [0], [count], request.tensor.dtype)
+
+
 def ramp(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """low, low + 1, ... up to high - 1, then low again."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]

@@ -72,6 +72,8 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
     if data.recipe in INDEX_RECIPES:
         high = min(data.high if data.high is not None else 1, INTEGER_LIMITS.get(tensor.dtype, 2**62))
         return min(data.low or 0, high - 1), high - 1
+    if data.recipe == "seen_indices":
+        return -1, (data.high or 0) - 1
     if data.recipe in _RANGES:
         return _RANGES[data.recipe]
     if data.recipe == "constant":

@@ -34,6 +34,7 @@ PARAMETERS: dict[str, list[Data]] = {
     "end_indices": [Data(low=1, high=2**24 + 9)],
     "dominated": [Data(axis=1)],
     "argmax": [Data(axis=-2, high=28, kernel=(3, 2), stride=(2,), padding=(1, 0), dilation=(1, 2))],
+    "seen_indices": [Data(high=3, axis=0), Data(high=9)],
     "ramp": [Data(high=11)],
     "offsets": [Data(low=1, high=100, axis=1), Data(high=2**40)],
     "ends": [Data(low=1, high=100, axis=0), Data(high=3)],

@@ -149,6 +149,28 @@ def test_a_permutation_holds_each_number_once(seed: int, shape: tuple[int, ...],
     assert (make((200,), "INT8", "permutation", seed=seed) <= 127).all()
 
 
+@few
+@given(seed=seeds, rows=st.integers(1, 6), length=st.integers(1, 9), high=st.integers(0, 12))
+def test_seen_indices_name_each_key_once_and_none_behind_the_row(seed: int, rows: int, length: int, high: int) -> None:
+    found = make((2, rows, 1, length), "INT32", "seen_indices", seed=seed, high=high, axis=1)
+    for batch in found:
+        for place, line in enumerate(batch[:, 0]):
+            keys = max(high - rows + 1 + place, 0)
+            several = min(keys, length)
+            assert len(set(line[:several].tolist())) == several
+            assert all(0 <= number < keys for number in line[:several])
+            assert (line[several:] == -1).all()
+    whole = make((rows, length), "INT64", "seen_indices", seed=seed, high=high)
+    assert all(sorted(line[line >= 0]) == list(range(high)) for line in whole) or high > length
+
+
+def test_seen_indices_select_every_key_as_often() -> None:
+    found = make((4000, 3), "INT32", "seen_indices", high=6, seed=5)
+    shares = np.bincount(found.reshape(-1), minlength=6) / found.size
+    assert (shares > 0.05).all()
+    assert len(np.unique(found[:, 0])) > 1
+
+
 def test_bits_are_ones_as_often_as_asked() -> None:
     for dtype, width in (("UINT8", 8), ("INT32", 32), ("UINT64", 64), ("BOOL", 1), ("FLOAT", 1)):
         for mean in (0.0, 0.25, 0.5, 0.9, 1.0):
