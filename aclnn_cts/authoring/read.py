@@ -224,14 +224,17 @@ class _Reader:
 
     def _parameters(self, inside: str) -> Iterator[CParameter]:
         for number, word in enumerate(re.sub(r"//[^\n]*", "", inside).split(","), start=1):
-            found = _PARAMETER.match(" ".join(word.split()))
+            found = _declared(word)
             if found is None:
                 self.remarks.append(f"parameter {number} of the prototype, {shown(word.strip())}, cannot be read")
                 continue
-            words = found[1].replace("*", " * ").split()
-            stars = words.count("*")
-            bare = " ".join(word for word in words if word != "*")
-            yield CParameter(found[2], f"{bare} {'*' * stars}".strip())
+            if len(found) > 1:
+                self.remarks.append(f"a comma is missing in the prototype, behind parameter {number}")
+            for declaration in found:
+                words = declaration[1].replace("*", " * ").split()
+                stars = words.count("*")
+                bare = " ".join(word for word in words if word != "*")
+                yield CParameter(declaration[2], f"{bare} {'*' * stars}".strip())
 
     def _table(self, table: Table) -> None:
         head = table.head
@@ -366,3 +369,13 @@ def _spanned(row: Sequence[Cell], first: int, columns: Sequence[Products]) -> Pr
     if not found or any(products is None for products in found):
         return None
     return tuple(dict.fromkeys(product for products in found for product in products or ()))
+
+
+def _declared(text: str) -> list[re.Match[str]] | None:
+    """The parameter that a text declares, or one in each line where a comma was forgotten; None where there is none."""
+    for parts in ([text], [line for line in text.split("\n") if line.strip()]):
+        found = [_PARAMETER.match(" ".join(part.split())) for part in parts]
+        matched = [item for item in found if item is not None]
+        if matched and len(matched) == len(found):
+            return matched
+    return None

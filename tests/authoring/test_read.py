@@ -180,3 +180,13 @@ FRAGMENTS = (
 def test_no_arrangement_of_its_pieces_breaks_the_reader(pieces: list[str]) -> None:
     read = parse_document("# aclnnX\n" + "".join(pieces), name="document.md")
     assert len({item.address for item in read.statements}) == len(read.statements)
+
+
+def test_a_comma_that_a_prototype_lacks_is_named() -> None:
+    text = (DOCUMENTS / "aclnnTwistBackward.md").read_text(encoding="utf-8")
+    whole = parse_document(text, name="whole")
+    lines = [line for line in text.splitlines() if "self," in line]
+    assert lines
+    read = parse_document(text.replace(lines[0], lines[0].replace("self,", "self")), name="torn")
+    assert read.parameters == whole.parameters
+    assert read.remarks == ("a comma is missing in the prototype, behind parameter 2",)
