@@ -45,6 +45,7 @@ TWO_READINGS = {
     "aclnnGeluBackward",
     "aclnnRmsNormGradQuant",
     "aclnnSeluBackward",
+    "aclnnSparseLightningIndexerGradKLLoss",
     "aclnnSwigluBackwardMxQuantWithDualAxis",
 }
 """The value is in the middle between two readings of the document, and the second oracle takes the first of them."""
