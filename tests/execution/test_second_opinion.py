@@ -45,6 +45,7 @@ TWO_READINGS = {
     "aclnnGeluBackward",
     "aclnnRmsNormGradQuant",
     "aclnnSeluBackward",
+    "aclnnSparseFlashAttentionGrad",
     "aclnnSparseLightningIndexerGradKLLoss",
     "aclnnSwigluBackwardMxQuantWithDualAxis",
 }
