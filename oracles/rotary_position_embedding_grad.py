@@ -8,39 +8,33 @@ import numpy as np
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-
-_BLOCKS = ((1, -1), (-1, 1), (2, -1), (-1, 1))  # their number, and half of their length, in each mode
-
-
-def _halves(array: Array, mode: int) -> tuple[Array, Array]:
-    (blocks, length), shape = _BLOCKS[mode], array.shape[:3]
-    split = array.reshape(*shape, blocks, 2, length)
-    return split[:, :, :, :, 0].reshape(*shape, -1), split[:, :, :, :, 1].reshape(*shape, -1)
+from aclnn_cts.oracles._rotary import joined, parted
 
 
-def _joined(f: F, first: Array, second: Array, mode: int) -> Array:
-    halves = [half.reshape(*half.shape[:3], *_BLOCKS[mode]) for half in (first, second)]
-    joined: Array = f.stack(halves, 4).reshape(*first.shape[:3], -1)
-    return joined
+def _half(width: int, mode: int) -> int:
+    """Half of the length of a block in each mode."""
+    return (width // 2, 1, width // 4, 1)[mode]
 
 
 def _backward(
     f: F, dy: Array, cos: Array, sin: Array, xOptional: Array | None, mode: int, dcosOut: tuple[int, ...]
 ) -> Outputs:
-    (dy1, dy2), (cos1, cos2), (sin1, sin2) = (_halves(array, mode % 3) for array in (dy, cos, sin))
-    dx = _joined(f, cos1 * dy1 + sin2 * dy2, cos2 * dy2 - sin1 * dy1, mode)
+    half, half_of_y = (_half(dy.shape[-1], number) for number in (mode, mode % 3))
+    (dy1, dy2), (cos1, cos2), (sin1, sin2) = (parted(array, half_of_y) for array in (dy, cos, sin))
+    dx = joined(f, cos1 * dy1 + sin2 * dy2, cos2 * dy2 - sin1 * dy1, half)
     if xOptional is None:
         unused = f.undecided(f.lift(np.zeros(dcosOut)), where=True)
         return {"dxOut": dx, "dcosOut": unused, "dsinOut": unused}
-    x1, x2 = _halves(xOptional, mode)
-    terms = _joined(f, dy1 * x1, dy2 * x2, mode % 3), _joined(f, -(dy1 * x2), dy2 * x1, mode % 3)
+    x1, x2 = parted(xOptional, half)
+    terms = joined(f, dy1 * x1, dy2 * x2, half_of_y), joined(f, -(dy1 * x2), dy2 * x1, half_of_y)
     return {"dxOut": dx, "dcosOut": f.reduce_to(terms[0], cos.shape), "dsinOut": f.reduce_to(terms[1], cos.shape)}
 
 
 def _forward(f: F, xOptional: Array | None, cos: Array, sin: Array, mode: int, dy: tuple[int, ...]) -> Outputs:
-    x1, x2 = _halves(f.lift(np.zeros(dy)) if xOptional is None else xOptional, mode)
-    (cos1, cos2), (sin1, sin2) = _halves(cos, mode % 3), _halves(sin, mode % 3)
-    return {"y": _joined(f, x1 * cos1 - x2 * sin1, x2 * cos2 + x1 * sin2, mode % 3)}
+    half, half_of_y = (_half(dy[-1], number) for number in (mode, mode % 3))
+    x1, x2 = parted(f.lift(np.zeros(dy)) if xOptional is None else xOptional, half)
+    (cos1, cos2), (sin1, sin2) = parted(cos, half_of_y), parted(sin, half_of_y)
+    return {"y": joined(f, x1 * cos1 - x2 * sin1, x2 * cos2 + x1 * sin2, half_of_y)}
 
 
 _WRT = {"dxOut": "xOptional", "dcosOut": "cos", "dsinOut": "sin"}

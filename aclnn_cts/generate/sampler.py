@@ -116,12 +116,19 @@ class Sampler:
         self._inputs = tuple(item for item in self._tensors if item.is_input)
         self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
         self._optional = tuple(item.name for item in spec.parameters if item.optional)
+        self._sometimes = any(item.optional_when is not None for item in spec.parameters)
+        self._settled = [
+            item
+            for item in spec.conditional
+            if item.holds_tensors and self._sometimes and (item.is_input or item.optional)
+        ]
+        """Those that a valid call gives where `present` is true, and only there."""
         self.excludable = tuple(
-            item.name for item in spec.conditional if item.is_output and not item.is_never_given(target)
+            item.name
+            for item in spec.conditional
+            if item.is_output and item not in self._settled and not item.is_never_given(target)
         )
         """The outputs that the arguments of some calls exclude, and of others do not."""
-        self._sometimes = any(item.optional_when is not None for item in spec.parameters)
-        self._settled = [item for item in self._inputs if self._sometimes and item.present is not None]
         rules = (item.rule for item in spec.constraints_for(product))
         finite = {name: rule.infinite for rule in rules if isinstance(rule, Finite) for name in rule.of}
         self._templates = {

@@ -145,6 +145,8 @@ def build_parameters(
             path,
             f"{item.name}: neither `dtypes` nor `dtype`; add one",
         )
+        # Which inputs a call gives is drawn; which outputs it computes follows from the call alone.
+        presence = {**names, **context.kinds} if item.role == "input" else context.kinds
         known = {**names, **{name: context.kinds[name] for name in earlier}}
         readable = {**known, INDEX: "int"} if kind == "tensor_list" else known
         shown_to_data = {*earlier, item.name}
@@ -180,7 +182,7 @@ def build_parameters(
                 optional_when=problems.expression(item.optional, (*path, "optional"), context.kinds)
                 if isinstance(item.optional, str)
                 else None,
-                present=problems.expression(item.present, (*path, "present"), context.kinds)
+                present=problems.expression(item.present, (*path, "present"), presence)
                 if item.present is not None
                 else None,
                 data=templates,

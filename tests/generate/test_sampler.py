@@ -32,6 +32,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
+from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
 from tests.generate.every_operator import PAIRS, SPECS, each, rules, sampler, spelled, valid_cases
 from tests.speclang.small_spec import changed
@@ -335,13 +336,16 @@ products: [atlas-a2]
 parameters:
   - {name: x, type: const aclTensor *, dtypes: [FLOAT], shape: "[*L, N, *R]", rank: [1, 8]}
   - {name: weight, type: const aclTensor *, optional: true, dtypes: [FLOAT], shape: "[*L, N, *R]"}
-  - {name: bias, type: const aclTensor *, optional: not given(weight), present: given(weight), "null": limit,
-     same_dtype_as: x, same_shape_as: x}
+  - {name: bias, type: const aclTensor *, optional: not given(weight), present: given(weight) or spare == 1,
+     "null": limit, same_dtype_as: x, same_shape_as: x}
   - {name: groups, type: const aclTensor *, dtypes: [INT64], shape: "[3]", rank: 1,
      data: {with: {high: 7}, exact: [lengths], realistic: [partial_lengths], hostile: [lengths]}}
   - {name: dim, type: int64_t}
   - {name: out, type: aclTensor *, same_dtype_as: x, same_shape_as: x}
+  - {name: biasOut, type: aclTensor *, optional: not given(bias), present: given(bias), "null": open,
+     same_dtype_as: x, same_shape_as: x}
 draws:
+  - {name: spare, is: 0}
   - {run: L, length: [0, 2]}
   - {run: R, length: [0, 2]}
   - {name: N, in: [1, 64]}
@@ -353,15 +357,24 @@ clauses:
 """
 
 
+def test_a_way_may_give_a_tensor_that_valid_calls_leave_out() -> None:
+    chosen = Sampler(spec_from_text(DEPENDING, stem="pair_backward"), Target())
+    drawings = [chosen.draw(StreamChoices(1, "x", index)) for index in range(50)]
+    alone = [item for item in drawings if chosen.case(item).arguments["weight"] is None]
+    assert all(chosen.case(item).arguments["bias"] is None for item in alone)
+    given = [chosen.case(item, way=Way(text="", assign={"spare": 1})).arguments["bias"] for item in alone]
+    assert any(bias is not None for bias in given)
+
+
 def test_a_tensor_may_be_null_where_one_before_it_is() -> None:
     spec = spec_from_text(DEPENDING, stem="pair_backward")
     chosen = Sampler(spec, Target())
-    nulls: Counter[tuple[bool, bool]] = Counter()
+    nulls: Counter[tuple[bool, ...]] = Counter()
     for index in range(200):
         case = chosen.case(chosen.draw(StreamChoices(1, "x", index)))
-        nulls[case.arguments["weight"] is None, case.arguments["bias"] is None] += 1
+        nulls[tuple(case.arguments[name] is None for name in ("weight", "bias", "biasOut"))] += 1
         assert evaluate(spec, case).broken == ()
-    assert nulls.keys() == {(True, True), (False, False)}
+    assert nulls.keys() == {(True, True, True), (False, False, False)}
 
 
 def test_a_shape_with_two_runs_is_recovered_by_what_tells_where_they_meet() -> None:
