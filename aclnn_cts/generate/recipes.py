@@ -86,6 +86,7 @@ RECIPES: Mapping[str, Recipe] = registered(
         ),
         Recipe(name="permutation", fill=recipes_exact.permutation, reads=("low", "axis"), elementwise=False),
         Recipe(name="boxes", fill=recipes_exact.boxes, reads=("high", "axis"), elementwise=False),
+        Recipe(name="regions", fill=recipes_exact.regions, reads=("high", "kernel", "axis"), elementwise=False),
         Recipe(name="bits", fill=recipes_exact.bits, reads=("mean",)),
         Recipe(
             name="band",
@@ -145,7 +146,7 @@ RECIPES: Mapping[str, Recipe] = registered(
 
 _BOUNDED = ("integers", "uniform", "repeated", "wide")
 """Recipes with a range that is not empty."""
-_ALONG_THE_LAST = frozenset({"softmax", "repeated", "dominated", "cancel", "boxes", *SEGMENTS})
+_ALONG_THE_LAST = frozenset({"softmax", "repeated", "dominated", "cancel", "boxes", "regions", *SEGMENTS})
 """Recipes that without an axis are along the last one."""
 
 _IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(

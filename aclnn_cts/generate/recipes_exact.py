@@ -1,4 +1,4 @@
-"""Recipes of integers: exact data, indices, segments, permutations, boxes, bits and positions of maxima."""
+"""Recipes of exact data: integers, indices, segments, permutations, boxes, regions, bits and positions of maxima."""
 
 from __future__ import annotations
 
@@ -305,6 +305,41 @@ def _boxes(request: Request, words: Words) -> _Numbers:
     found[:, 1:] = words[:, 1:] % np.uint64(_SIDE)
     found[:, 2::2] += found[:, 1:-1:2] + 1
     return np.minimum(found, min(integer_range(request.tensor.dtype)[1], _MOST))
+
+
+_SIDES = (16, 16)
+"""Height and width within which regions lie where `kernel` does not say it."""
+_QUARTERS = 4
+"""Steps of regions from one whole number to the next: binary formats hold each of them."""
+
+
+def regions(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """In each line an index, then x1, y1, x2 and y2 within `kernel`, a height and a width; ends are not below starts.
+
+    An eighth of the regions are whole maps. Floating dtypes have quarters, the index too.
+    """
+    found = joined([_along(request, count, _regions) for request, count in zip(requests, counts, strict=True)])
+    dtype = requests[0].tensor.dtype
+    if DTYPES[dtype].kind != "float":
+        return shifted((found // _QUARTERS).view(np.uint64), [0], [found.size], dtype)
+    return to_storage(found.astype(np.float64) / _QUARTERS, dtype)
+
+
+def _regions(request: Request, words: Words) -> _Numbers:
+    most = min(integer_range(request.tensor.dtype)[1], _MOST // _QUARTERS)
+    height, width = (_QUARTERS * _clamp(side, (0, most)) for side in ((request.data.kernel or ()) + _SIDES)[:2])
+    found = np.zeros(words.shape, np.int64)
+    index = words[:, :1]
+    found[:, :1] = index % np.uint64(max(total_of(request.tensor, request.data), 1))
+    found[:, :1] = found[:, :1] * _QUARTERS + (index >> np.uint64(62)).view(np.int64)
+    is_whole = (index >> np.uint64(59)) & np.uint64(7) == 0
+    for first, side in ((1, width), (2, height)):
+        starts = np.where(is_whole, 0, (words[:, first::4] % np.uint64(side + 1)).view(np.int64))
+        ends = words[:, first + 2 :: 4]
+        left = side - starts[:, : ends.shape[1]]
+        found[:, first::4] = starts
+        found[:, first + 2 :: 4] = side - np.where(is_whole, 0, (ends % (left + 1).view(np.uint64)).view(np.int64))
+    return found
 
 
 def bits(requests: Sequence[Request], counts: Sequence[int]) -> Array:

@@ -453,6 +453,8 @@ def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContex
         context.problems.add(path, f"as: missing; expected one of {', '.join(STRUCTURES)}")
     else:
         context.problems.known(structure, STRUCTURES, (*path, "as"), "structure")
+    if structure == "regions" and model.in_ is not None:
+        return _corners(model, path, context)
     number = model.is_
     context.problems.add_if(
         number is None and structure != "permutation",
@@ -472,6 +474,22 @@ def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContex
         number=0 if number is None or node is None else str(number),
         least=least,
         axis=model.axis,
+    )
+
+
+def _corners(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
+    sides = model.in_ if isinstance(model.in_, list) and len(model.in_) == 2 and None not in model.in_ else None
+    context.problems.add_if(sides is None, (*path, "in"), f"{shown(model.in_)}; expected [HEIGHT, WIDTH] of the map")
+    context.problems.add_if(model.is_ is not None, (*path, "is"), "expected nothing beside `in`; write two rules")
+    for place, side in enumerate(sides or ()):
+        context.problems.node(side, (*path, "in", place), context.kinds)
+    return Structure(
+        of=_of(model, path, context, "tensor"),
+        structure="regions",
+        number=0,
+        least=0,
+        axis=model.axis,
+        sides=tuple(map(str, sides or (0, 0))),
     )
 
 

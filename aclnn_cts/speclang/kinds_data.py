@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -214,7 +215,7 @@ def _bound(value: str | int | None, none: float) -> Compiled:
 
 SEGMENTS = ("offsets", "ends", "lengths", "partial_lengths")
 """Recipes of lengths that add up to a total, and of where they end."""
-STRUCTURES = (*SEGMENTS, "permutation", "boxes")
+STRUCTURES = (*SEGMENTS, "permutation", "boxes", "regions")
 _MADE_BY = {"partial_lengths": ("partial_lengths", "lengths")}
 """Recipes that make a structure, where there is another one than that of its name."""
 _DEFAULT_TOTAL = 16
@@ -227,6 +228,11 @@ _WORDS = {
     "partial_lengths": ("lengths that add up to {} at most", "各段长度，总和不超过 {}"),
     "permutation": ("a permutation of the numbers from {} on", "从 {} 起各数的一个排列"),
     "boxes": ("an index below {} and pairs of ascending coordinates", "小于 {} 的序号与成对递增的坐标"),
+    "regions": ("regions behind an index that is at least 0 and below {}", "区域，其序号不小于 0 且小于 {}"),
+    "corners": (
+        "corners x1, y1, x2, y2 with 0 <= x1 <= x2 <= {1} and 0 <= y1 <= y2 <= {0}",
+        "顶点 x1、y1、x2、y2，满足 0 <= x1 <= x2 <= {1}、0 <= y1 <= y2 <= {0}",
+    ),
 }
 
 
@@ -236,34 +242,38 @@ class Structure(ParameterRule):
 
     structure: str
     number: str | int
-    """The total; of a permutation the least number; of boxes how many there are for an index to name."""
+    """The total; of a permutation the least number; of boxes and regions how many there are for an index to name."""
     least: int
     """The least length of a segment."""
     axis: int | None
     """Along which; None: the last, of a permutation all elements together."""
+    sides: tuple[str, ...] = ()
+    """Of the rule on the corners of regions: the height and the width within which they lie. Without them it is the
+    rule on the index in front of each region."""
 
     @property
     def test(self) -> Test:
-        number = compiled(self.number)
+        number, sides = compiled(self.number), [compiled(side) for side in self.sides]
 
         def fits(arguments: Mapping[str, Any], target: Target) -> bool:
             value, wanted = arguments[self.of], int(number(arguments, target))
+            ends = tuple(side(arguments, target) for side in sides)
             if isinstance(value, tuple):
-                return self._fits(value, wanted)
+                return self._fits(value, wanted, ends)
             if 0 in value.shape:
                 return True
             if value.data is None:
                 raise TypeError("no data")
             if value.data.recipe in _MADE_BY.get(self.structure, (self.structure,)):
-                return self._is_made_so(value, value.data, wanted)
+                return self._is_made_so(value, value.data, wanted, ends)
             count, inner = self._line(value)
             if value.data.values is not None:
                 numbers = [float(item) for item in value.data.values]
                 starts = (block + place for block in range(0, len(numbers), count * inner) for place in range(inner))
-                return all(self._fits(numbers[start : start + count * inner : inner], wanted) for start in starts)
+                return all(self._fits(numbers[start : start + count * inner : inner], wanted, ends) for start in starts)
             if value.data.recipe in ("zeros", "constant"):
                 mean = 1.0 if value.data.mean is None else value.data.mean
-                return self._fits([0.0 if value.data.recipe == "zeros" else mean] * count, wanted)
+                return self._fits([0.0 if value.data.recipe == "zeros" else mean] * count, wanted, ends)
             # Of any other contents it is as good as certain that they have no such structure.
             return False
 
@@ -280,19 +290,21 @@ class Structure(ParameterRule):
         """Of so many elements."""
         return count + {"offsets": -1, "partial_lengths": 1}.get(self.structure, 0)
 
-    def _is_made_so(self, tensor: Tensor, data: Data, wanted: int) -> bool:
+    def _is_made_so(self, tensor: Tensor, data: Data, wanted: int, ends: Sequence[float]) -> bool:
         rank = max(len(tensor.shape), 1)
         last = None if self.structure == "permutation" else rank - 1
         own, asked = (last if axis is None else axis % rank for axis in (data.axis, self.axis))
         if self.structure == "permutation":
             return own == asked and (data.low or 0) == wanted
+        if self.sides:
+            return own == asked and data.kernel is not None and all(map(operator.le, data.kernel, ends))
         total = _DEFAULT_TOTAL if data.high is None else data.high
-        same = 0 < total <= wanted if self.structure == "boxes" else total == wanted
+        same = 0 < total <= wanted if self.structure in ("boxes", "regions") else total == wanted
         fits = same and 0 <= total < INTEGER_LIMITS.get(tensor.dtype, 2**62)
         least = (data.low or 0) >= self.least and self.least * self._segments(self._line(tensor)[0]) <= total
         return own == asked and fits and least
 
-    def _fits(self, numbers: Sequence[float], wanted: int) -> bool:
+    def _fits(self, numbers: Sequence[float], wanted: int, ends: Sequence[float] = ()) -> bool:
         if not numbers:
             return True
         if self.structure == "permutation":
@@ -300,6 +312,12 @@ class Structure(ParameterRule):
         if self.structure == "boxes":
             pairs = zip(numbers[1::2], numbers[2::2], strict=False)
             return 0 <= numbers[0] < wanted and numbers[0] % 1 == 0 and all(0 <= low < high for low, high in pairs)
+        if self.structure == "regions":
+            if not ends:
+                return 0 <= numbers[0] < wanted
+            corners = zip(numbers[1:], numbers[3:], itertools.cycle(ends[::-1]), strict=False)
+            starts = (corner for place, corner in enumerate(corners) if place % 4 < 2)
+            return all(0 <= low <= high <= end for low, high, end in starts)
         steps = list(numbers)
         if self.structure in ("ends", "offsets"):
             steps = [after - before for before, after in itertools.pairwise((0, *numbers))]
@@ -312,24 +330,25 @@ class Structure(ParameterRule):
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         value = case.arguments[self.of]
         wanted = int(compiled(self.number)(case.arguments, case.target))
+        ends = tuple(int(compiled(side)(case.arguments, case.target)) for side in self.sides)
         if isinstance(value, tuple):
-            for text, items in self._broken(len(value), wanted):
+            for text, items in self._broken(len(value), wanted, ends):
                 yield Way(text=f"{self.of}: {text}", values={self.of: items})
         if not isinstance(value, Tensor) or value.data is None or not 0 < value.numel <= _MOST_WRITTEN:
             return
         count, inner = self._line(value)
         limit = INTEGER_LIMITS.get(value.dtype, 2**62)
-        for text, items in self._broken(count, wanted):
+        for text, items in self._broken(count, wanted, ends):
             if max(items) < limit and not (min(items) < 0 and value.dtype.startswith(("U", "BOOL"))):
                 block = tuple(item for item in items for _ in range(inner))
                 data = Data(values=block * (value.numel // len(block)))
                 yield Way(text=f"{self.of}: {text}", data={self.of: data})
 
-    def _broken(self, count: int, wanted: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _broken(self, count: int, wanted: int, ends: Sequence[int]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Elements without the structure, each next to some that have it."""
         if not count:
             return
-        good = self._even(count, wanted)
+        good = self._even(count, wanted, ends)
         last = good[-1]
         changes = [
             (f"last element {last} -> {last + 1}", (*good[:-1], last + 1)),
@@ -341,16 +360,26 @@ class Structure(ParameterRule):
             ("first element less by as much as the last is more", (-1, *good[1:-1], last + good[0] + 1)),
             (f"last element {last} -> {2 * wanted + 10}", (*good[:-1], 2 * wanted + 10)),
         ]
+        if self.sides:
+            # The number in front of the corners belongs to another rule.
+            changes = [
+                (f"element {place} {good[place]} -> {number}", (*good[:place], number, *good[place + 1 :]))
+                for place in range(1, count)
+                for number in (-1, good[place] + 1)
+            ]
         for text, items in changes:
-            if len(items) == count and not self._fits(items, wanted):
+            if len(items) == count and not self._fits(items, wanted, ends):
                 yield text, items
 
-    def _even(self, count: int, wanted: int) -> tuple[int, ...]:
+    def _even(self, count: int, wanted: int, ends: Sequence[int]) -> tuple[int, ...]:
         """Elements that have the structure, with segments as alike as may be."""
         if self.structure == "permutation":
             return tuple(range(wanted, wanted + count))
         if self.structure == "boxes":
             return (max(wanted - 1, 0), *((place + 1) % 2 for place in range(1, count)))
+        if self.structure == "regions":
+            corners = (0, 0, *ends[::-1]) if ends else (0,)
+            return (max(wanted - 1, 0), *itertools.islice(itertools.cycle(corners), count - 1))
         segments = max(self._segments(count), 1)
         stops = [max(wanted, 0) * place // segments for place in range(segments + 1)]
         if self.structure == "offsets":
@@ -366,5 +395,8 @@ class Structure(ParameterRule):
     def words(self, number: object) -> Words:
         """The structure with its number, which may be an expression or what it gives."""
         least, least_zh = (f", each at least {self.least}", f"，每段不小于 {self.least}") if self.least else ("", "")
+        if self.sides:
+            words, words_zh = (text.format(*self.sides) for text in _WORDS["corners"])
+            return Words(words, words_zh)
         words, words_zh = (text.format(number) for text in _WORDS[self.structure])
         return Words(f"{words}{least}", f"{words_zh}{least_zh}")

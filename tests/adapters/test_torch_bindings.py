@@ -168,6 +168,7 @@ def test_parameters_are_those_of_the_specs() -> None:
         "aclnnNormRopeConcatBackward",
         "aclnnNsaCompressGrad",
         "aclnnRmsNormGradQuant",
+        "aclnnRoiAlignV2Backward",
         "aclnnSituGluGrad",
         "aclnnSparseFlashAttentionGrad",
         "aclnnSparseLightningIndexerGradKLLoss",

@@ -24,7 +24,7 @@ seeds = st.integers(0, 2**64 - 1)
 shapes = st.lists(st.integers(1, 7), max_size=4).map(tuple)
 
 
-def make(shape: tuple[int, ...], dtype: str, recipe: str, **parameters: float) -> NDArray[Any]:
+def make(shape: tuple[int, ...], dtype: str, recipe: str, **parameters: float | tuple[int, ...]) -> NDArray[Any]:
     data = msgspec.convert(parameters | {"recipe": recipe}, Data)
     tensor = Tensor(shape=shape, dtype=dtype, data=data)
     return array(tensor, arrays={}, name="x")

@@ -43,6 +43,7 @@ PARAMETERS: dict[str, list[Data]] = {
     "permutation": [Data(low=3, axis=1), Data(low=-5, axis=0)],
     "repeated": [Data(low=0, high=8), Data(low=-3, high=3, exponent=-1, axis=0)],
     "boxes": [Data(high=100), Data(high=3, axis=1)],
+    "regions": [Data(high=100, kernel=(3, 40)), Data(high=3, kernel=(0, 2), axis=1)],
     "bits": [Data(mean=0.9), Data(mean=0.0)],
     "band": [Data(low=-3, high=0), Data(high=-2, kernel=(1, 3)), Data(mean=0.5, padding=(5, 2))],
     "constant": [Data(mean=0.1)],

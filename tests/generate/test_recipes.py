@@ -516,3 +516,24 @@ def test_boxes_are_an_index_and_ascending_pairs(seed: int, rows: int, count: int
     assert ((made[:, 0] >= 0) & (made[:, 0] < count)).all()
     assert (made[:, 1::2] < made[:, 2::2]).all()
     assert made.min() >= 0
+
+
+@few
+@given(
+    seed=seeds, rows=st.integers(1, 40), count=st.integers(1, 40), height=st.integers(0, 9), width=st.integers(0, 9),
+    dtype=st.sampled_from(["FLOAT16", "FLOAT", "INT32"]),
+)  # fmt: skip
+def test_regions_are_an_index_and_corners_within_a_map(
+    seed: int, rows: int, count: int, height: int, width: int, dtype: str
+) -> None:
+    made = make((rows, 5), dtype, "regions", seed=seed, high=count, kernel=(height, width)).astype(float)
+    index, x1, y1, x2, y2 = made.T
+    assert ((index >= 0) & (index < count)).all()
+    assert ((x1 >= 0) & (x1 <= x2) & (x2 <= width)).all()
+    assert ((y1 >= 0) & (y1 <= y2) & (y2 <= height)).all()
+
+
+def test_some_regions_are_whole_maps_and_others_lie_between_elements() -> None:
+    made = make((400, 5), "FLOAT", "regions", seed=1, high=3, kernel=(4, 6))
+    assert 20 < (made[:, 1:] == [0, 0, 6, 4]).all(axis=1).sum() < 100
+    assert (made % 1 != 0).any(axis=0).all()

@@ -113,6 +113,41 @@ def test_written_values_are_held_to_the_rule(
     assert rule.test(replaced(case.arguments, changes), case.target) is False
 
 
+REGIONS = load_specs()["aclnnRoiAlignV2Backward"]
+
+
+@pytest.mark.parametrize(
+    ("values", "images", "corners"),
+    [
+        ((0, 0, 0, 0, 0, 1.75, 1, 0.5, 6, 4), True, True),
+        ((0, 0, 0, 0, 0, 2, 0, 0, 6, 4), False, True),
+        ((-0.25, 0, 0, 0, 0, 1, 0, 0, 6, 4), False, True),
+        ((0, 0, 0, 0, 0, 1, 0, 0, 6.25, 4), True, False),
+        ((0, 0, 0, 0, 0, 1, 0, 0, 4, 6), True, False),
+        ((0, 3, 0, 2, 0, 1, 0, 0, 6, 4), True, False),
+        ((0, 0, 3, 0, 2, 1, 0, 0, 6, 4), True, False),
+        ((0, 0, -1, 0, 2, 1, 0, 0, 6, 4), True, False),
+    ],
+)
+def test_regions_have_a_rule_on_their_index_and_one_on_their_corners(
+    values: tuple[float, ...], images: bool, corners: bool
+) -> None:
+    """Of two images, 2 high and 3 wide, with a scale of 1/2."""
+    arguments = {
+        "boxes": Tensor((2, 5), "FLOAT", data=Data(values=values)), "inputShape": (2, 1, 2, 3), "spatialScale": 0.5,
+    }  # fmt: skip
+    rules = [REGIONS.constraint(f"boxes.{name}").rule for name in ("images", "corners")]
+    assert [rule.test(arguments, Target(product="atlas-a2")) for rule in rules] == [images, corners]
+
+
+def test_rules_on_regions_are_broken_alone() -> None:
+    sampler = Sampler(REGIONS, Target(product="atlas-a2"))
+    for name in ("boxes.images", "boxes.corners"):
+        found = list(invalid_cases(sampler, REGIONS.constraint(name), seed=3, count=12))
+        assert found
+        assert {derived.broken for derived in found} == {(name,)}
+
+
 def test_a_total_is_divided_into_any_lengths() -> None:
     found = Counter(divided(StreamChoices(0, "divided", number), 3, 2, 0) for number in range(400))
     assert set(found) == {(0, 3), (1, 2), (2, 1), (3, 0)}
@@ -130,6 +165,8 @@ def test_a_total_is_divided_into_any_lengths() -> None:
         ("kind: structure, of: x, as: ends, strength: limit", "is: missing; say what the lengths of ends add up to"),
         ("kind: structure, of: pad, as: ends, is: 4, strength: limit", "pad is of kind int; structure takes tensor"),
         ("kind: structure, of: x, as: ends, is: 4, in: [0, 3], strength: limit", "expected [LEAST, null]"),
+        ("kind: structure, of: x, as: regions, in: [4, null], strength: limit", "expected [HEIGHT, WIDTH] of the map"),
+        ("kind: structure, of: x, as: regions, in: [4, 5], is: 3, strength: limit", "beside `in`; write two rules"),
         ('kind: holds, that: "sum(x) > 2", breaks: [{D: 3}], strength: limit', "sum(x): x is a tensor; expected"),
         ('kind: holds, that: "sum(pad) > 2", breaks: [{D: 3}], strength: limit', "sum(pad): pad is a number; expected"),
         ('kind: shape, of: out, is: "[*sums(pad)]", strength: limit', "sums(pad): pad is a number; expected"),
