@@ -85,6 +85,8 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
         return (data.low if data.low is not None else low), (data.high if data.high is not None else high)
     if data.recipe in ("uniform", "repeated") and data.low is not None and data.high is not None:
         return data.low * 2.0 ** (data.exponent or 0), data.high * 2.0 ** (data.exponent or 0)
+    if data.recipe in SEGMENTS and data.high is not None:
+        return 0, data.high
     if data.recipe == "permutation":
         low = data.low or 0
         return low, low + (tensor.numel if data.axis is None else tensor.shape[data.axis]) - 1

@@ -156,6 +156,7 @@ def test_every_operator_with_a_formula_is_bound_or_known_to_be_without() -> None
         "aclnnMoeTokenUnpermuteGrad",
         "aclnnMoeTokenUnpermuteWithEpGrad",
         "aclnnMoeTokenUnpermuteWithRoutingMapGrad",
+        "aclnnMultiScaleDeformableAttentionGrad",
         "aclnnNormRopeConcatBackward",
         "aclnnNsaCompressGrad",
         "aclnnRmsNormGradQuant",

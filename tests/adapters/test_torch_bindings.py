@@ -165,6 +165,7 @@ def test_parameters_are_those_of_the_specs() -> None:
         "aclnnMoeTokenUnpermuteGrad",
         "aclnnMoeTokenUnpermuteWithEpGrad",
         "aclnnMoeTokenUnpermuteWithRoutingMapGrad",
+        "aclnnMultiScaleDeformableAttentionGrad",
         "aclnnNormRopeConcatBackward",
         "aclnnNsaCompressGrad",
         "aclnnRmsNormGradQuant",

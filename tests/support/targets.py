@@ -107,7 +107,11 @@ FIXED = {(2048, 2048), (3072, 2048)}
 """Shapes that documents fix whatever the call: the compressed masks of attention."""
 LEAST_COLUMNS = {
     "fused_linear_cross_entropy_loss_grad": 128,
+<<<<<<< HEAD
     "max_pool2d_with_mask_backward": 64,
+=======
+    "multi_scale_deformable_attention_grad": 8,
+>>>>>>> f4b54028 (specs: add MultiScaleDeformableAttentionGrad as partial)
     "nsa_compress_grad": 32,
     "swi_glu_grad": 32,
     "swiglu_backward_mx_quant_with_dual_axis": 64,
