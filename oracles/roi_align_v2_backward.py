@@ -44,13 +44,13 @@ def _cells(boxes: Held, shape: Shape) -> Numbers:
 
 
 def _weights(f: F, places: int, ratio: int) -> Array:
-    """(places, terms): what a pooled element takes of each neighbour of its points. It adds up to 1 but for roundings.
+    """(places,): what a pooled element takes of all neighbours of its points. It is 1 but for roundings.
 
     Fractions of a distance, their product and the number of points round once each.
     """
     terms = _NEIGHBOURS * min(max(ratio, 1), _MOST_POINTS) ** 2
-    found: Array = f.lift(np.ones((places, terms))) / 3.0 * 3.0 / float(terms)
-    return found
+    each: Array = f.lift(np.ones((places, terms))) / 3.0 * 3.0 / float(terms)
+    return each.sum(-1)
 
 
 def _backward(
@@ -60,8 +60,8 @@ def _backward(
     planes = inputShape[:2]
     count, channels, *pooled = gradOutput.shape
     weights = _weights(f, math.prod(pooled), samplingRatio)
-    shares = f.einsum("kcp,pt->kct", gradOutput.reshape(count, channels, -1), weights)
-    total = f.scatter_add(shares.sum(-1), _cells(boxes, inputShape), planes)
+    shares = f.einsum("kcp,p->kc", gradOutput.reshape(count, channels, -1), weights)
+    total = f.scatter_add(shares, _cells(boxes, inputShape), planes)
     # How a region of a larger map shares out what it receives is not said; 0 is 0 however it does.
     unclear = np.zeros(planes, bool)
     doubtful = ~_pooled_as_they_are(boxes, inputShape, spatialScale, samplingRatio) & (_images(boxes, planes[0]) >= 0)

@@ -36,8 +36,13 @@ SHORT = {
 def reached(spec: Spec, regimes: Sequence[Regime]) -> set[Regime]:
     """Those that the document leaves room for."""
     missed = {Regime.TINY, Regime.ODD} if spec.stem in LEAST_COLUMNS else set()
-    # Beside two halves of 32 columns or more, or 128 classes, no thousand rows fit into the elements of this regime.
-    narrow = ("fused_linear_cross_entropy_loss_grad", "swi_glu_grad", "swiglu_group_quant_grad")
+    # Beside two halves of 32 columns or more, 128 classes, or heads of channels, a thousand rows seldom fit into it.
+    narrow = (
+        "fused_linear_cross_entropy_loss_grad",
+        "multi_scale_deformable_attention_grad",
+        "swi_glu_grad",
+        "swiglu_group_quant_grad",
+    )
     missed |= {Regime.WIDE} if spec.stem in narrow else set()
     # Rows by classes are bounded, which no tensor of the call may have; windows take what their sequences do not.
     seldom_heavy = ("fused_linear_cross_entropy_loss_grad", "nsa_compress_grad")
