@@ -23,6 +23,7 @@ from aclnn_cts.adapters.torch_functions import (
     gru_backward,
     lstm_backward,
     rms_norm_grad,
+    selected_attention_grad,
     unpadded_attention_grad,
 )
 from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, ask
@@ -39,6 +40,7 @@ FUNCTIONS: Mapping[str, Callable[[Bound], Results]] = MappingProxyType(
         "lstm_backward": lstm_backward,
         "rms_norm_grad": rms_norm_grad,
         "attention_grad": attention_grad,
+        "selected_attention_grad": selected_attention_grad,
         "unpadded_attention_grad": unpadded_attention_grad,
     }
 )

@@ -11,14 +11,23 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aclnn_cts.adapters.binding_evaluation import items_of
-from aclnn_cts.adapters.protocol import Inexpressible
+from aclnn_cts.adapters.protocol import Inexpressible, Rejected
 from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, ask
 from aclnn_cts.adapters.torch_tensors import Bound, Given, Results, acl_name
-from aclnn_cts.core.attention import ADDS_FIRST, AS_INPUT, Sparsity, kept_bits, of_sequences, sequences
+from aclnn_cts.core.attention import (
+    ADDS_FIRST,
+    AS_INPUT,
+    Sparsity,
+    kept_bits,
+    of_sequences,
+    sequences,
+    under_usual_names,
+)
 
 _READ = ("query", "keyIn", "value", "dy", "softmaxMaxOptional", "softmaxSumOptional", "attentionInOptional")
 _READ_TOO = ("queryRope", "keyInRope", "sinkInOptional")
@@ -64,15 +73,33 @@ class _GivenSoftmax(torch.autograd.Function):  # type: ignore[misc]  # torch com
 
 def unpadded_attention_grad(call: Bound) -> Results:
     """Autograd in FLOAT of attention, one sequence after the other."""
-    given = {name: tensor for name in _READ if (tensor := call.inputs.get(name)) is not None}
+    return _of_sequences(call.inputs, call.case.arguments)
+
+
+def selected_attention_grad(call: Bound) -> Results:
+    """The same where queries name the blocks of keys that they see."""
+    chosen = call.inputs.get("topkIndices")
+    if chosen is None:
+        raise Inexpressible("torch computes from tensors: none of them can be a null pointer")
+    numbers = np.sort(chosen.numpy(), axis=-1)
+    repeats = (numbers[..., 1:] == numbers[..., :-1]).any()
+    if call.inputs.get("attenMaskOptional") is not None or call.case.arguments["sparseMode"] != 0 or repeats:
+        raise Inexpressible("the document does not say what this call computes")
+    case = {**under_usual_names(call.case.arguments), "topkIndices": chosen.numpy()}
+    return _of_sequences(under_usual_names(call.inputs), case)
+
+
+def _of_sequences(inputs: Mapping[str, Any], case: Any) -> Results:  # noqa: ANN401 - the arguments of any call
+    given = {name: tensor for name in _READ if (tensor := inputs.get(name)) is not None}
     if len(given) < len(_READ):
         raise Inexpressible("torch computes from tensors: none of them can be a null pointer")
-    case: Any = call.case.arguments
-    given |= {name: tensor for name in _READ_TOO if (tensor := call.inputs.get(name)) is not None}
+    given |= {name: tensor for name in _READ_TOO if (tensor := inputs.get(name)) is not None}
+    if given["attentionInOptional"].shape != given["dy"].shape:
+        raise Rejected("the attention and its gradient have one shape")
     queries, keys = case["actualSeqQLenOptional"], case["actualSeqKvLenOptional"]
-    pse, mask, drop = (call.inputs.get(name) for name in ("pseShiftOptional", "attenMaskOptional", "dropMaskOptional"))
+    pse, mask, drop = (inputs.get(name) for name in ("pseShiftOptional", "attenMaskOptional", "dropMaskOptional"))
     unclear = queries is None or keys is None or case.get("pseType", ADDS_FIRST) > ADDS_FIRST
-    if unclear or any(call.inputs.get(name) is not None for name in _NOT_SAID):
+    if unclear or any(inputs.get(name) is not None for name in _NOT_SAID):
         raise Inexpressible("the document does not say what this call computes")
     if case["keepProb"] != 1 and (drop is None or len(queries) > 1):
         raise Inexpressible("which places a dropout keeps is not said")

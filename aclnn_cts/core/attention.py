@@ -24,6 +24,23 @@ LAYOUTS = frozenset({"BSH", "SBH", "BSND", "BNSD", "TND"})
 _DEFAULT, _ALL, _BAND = 0, 1, 4
 _PREFIX = frozenset({5, 6})
 _FROM_THE_UPPER_LEFT = frozenset({0, 1, 2})
+_USUAL = {
+    "key": "keyIn",
+    "attentionOut": "attentionInOptional",
+    "attentionOutGrad": "dy",
+    "softmaxMax": "softmaxMaxOptional",
+    "softmaxSum": "softmaxSumOptional",
+}
+_OF_A_SELECTION: Mapping[str, Any] = {
+    "pseShiftOptional": None,
+    "dropMaskOptional": None,
+    "attenMaskOptional": None,
+    "keepProb": 1.0,
+    "preTokens": 0,
+    "nextTokens": 0,
+    "sparseMode": _DEFAULT,
+}
+"""What a call has that sees all selected keys."""
 _CUT_BEHIND = 7
 _CUT = {7: 3, 8: 2}
 """Modes of sequences that several devices share: the last one, or the first, is a band, the others have a mode."""
@@ -153,6 +170,10 @@ class Sparsity:
     prefix: Sequence[int]
     """Keys of each sequence that every query sees."""
     mask: Numbers | None
+    selected: Numbers | None = None
+    """[T, shared, count]: the blocks of keys that a query sees, by number in its sequence; None where it sees all."""
+    block: int = 1
+    """Keys of a block."""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Sparsity:
@@ -163,6 +184,8 @@ class Sparsity:
             after=arguments["nextTokens"],
             prefix=arguments.get("prefixOptional") or (),
             mask=arguments["attenMaskOptional"],
+            selected=arguments.get("topkIndices"),
+            block=arguments.get("selectedBlockSize", 1),
         )
 
     def window(self, rows: int, columns: int, place: Sequences) -> Flags:
@@ -186,11 +209,19 @@ class Sparsity:
     def seen(self, rows: int, columns: int, place: Sequences) -> Flags:
         """[B or 1, N or 1, Sq, Skv]: where a query sees a key."""
         window = self.window(rows, columns, place)[:, None]
+        if self.selected is not None:
+            window = window & self._chosen(self.selected[place.rows], columns, place)
         mask = self._explicit(rows, columns, place)
         if mask is None:
             return window
         seen: Flags = (window & (mask == 0)) if self.mode == _DEFAULT else mask == 0
         return seen
+
+    def _chosen(self, numbers: Numbers, columns: int, place: Sequences) -> Flags:
+        """[1, N, Sq, Skv]: where the keys of selected blocks are, whose numbers are [Sq, shared, count]."""
+        blocks = np.arange(columns) // self.block
+        chosen: Flags = (numbers[..., None] == blocks).any(2).transpose(1, 0, 2)
+        return chosen.repeat(place.heads // place.shared, axis=0)[None]
 
     def is_contradicted(self, rows: int, columns: int, place: Sequences) -> bool:
         """Whether mask and mode say different things, or a mode lacks its mask: nothing says what then holds."""
@@ -209,6 +240,17 @@ class Sparsity:
             return None
         found: Numbers = of_sequences(self.mask.reshape((1,) * (4 - self.mask.ndim) + self.mask.shape), place)
         return found
+
+
+def under_usual_names(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call, those of an operator that selects keys under the names of the other operators.
+
+    Its mask has no meaning in its document.
+    """
+    if "topkIndices" not in arguments:
+        return arguments
+    names = {_USUAL.get(name, name): value for name, value in arguments.items()}
+    return {**names, **_OF_A_SELECTION}
 
 
 def of_sequences(array: Any, place: Sequences) -> Any:  # noqa: ANN401 - a NumPy array or one of a formula

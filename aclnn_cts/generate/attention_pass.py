@@ -22,6 +22,7 @@ from aclnn_cts.core.attention import (
     kept_bits,
     of_sequences,
     sequences,
+    under_usual_names,
 )
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.core.selected_keys import seen
@@ -44,7 +45,7 @@ _MOST_AT_ONCE = 2**20
 def forward(call: Mapping[str, Any]) -> Forward | None:
     """The results of a call, from its arguments with arrays for tensors; None where they make no attention."""
     try:
-        return _of_named_keys(call) if "sparseIndices" in call else _forward(call)
+        return _of_named_keys(call) if "sparseIndices" in call else _forward(under_usual_names(call))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None
 

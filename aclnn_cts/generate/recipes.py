@@ -65,6 +65,12 @@ RECIPES: Mapping[str, Recipe] = registered(
         Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
         Recipe(name="equal_indices", fill=recipes_exact.equal_indices, reads=("low", "high")),
         Recipe(name="hot_indices", fill=recipes_exact.hot_indices, reads=("low", "high")),
+        Recipe(
+            name="distinct_indices",
+            fill=recipes_exact.distinct_indices,
+            reads=("low", "high", "axis"),
+            elementwise=False,
+        ),
         Recipe(name="end_indices", fill=recipes_exact.end_indices, reads=("low", "high")),
         Recipe(name="seen_indices", fill=recipes_exact.seen_indices, reads=("high", "axis"), elementwise=False),
         Recipe(name="ramp", fill=recipes_exact.ramp, reads=("low", "high")),
@@ -146,7 +152,9 @@ RECIPES: Mapping[str, Recipe] = registered(
 
 _BOUNDED = ("integers", "uniform", "repeated", "wide")
 """Recipes with a range that is not empty."""
-_ALONG_THE_LAST = frozenset({"softmax", "repeated", "dominated", "cancel", "boxes", "regions", *SEGMENTS})
+_ALONG_THE_LAST = frozenset(
+    {"softmax", "repeated", "dominated", "cancel", "boxes", "regions", "distinct_indices", *SEGMENTS}
+)
 """Recipes that without an axis are along the last one."""
 
 _IGNORED: Mapping[str | None, tuple[str, ...]] = MappingProxyType(

@@ -100,6 +100,23 @@ def equal_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     return _one_index(requests).repeat(counts)
 
 
+def distinct_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """Integers from low to high - 1, none twice in a line along the axis; in a longer line they begin anew."""
+    return _each(requests, counts, _distinct)
+
+
+def _distinct(request: Request, words: Words) -> _Numbers:
+    """Uniform numbers of a smaller range, each raised by its rank in the line."""
+    low, high = index_bounds(request.tensor, request.data)
+    length, several = words.shape[1], high - low + 1
+    places = (words % np.uint64(max(several - length + 1, 1))).view(np.int64)
+    order = np.lexsort((words, places), axis=1)
+    ranks = np.empty_like(places)
+    np.put_along_axis(ranks, order, np.arange(length)[None, :], axis=1)
+    found: _Numbers = (places + ranks) % several + low
+    return found
+
+
 def hot_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Uniform integers from low to high - 1, but seven of eight elements are one of them."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]

@@ -41,8 +41,9 @@ _MUTANT_ROUNDS = 16
 """How often so many calls are made, until enough mutants are found."""
 _DERIVATIVE_CALLS = 24
 _DERIVATIVE_BUDGET = 16
-_DERIVATIVE_ELEMENTS = 256
+_DERIVATIVE_ELEMENTS = 1024
 """Most elements of a tensor: the document of an operator may allow no call within the budget."""
+_NARROW = frozenset({"FLOAT16", "BF16"})
 _BLOCK = 256
 _SCALES = (-18, 18)
 """Powers of two that take ordinary numbers to the ends of FLOAT16."""
@@ -171,7 +172,12 @@ class _Source:
                 yield subject.in_format(BINARY_FORMATS[dtypes.pop()])
 
     def for_mutants(self, count: int) -> Iterator[Subject]:
-        """Calls on finite inputs, of which one in three is scaled."""
+        """Calls on finite inputs, of which one in three is scaled.
+
+        Outputs of an operator that has them in 16 bits alone are in FLOAT: 16 bits hide most roundings.
+        """
+        rows = Sampler(self.spec, Target(product=self.spec.usual_product)).dtype_rows
+        widened = all(row[name] in _NARROW for row in rows for name in self.spec.outputs)
         for number, case in enumerate(self.cases("mutants", *_BUDGETS)):
             if not count:
                 return
@@ -179,6 +185,7 @@ class _Source:
             if number % 3 == 2:
                 question = _scaled(question, case, self.operator, number)
             subject = self.subject(case, question)
+            subject = subject.with_outputs_in(BINARY_FORMATS["FLOAT"]) if widened else subject
             if subject.finite:
                 count -= 1
                 yield subject

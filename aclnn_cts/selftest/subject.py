@@ -91,6 +91,14 @@ class Subject:
         }
         return Subject.of(self.operator, self.oracle, self.question, models)
 
+    def with_outputs_in(self, form: BinaryFormat) -> Subject:
+        """The same call with outputs, and what passes through their format, in another one."""
+        models = {
+            name: dataclasses.replace(model, output=form, output_truncates=False, through=None)
+            for name, model in self.models.items()
+        }
+        return Subject.of(self.operator, self.oracle, self.question, models)
+
     @property
     def bounds(self) -> dict[str, Bound]:
         """What conforms of each output."""

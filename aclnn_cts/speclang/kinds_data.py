@@ -28,7 +28,18 @@ INTEGER_LIMITS: Mapping[str, int] = {
     "UINT16": 2**16,
     "INT32": 2**31,
 }
-INDEX_RECIPES = frozenset({"indices", "few_indices", "equal_indices", "hot_indices", "end_indices", "ramp", "argmax"})
+INDEX_RECIPES = frozenset(
+    {
+        "indices",
+        "few_indices",
+        "equal_indices",
+        "hot_indices",
+        "distinct_indices",
+        "end_indices",
+        "ramp",
+        "argmax",
+    }
+)
 """Recipes of integers from low to high - 1."""
 _FAR = -100
 """A number far from every range, the usual one for a label that is ignored."""
@@ -217,7 +228,7 @@ def _bound(value: str | int | None, none: float) -> Compiled:
 
 SEGMENTS = ("offsets", "ends", "lengths", "partial_lengths")
 """Recipes of lengths that add up to a total, and of where they end."""
-STRUCTURES = (*SEGMENTS, "permutation", "boxes", "regions")
+STRUCTURES = (*SEGMENTS, "permutation", "distinct_indices", "boxes", "regions")
 _MADE_BY = {"partial_lengths": ("partial_lengths", "lengths")}
 """Recipes that make a structure, where there is another one than that of its name."""
 _DEFAULT_TOTAL = 16
@@ -229,6 +240,7 @@ _WORDS = {
     "lengths": ("lengths that add up to {}", "各段长度，总和为 {}"),
     "partial_lengths": ("lengths that add up to {} at most", "各段长度，总和不超过 {}"),
     "permutation": ("a permutation of the numbers from {} on", "从 {} 起各数的一个排列"),
+    "distinct_indices": ("numbers from 0 on below {}, none twice", "从 0 起小于 {} 且互不相同的数"),
     "boxes": ("an index below {} and pairs of ascending coordinates", "小于 {} 的序号与成对递增的坐标"),
     "regions": ("regions behind an index that is at least 0 and below {}", "区域，其序号不小于 0 且小于 {}"),
     "corners": (
@@ -244,7 +256,7 @@ class Structure(ParameterRule):
 
     structure: str
     number: str | int
-    """The total; of a permutation the least number; of boxes and regions how many there are for an index to name."""
+    """The total; of a permutation the least number; of indices, boxes and regions how many there are for an index to name."""
     least: int
     """The least length of a segment."""
     axis: int | None
@@ -301,6 +313,9 @@ class Structure(ParameterRule):
         if self.sides:
             return own == asked and data.kernel is not None and all(map(operator.le, data.kernel, ends))
         total = _DEFAULT_TOTAL if data.high is None else data.high
+        if self.structure == "distinct_indices":
+            low = data.low or 0
+            return own == asked and low >= 0 and low + self._line(tensor)[0] <= total <= wanted
         same = 0 < total <= wanted if self.structure in ("boxes", "regions") else total == wanted
         fits = same and 0 <= total < INTEGER_LIMITS.get(tensor.dtype, 2**62)
         least = (data.low or 0) >= self.least and self.least * self._segments(self._line(tensor)[0]) <= total
@@ -311,6 +326,8 @@ class Structure(ParameterRule):
             return True
         if self.structure == "permutation":
             return sorted(numbers) == list(range(wanted, wanted + len(numbers)))
+        if self.structure == "distinct_indices":
+            return len(set(numbers)) == len(numbers) and set(numbers) <= set(range(wanted))
         if self.structure == "boxes":
             pairs = zip(numbers[1::2], numbers[2::2], strict=False)
             return 0 <= numbers[0] < wanted and numbers[0] % 1 == 0 and all(0 <= low < high for low, high in pairs)
@@ -377,6 +394,8 @@ class Structure(ParameterRule):
         """Elements that have the structure, with segments as alike as may be."""
         if self.structure == "permutation":
             return tuple(range(wanted, wanted + count))
+        if self.structure == "distinct_indices":
+            return tuple(range(count))
         if self.structure == "boxes":
             return (max(wanted - 1, 0), *((place + 1) % 2 for place in range(1, count)))
         if self.structure == "regions":

@@ -50,7 +50,12 @@ WAIVERS = {
 """Whose `when` admits calls that the library refuses, or resizes that keep a size and ignore its scale."""
 KNOWN_REFUSALS = ("pad should be at most half of effective kernel size", "could not create a primitive descriptor")
 """torch's pooling takes no larger padding, and its gelu_backward no shapes that broadcast; waivers know them."""
-HALVES = frozenset({"aclnnFusedLinearCrossEntropyLossGrad"})
+HALVES = frozenset(
+    {
+        "aclnnFusedLinearCrossEntropyLossGrad",
+        "aclnnNsaSelectedAttentionGrad",
+    }
+)
 """No call of these is in FLOAT alone."""
 AT_BORDERS = frozenset({"aclnnHardswishBackward", "aclnnHardtanhBackward"})
 """Where an element meets a border, torch counts it to the other side: findings with a waiver."""

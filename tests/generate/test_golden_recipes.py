@@ -31,6 +31,7 @@ PARAMETERS: dict[str, list[Data]] = {
     "few_indices": [Data(high=100)],
     "equal_indices": [Data(low=3, high=100)],
     "hot_indices": [Data(high=100)],
+    "distinct_indices": [Data(low=3, high=100, axis=1), Data(high=5)],
     "end_indices": [Data(low=1, high=2**24 + 9)],
     "dominated": [Data(axis=1)],
     "argmax": [Data(axis=-2, high=28, kernel=(3, 2), stride=(2,), padding=(1, 0), dilation=(1, 2))],

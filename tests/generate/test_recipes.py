@@ -171,6 +171,27 @@ def test_seen_indices_select_every_key_as_often() -> None:
     assert len(np.unique(found[:, 0])) > 1
 
 
+@few
+@given(seed=seeds, shape=shapes, low=st.integers(-300, 300), more=st.integers(0, 50), data=st.data())
+def test_distinct_indices_come_once_in_a_line(
+    seed: int, shape: tuple[int, ...], low: int, more: int, data: st.DataObject
+) -> None:
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1)) if shape else 0
+    length = shape[axis] if shape else 1
+    made = make(shape, "INT32", "distinct_indices", seed=seed, low=low, high=low + length + more, axis=axis)
+    lines = np.moveaxis(made, axis, -1).reshape(-1, length) if shape else made.reshape(1, 1)
+    assert low <= lines.min() <= lines.max() < low + length + more
+    assert all(len(set(line)) == length for line in lines.tolist())
+
+
+def test_distinct_indices_favour_no_place_and_no_value() -> None:
+    made = make((4000, 3), "INT32", "distinct_indices", high=6)
+    assert (np.abs(made.mean(axis=0) - 2.5) < 0.1).all()
+    assert np.unique(made).tolist() == list(range(6))
+    # Of as many numbers as places every order comes.
+    assert len(np.unique(make((400, 3), "INT32", "distinct_indices", high=3), axis=0)) == 6
+
+
 def test_bits_are_ones_as_often_as_asked() -> None:
     for dtype, width in (("UINT8", 8), ("INT32", 32), ("UINT64", 64), ("BOOL", 1), ("FLOAT", 1)):
         for mean in (0.0, 0.25, 0.5, 0.9, 1.0):

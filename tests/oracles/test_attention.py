@@ -253,3 +253,49 @@ def test_modes_of_cut_sequences_have_a_band_in_one_of_them(mode: int, band_of: i
     lasts = [shift + cut if number == band_of else (shift if mode == 7 else 0) for number in range(2)]
     masks = np.stack([band((ROWS, COLUMNS), -100, last, ()) for last in lasts])[:, None]
     assert_equal(found, numbers(flat, sparseMode=1, attenMaskOptional=masks, **known))
+
+
+def test_selected_blocks_are_what_a_mask_leaves() -> None:
+    random, block, count = np.random.default_rng(11), 2, 2
+    shapes = {"query": (8, N, WIDTH), "key": (12, SHARED, WIDTH), "value": (12, SHARED, VALUES)}
+    tensors = {name: random.standard_normal(shape) for name, shape in shapes.items()}
+    dy = random.standard_normal((8, N, VALUES))
+    ends: dict[str, Any] = {"actualSeqQLenOptional": (3, 8), "actualSeqKvLenOptional": (4, 12)}
+    chosen = random.permuted(np.tile(np.arange(2), (8, SHARED, 1)), axis=2)
+    chosen[3:] = random.permuted(np.tile(np.arange(4), (5, SHARED, 1)), axis=2)[:, :, :count]
+    masks = np.ones((2, N, 5, 8), np.bool_)
+    for row, head, number in np.ndindex(8, N, count):
+        place = chosen[row, head // (N // SHARED), number] * block
+        masks[int(row >= 3), head, row - 3 * int(row >= 3), place : place + block] = False
+    described: dict[str, Any] = {name: tensor(array) for name, array in {**tensors, "attentionOutGrad": dy}.items()}
+    described |= {"topkIndices": Tensor(chosen.shape, "INT32", data=Data(values=tuple(chosen.reshape(-1).tolist())))}
+    described |= {"selectedBlockSize": block, "selectedBlockCount": count, "attenMaskOptional": None, **ends}
+    described |= {"scaleValue": 0.5, "headNum": N, "inputLayout": "TND", "sparseMode": 0}
+    described["attentionOut"] = Tensor(dy.shape, "DOUBLE", data=Data(recipe="attention"))
+    for name, recipe in (("softmaxMax", "softmax_max"), ("softmaxSum", "softmax_sum")):
+        described[name] = Tensor((8, N, 8), "DOUBLE", data=Data(recipe=recipe))
+    made = case_arrays(Case("aclnnNsaSelectedAttentionGrad", described), list(described))
+    outputs = {"dqOut": "query", "dkOut": "key", "dvOut": "value"}
+    shown = {name: Tensor(shapes[of], "DOUBLE") for name, of in outputs.items()}
+    found = registry.load_values("nsa_selected_attention_grad")(OracleInput(tensors=made, arguments=described | shown))
+    wanted: dict[str, list[NDArray[Any]]] = {name: [] for name in outputs}
+    for rows, columns, mask in ((slice(0, 3), slice(0, 4), masks[0]), (slice(3, 8), slice(4, 12), masks[1])):
+        alone = {
+            "query": tensors["query"][rows].swapaxes(0, 1)[None],
+            "keyIn": tensors["key"][columns].swapaxes(0, 1)[None],
+            "value": tensors["value"][columns].swapaxes(0, 1)[None],
+            "dy": dy[rows].swapaxes(0, 1)[None],
+        }
+        q, k, v, g = alone.values()
+        k, v = k.repeat(N // SHARED, 1), v.repeat(N // SHARED, 1)
+        seen = ~mask[None, :, : q.shape[2], : k.shape[2]]
+        powers = np.where(seen, np.exp(0.5 * q @ k.swapaxes(2, 3)), 0.0)
+        p, dp = powers / powers.sum(-1, keepdims=True), g @ v.swapaxes(2, 3)
+        ds = p * (dp - (p * dp).sum(-1, keepdims=True))
+        shared = [
+            array[0].reshape(SHARED, N // SHARED, *array.shape[2:]).sum(1)
+            for array in (0.5 * ds.swapaxes(2, 3) @ q, p.swapaxes(2, 3) @ g)
+        ]
+        for name, array in zip(outputs, ((0.5 * ds @ k)[0], *shared), strict=True):
+            wanted[name].append(array.swapaxes(0, 1))
+    assert_equal(found, {name: np.concatenate(arrays) for name, arrays in wanted.items()})

@@ -46,6 +46,7 @@ def test_valid_calls_hold_what_their_arrays_hold(spec: Spec, sampler: Sampler) -
         assert found["lengths"].min() >= 1
         assert (found["used"].sum(axis=0) <= total).all()
         assert sorted(found["order"].tolist()) == list(range(total))  # type: ignore[arg-type]
+        assert all(len(set(line)) == len(line) for line in found["chosen"].tolist())
         lengths, ends = case.arguments["seqLen"], case.arguments["actualSeqLen"]
         assert isinstance(lengths, tuple)
         assert isinstance(ends, tuple)
@@ -86,6 +87,10 @@ def test_every_rule_is_broken_as_its_arrays_are(spec: Spec, sampler: Sampler) ->
         ("order", (4, 0, 2, 1, 3), True),
         ("order", (4, 0, 2, 1, 1), False),
         ("order", (5, 1, 2, 4, 3), False),
+        ("chosen", (4, 0, 2, 1, 3, 4), True),
+        ("chosen", (4, 0, 2, 2, 3, 4), False),
+        ("chosen", (5, 0, 2, 1, 3, 4), False),
+        ("chosen", (-1, 0, 2, 1, 3, 4), False),
     ],
 )
 def test_written_values_are_held_to_the_rule(
@@ -103,6 +108,7 @@ def test_written_values_are_held_to_the_rule(
     )
     # Of three segments and two columns; the other rules of the call are not looked at.
     shapes = {"gradOut": (3, 2), "offsets": (4,), "ends": (3,), "lengths": (2, 3), "used": (3, 2), "order": (5,)}
+    shapes["chosen"] = (3, 2)
     changes = {key: Tensor(shape, "INT64", data=Data(recipe="zeros")) for key, shape in shapes.items()}
     changes[name] = Tensor(shapes[name], "INT64", data=Data(values=values))
     arguments = replaced(case.arguments, changes)

@@ -113,6 +113,7 @@ LEAST_COLUMNS = {
     "multi_scale_deformable_attention_grad": 8,
 >>>>>>> f4b54028 (specs: add MultiScaleDeformableAttentionGrad as partial)
     "nsa_compress_grad": 32,
+    "nsa_selected_attention_grad": 128,
     "swi_glu_grad": 32,
     "swiglu_backward_mx_quant_with_dual_axis": 64,
     "swiglu_group_quant_grad": 4096,
