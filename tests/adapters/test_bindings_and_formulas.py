@@ -52,6 +52,7 @@ KNOWN_REFUSALS = ("pad should be at most half of effective kernel size", "could 
 """torch's pooling takes no larger padding, and its gelu_backward no shapes that broadcast; waivers know them."""
 HALVES = frozenset(
     {
+        "aclnnFlashAttentionUnpaddingScoreGradV3",
         "aclnnFusedLinearCrossEntropyLossGrad",
         "aclnnNsaSelectedAttentionGrad",
     }

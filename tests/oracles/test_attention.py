@@ -299,3 +299,17 @@ def test_selected_blocks_are_what_a_mask_leaves() -> None:
         for name, array in zip(outputs, ((0.5 * ds @ k)[0], *shared), strict=True):
             wanted[name].append(array.swapaxes(0, 1))
     assert_equal(found, {name: np.concatenate(arrays) for name, arrays in wanted.items()})
+
+
+def test_rotary_parts_are_further_columns_of_queries_and_keys() -> None:
+    flat = {name: array.swapaxes(1, 2).reshape(-1, *array.shape[1::2]) for name, array in drawn().items()}
+    cut = {"query": "queryRope", "keyIn": "keyInRope"}
+    parts = {name: array[:, :, :2] if name in cut else array for name, array in flat.items()}
+    parts |= {rope: flat[name][:, :, 2:] for name, rope in cut.items()}
+    ends: dict[str, Any] = {"actualSeqQLenOptional": (ROWS, 2 * ROWS)}
+    ends |= {"actualSeqKvLenOptional": (COLUMNS, 2 * COLUMNS), "inputLayout": "TND", "pseType": 1, **UNREAD}
+    outputs = {"dqRopeOut": parts["queryRope"].shape, "dkRopeOut": parts["keyInRope"].shape}
+    found = dict(numbers(parts, stem="flash_attention_unpadding_score_grad_v3", outputs=outputs, **ends))
+    for name, rope in (("dqOut", "dqRopeOut"), ("dkOut", "dkRopeOut")):
+        found[name] = np.concatenate((found[name], found.pop(rope)), 2)
+    assert_equal(found, numbers(flat, stem="flash_attention_unpadding_score_grad_v2", **ends))

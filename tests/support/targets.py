@@ -106,6 +106,7 @@ def products_by_clauses(clauses: Callable[[Spec, str], Iterable[Clause]]) -> lis
 FIXED = {(2048, 2048), (3072, 2048)}
 """Shapes that documents fix whatever the call: the compressed masks of attention."""
 LEAST_COLUMNS = {
+    "flash_attention_unpadding_score_grad_v3": 8,
     "fused_linear_cross_entropy_loss_grad": 128,
 <<<<<<< HEAD
     "max_pool2d_with_mask_backward": 64,
