@@ -87,8 +87,8 @@ def _before_norm(
     sizes = gradient.shape[-1:]
     if x is None or not kind:
         # Without a normalisation, an output that is given for its parameters holds anything.
-        unused = f.undecided(f.lift(np.zeros(sizes)), where=True)
-        return {output: gradient, **dict.fromkeys(parameters, unused)}
+        unused: Array = f.undecided(f.lift(np.zeros(sizes)), where=True)
+        return {output: gradient, **{name: unused for name in parameters}}
     shapes: dict[str, Sizes | None] = {output: x.shape, **dict.fromkeys(parameters, sizes)}
     weight = taken[f"norm{names[1]}Weight"] if kind == _AFFINE else None
     statistics = taken[f"norm{names[1]}Mean"], taken[f"norm{names[1]}Rstd"]
@@ -115,10 +115,13 @@ def _forward(
 def _norm(f: F, x: Array | None, name: str, kind: int, taken: _Taken) -> tuple[Array | None, dict[str, Array]]:
     if x is None or not kind:
         # Nothing is saved; the tensors of the operator are null.
-        return x, dict.fromkeys((f"norm{name}Mean", f"norm{name}Rstd"), f.lift(np.zeros(0)))
+        nothing: Array = f.lift(np.zeros(0))
+        return x, {f"norm{name}Mean": nothing, f"norm{name}Rstd": nothing}
     rows, sizes = Groups.of_rows(x.shape, x.shape[-1:]), (*x.shape[:-1], 1)
-    affine = taken[f"norm{name}Weight"], taken[f"{name[0].lower()}{name[1:]}Bias"]
-    found = normalised(f, rows, x, *(affine if kind == _AFFINE else (None, None)), sizes)
+    is_affine = kind == _AFFINE
+    weight = taken[f"norm{name}Weight"] if is_affine else None
+    bias = taken[f"{name[0].lower()}{name[1:]}Bias"] if is_affine else None
+    found = normalised(f, rows, x, weight, bias, sizes)
     return found["y"], {f"norm{name}Mean": found["mean"], f"norm{name}Rstd": found["rstd"]}
 
 

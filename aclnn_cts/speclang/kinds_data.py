@@ -84,8 +84,6 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
     if data.recipe in INDEX_RECIPES:
         high = min(data.high if data.high is not None else 1, INTEGER_LIMITS.get(tensor.dtype, 2**62))
         return min(data.low or 0, high - 1), high - 1
-    if data.recipe == "seen_indices":
-        return -1, (data.high or 0) - 1
     if data.recipe in _RANGES:
         return _RANGES[data.recipe]
     if data.recipe == "constant":
@@ -96,8 +94,8 @@ def data_range(tensor: Tensor) -> tuple[int | float, int | float]:
         return (data.low if data.low is not None else low), (data.high if data.high is not None else high)
     if data.recipe in ("uniform", "repeated") and data.low is not None and data.high is not None:
         return data.low * 2.0 ** (data.exponent or 0), data.high * 2.0 ** (data.exponent or 0)
-    if data.recipe in SEGMENTS and data.high is not None:
-        return 0, data.high
+    if data.recipe in (*SEGMENTS, "seen_indices") and data.high is not None:
+        return (0, data.high) if data.recipe in SEGMENTS else (-1, data.high - 1)
     if data.recipe == "permutation":
         low = data.low or 0
         return low, low + (tensor.numel if data.axis is None else tensor.shape[data.axis]) - 1
@@ -256,7 +254,7 @@ class Structure(ParameterRule):
 
     structure: str
     number: str | int
-    """The total; of a permutation the least number; of indices, boxes and regions how many there are for an index to name."""
+    """The total; of a permutation the least number; of indices, boxes and regions how many an index can name."""
     least: int
     """The least length of a segment."""
     axis: int | None

@@ -108,11 +108,8 @@ FIXED = {(2048, 2048), (3072, 2048)}
 LEAST_COLUMNS = {
     "flash_attention_unpadding_score_grad_v3": 8,
     "fused_linear_cross_entropy_loss_grad": 128,
-<<<<<<< HEAD
     "max_pool2d_with_mask_backward": 64,
-=======
     "multi_scale_deformable_attention_grad": 8,
->>>>>>> f4b54028 (specs: add MultiScaleDeformableAttentionGrad as partial)
     "nsa_compress_grad": 32,
     "nsa_selected_attention_grad": 128,
     "swi_glu_grad": 32,
