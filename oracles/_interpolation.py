@@ -46,18 +46,19 @@ def weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) 
 
 
 def _differences(
-    f: F, points: int, size: int, scale: float, *, align_corners: bool, reach: int
+    f: F, points: int, size: int, scale: float, *, align_corners: bool, around: tuple[int, ...]
 ) -> tuple[Array, NDArray[np.int64]]:
-    """(points, 2 reach + 1): each point's position minus its nearest elements, and these, also beyond edges."""
+    """(points, taps): each position minus the elements `around` its nearest one, and these, also beyond edges."""
     places = np.arange(points, dtype=np.float64)
     if align_corners:
         over, under, shift = float(size - 1), float(max(points - 1, 1)), 0.0
     else:
         (over, under), shift = (1.0, scale) if scale > 0.0 else (float(size), float(points)), 0.5
-    places += shift
-    near = np.rint(places * (over / under) - shift).astype(np.int64)[:, None] + np.arange(-reach, reach + 1)
-    position = f.lift(places) * (f.lift(over) / under)
-    return (position - shift if shift else position).reshape(-1, 1) - near.astype(np.float64), near
+    near = np.rint((places + shift) * (over / under) - shift).astype(np.int64)[:, None] + np.array(around)
+    step = f.lift(over) / under
+    # Whole numbers times half a step: a step that is a power of two leaves no error.
+    position = f.lift(2.0 * places + 1.0) * (step * 0.5) - shift if shift else f.lift(places) * step
+    return position.reshape(-1, 1) - near.astype(np.float64), near
 
 
 def normalised_weights(f: F, points: int, size: int, scale: float, *, align_corners: bool) -> Weights:
@@ -65,7 +66,7 @@ def normalised_weights(f: F, points: int, size: int, scale: float, *, align_corn
 
     As `weights`, for a step of at most 1; every point then has an element within less than 1.
     """
-    difference, near = _differences(f, points, size, scale, align_corners=align_corners, reach=1)
+    difference, near = _differences(f, points, size, scale, align_corners=align_corners, around=(-1, 0, 1))
     exists = (near >= 0) & (near < size)
     weight = 1.0 - f.where(difference > 0.0, difference, -difference)
     inside = f.where(exists, f.where(weight > 0.0, weight, 0.0), 0.0)
@@ -77,7 +78,8 @@ def cubic_weights(f: F, points: int, size: int, scale: float, *, align_corners: 
 
     Five elements suffice, as three do for `weights`.
     """
-    found, near = _differences(f, points, size, scale, align_corners=align_corners, reach=2)
+    around = (-1, -2, 1, 2, 0)  # the nearest last: a point on it has no other
+    found, near = _differences(f, points, size, scale, align_corners=align_corners, around=around)
     difference = f.evaluated(found)
     distance = f.where(difference > 0.0, difference, -difference)
     square = distance * distance

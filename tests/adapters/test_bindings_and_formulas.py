@@ -43,11 +43,11 @@ WAIVERS = {
         item
         for item in read_waivers(shipped_waivers())
         if operator in (item.scope.operator or ())
-        and ("rejected" in (item.scope.kind or ()) or item.id.endswith(".same-size"))
+        and ("rejected" in (item.scope.kind or ()) or item.id.endswith((".same-size", ".corners")))
     )
     for operator in BOUND
 }
-"""Whose `when` admits calls that the library refuses, or resizes that keep a size and ignore its scale."""
+"""Whose `when` admits calls that the library refuses, or resizes that ignore a scale or do not align corners."""
 KNOWN_REFUSALS = ("pad should be at most half of effective kernel size", "could not create a primitive descriptor")
 """torch's pooling takes no larger padding, and its gelu_backward no shapes that broadcast; waivers know them."""
 HALVES = frozenset(

@@ -123,7 +123,9 @@ def test_calls_judged_together_have_the_verdicts_that_each_has_alone(operator: s
     verdicts = [acquainted.values(item) for item in calls]
     # As text, since a deviation may be of nan, which equals nothing.
     assert list(map(repr, verdicts)) == [repr(judge.values(item)) for item in calls]
-    assert {verdict.result for verdict in verdicts} >= {Result.PASSED, Result.FAILED}
+    # The first element of a plane, which is made wrong, lies in a window, where the mask decides.
+    wanted = {Result.PASSED} | (set() if operator == "aclnnMaxPool2dWithMaskBackward" else {Result.FAILED})
+    assert {verdict.result for verdict in verdicts} >= wanted
 
 
 def test_a_call_that_the_oracle_fails_on_costs_no_other_its_verdict() -> None:

@@ -43,8 +43,8 @@ NEVER_EMPTY = {
 EMPTY_ON = {"adaptive_avg_pool3d_backward": "ascend-950"}
 """Operators that have empty calls on this product alone: elsewhere a listed rule forbids a size of 0."""
 
-NEVER_TINY = {"nsa_compress_grad"}
-"""A window has 32 rows."""
+NEVER = {"nsa_compress_grad": {Regime.TINY}, "max_pool2d_with_mask_backward": {Regime.LONG, Regime.TINY}}
+"""A window has 32 rows; a plane has 256 bytes of mask, and two windows of a few elements."""
 
 
 def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: AbstractSet[str] = frozenset()) -> None:
@@ -93,7 +93,7 @@ def test_every_rule_is_broken_alone_in_calls_of_every_size_regime(stem: str, pro
             assert any(0 in tensor.shape for _, tensor in item.case.tensors())
             assert SUCCESS not in evaluate(SPECS.find(stem), item.case).statuses
         tried += bool(empty)
-    assert met >= set(QUICK) - ({Regime.TINY} if stem in NEVER_TINY else set())
+    assert met >= set(QUICK) - NEVER.get(stem, set())
     is_never_empty = stem in NEVER_EMPTY or EMPTY_ON.get(stem, product) != product
     assert tried == 0 if is_never_empty else tried >= 4
 

@@ -36,9 +36,10 @@ SHORT = {
 def reached(spec: Spec, regimes: Sequence[Regime]) -> set[Regime]:
     """Those that the document leaves room for."""
     missed = {Regime.TINY, Regime.ODD} if spec.stem in LEAST_COLUMNS else set()
-    # Beside two halves of 32 columns or more, 128 classes, or heads of channels, a thousand rows seldom fit into it.
+    # Beside two halves of 32 columns or more, 64 bytes of mask, 128 classes, or heads of channels, few have a thousand rows.
     narrow = (
         "fused_linear_cross_entropy_loss_grad",
+        "max_pool2d_with_mask_backward",
         "multi_scale_deformable_attention_grad",
         "swi_glu_grad",
         "swiglu_group_quant_grad",
@@ -47,6 +48,8 @@ def reached(spec: Spec, regimes: Sequence[Regime]) -> set[Regime]:
     # Rows by classes are bounded, which no tensor of the call may have; windows take what their sequences do not.
     seldom_heavy = ("fused_linear_cross_entropy_loss_grad", "nsa_compress_grad")
     missed |= {Regime.HEAVY} if spec.stem in seldom_heavy else set()
+    # Two windows of a few elements, and 256 bytes of mask for each plane: no dimension is large.
+    missed |= {Regime.LONG, Regime.REAL, Regime.HEAVY} if spec.stem == "max_pool2d_with_mask_backward" else set()
     return set(reachable(spec, regimes)) - missed
 
 

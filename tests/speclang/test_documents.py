@@ -50,6 +50,7 @@ EXAMPLES = {
     "aclnnRmsNormGrad": "dy.format_ncdhw x.format_ncdhw rstd.format_ncdhw gamma.format_ncdhw dxOut.format_ncdhw"
     " dgammaOut.format_ncdhw rstd.leading",
     "aclnnRoiAlignV2Backward": "boxes.corners",
+    "aclnnUpsampleBicubic2dAAGrad": "out.grows",
     "aclnnUpsampleBilinear2dAABackward": "out.grows",
     "aclnnUpsampleLinear1dBackward": "scales.agrees",
     "aclnnUpsampleNearest1dBackward": "scales.agrees",

@@ -118,3 +118,5 @@ LEAST_COLUMNS = {
 }
 """What divides the last dimension, its largest size of a few, or the least of a dimension, by operator: no shape of it
 is tiny or odd, and an output holds twice as many."""
+SELDOM_DECIDED = {"aclnnCtcLossBackward", "aclnnMaxPool2dWithMaskBackward", "aclnnUpsampleBicubic2dAAGrad"}
+"""Operators whose documents lack a sentence that most elements need: tests that count what is judged ask for less."""

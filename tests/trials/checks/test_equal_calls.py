@@ -22,7 +22,7 @@ from aclnn_cts.trials.checks.registry import check
 from aclnn_cts.trials.plan import EQUAL_CALLS as PLANNED
 from aclnn_cts.trials.plan import ON_REQUEST, PROFILES, plan_parts
 from tests.support.emulated import OPERATORS, ORDERS, Emulated
-from tests.support.targets import first_fast
+from tests.support.targets import SELDOM_DECIDED, first_fast
 from tests.support.trial_runs import bench, records, specs, trials
 
 pytestmark = pytest.mark.mechanism
@@ -75,7 +75,8 @@ def test_the_reference_passes(name: str, operator: str) -> None:
 def test_determinism_and_layout_judge_most_trials(operator: str) -> None:
     for name in PLANNED:
         results = [record.verdict.result for record in records(bench(ReferenceAdapter()), name, operator, 8)]
-        assert results.count(Result.PASSED) >= len(results) / 2
+        # Of equal calls those without a decided element are left out.
+        assert operator in SELDOM_DECIDED or results.count(Result.PASSED) >= len(results) / 2
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from aclnn_cts.trials.batches import calls_of
 from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS
 from aclnn_cts.trials.plan import Profile, plan_parts
 from aclnn_cts.trials.trial_runner import Bench
+from tests.support.targets import SELDOM_DECIDED
 from tests.support.trial_runs import bench, specs
 
 pytestmark = pytest.mark.mechanism
@@ -86,5 +87,5 @@ def test_no_trial_with_a_supported_call_passes_where_all_values_are_wrong(operat
             failed[kind] += 1
             if kind in EQUAL_CALLS or kind == "memory":
                 assert VALUE_CHECK in record.verdict.facts[FAILED_CHECKS], record.verdict.message
-    assert failed.keys() >= CHECKS
-    assert any(kind.startswith("life-cycle/") for kind in failed)
+    assert failed.keys() >= CHECKS - ({"memory"} if operator in SELDOM_DECIDED else set())
+    assert operator in SELDOM_DECIDED or any(kind.startswith("life-cycle/") for kind in failed)
