@@ -88,7 +88,7 @@ def _before_norm(
     if x is None or not kind:
         # Without a normalisation, an output that is given for its parameters holds anything.
         unused: Array = f.undecided(f.lift(np.zeros(sizes)), where=True)
-        return {output: gradient, **{name: unused for name in parameters}}
+        return {output: gradient, **dict.fromkeys(parameters, unused)}
     shapes: dict[str, Sizes | None] = {output: x.shape, **dict.fromkeys(parameters, sizes)}
     weight = taken[f"norm{names[1]}Weight"] if kind == _AFFINE else None
     statistics = taken[f"norm{names[1]}Mean"], taken[f"norm{names[1]}Rstd"]

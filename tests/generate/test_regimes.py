@@ -36,7 +36,7 @@ SHORT = {
 def reached(spec: Spec, regimes: Sequence[Regime]) -> set[Regime]:
     """Those that the document leaves room for."""
     missed = {Regime.TINY, Regime.ODD} if spec.stem in LEAST_COLUMNS else set()
-    # Beside two halves of 32 columns or more, 64 bytes of mask, 128 classes, or heads of channels, few have a thousand rows.
+    # Beside 32 columns twice, 64 bytes of mask, 128 classes, or heads of channels, few calls have a thousand rows.
     narrow = (
         "fused_linear_cross_entropy_loss_grad",
         "max_pool2d_with_mask_backward",

@@ -23,8 +23,9 @@ SPECS = load_specs()
 MASKED = {
     spec.operator: names
     for spec in SPECS.values()
-    if (names := {item.name for item in spec.conditional if item.name in spec.outputs})
+    if (names := {item.name for item in spec.conditional if item.name in spec.outputs and not item.optional})
 }
+"""By operator, the outputs that calls may exclude; an optional one is null where it is not computed."""
 TRIES = 100
 
 
