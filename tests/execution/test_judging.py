@@ -29,6 +29,7 @@ from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
 from aclnn_cts.judgement.model import ComputeModel, load_precision, precision_of
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
+from tests.support.targets import HUGE
 
 SPECS = load_specs()
 
@@ -119,7 +120,8 @@ def test_calls_judged_together_have_the_verdicts_that_each_has_alone(operator: s
     calls = performed(operator, 40)
     judge = judge_of(operator)
     acquainted = judge.acquainted(calls)
-    assert len(acquainted.answers) > 20
+    # Large calls are judged alone.
+    assert len(acquainted.answers) > 20 or SPECS[operator].stem in HUGE
     verdicts = [acquainted.values(item) for item in calls]
     # As text, since a deviation may be of nan, which equals nothing.
     assert list(map(repr, verdicts)) == [repr(judge.values(item)) for item in calls]

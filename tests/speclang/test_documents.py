@@ -42,6 +42,7 @@ EXAMPLES = {
     "aclnnGRUBackward": "hx.rank_two",
     "aclnnGridSampler3DBackward": "gradOutput.format_nd input.format_nd grid.format"
     " inputGrad.format_nd gridGrad.format",
+    "aclnnLightningIndexerGrad": "spareIndices.dtype_program",
     "aclnnLstmBackward": " ".join(
         f"{name}.format"
         for name in ("input", "hx", "dy", "dh", "dc", *"igfohc", "tanhc", "dxOut", "dhPrevOut", "dcPrevOut")

@@ -120,3 +120,6 @@ LEAST_COLUMNS = {
 is tiny or odd, and an output holds twice as many."""
 SELDOM_DECIDED = {"aclnnCtcLossBackward", "aclnnMaxPool2dWithMaskBackward", "aclnnUpsampleBicubic2dAAGrad"}
 """Operators whose documents lack a sentence that most elements need: tests that count what is judged ask for less."""
+HUGE = {"lightning_indexer_grad": 2064 * 128}
+"""The elements of the largest tensor that is drawn, by operator whose least call exceeds the limit of profiles: keys
+are 2,048 by 128 at least. No shapes of it are tiny, odd or beside a multiple."""
