@@ -28,7 +28,7 @@ def filled(dtype: str, *shape: int, **data: object) -> Tensor:
     return Tensor(shape, dtype, data=Data(**data))  # type: ignore[arg-type]
 
 
-ALONG_A_LINE = {"softmax", "repeated", "dominated", "cancel", "boxes", "regions", *SEGMENTS}
+ALONG_A_LINE = {"softmax", "repeated", "dominated", "cancel", "boxes", "regions", "distinct_indices", *SEGMENTS}
 
 
 @BOTH
