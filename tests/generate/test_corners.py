@@ -85,7 +85,8 @@ def test_a_quick_plan_meets_most_pairs_of_the_corners_that_it_meets(spec: Spec) 
     assert walk.share_of_pairs >= 0.2
     # A quick plan has no room for sizes of these but the least.
     least_alone = {"sizes", "plane"} if spec.stem in HUGE else set()
-    assert {factor.name for factor in walk.factors} - least_alone == {name for name, _ in met}
+    factors = {factor.name for factor in walk.factors}
+    assert factors - least_alone <= {name for name, _ in met} <= factors
 
 
 class Seven(ReferenceAdapter):

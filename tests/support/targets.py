@@ -120,6 +120,11 @@ LEAST_COLUMNS = {
 is tiny or odd, and an output holds twice as many."""
 SELDOM_DECIDED = {"aclnnCtcLossBackward", "aclnnMaxPool2dWithMaskBackward", "aclnnUpsampleBicubic2dAAGrad"}
 """Operators whose documents lack a sentence that most elements need: tests that count what is judged ask for less."""
-HUGE = {"lightning_indexer_grad": 2064 * 128}
-"""The elements of the largest tensor that is drawn, by operator whose least call exceeds the limit of profiles: keys
-are 2,048 by 128 at least. No shapes of it are tiny, odd or beside a multiple."""
+HUGE = {
+    "lightning_indexer_grad": 2064 * 128,
+    "nsa_selected_attention_grad": 2**17,
+    "sparse_flash_attention_grad": 2**16,
+    "sparse_lightning_indexer_grad_kl_loss": 2**16,
+}
+"""The elements of the largest tensor that is drawn, by operator whose least call is large: keys of 2,048 by 128, or
+heads of 128 to 512 columns and rows of 2,048 indices. Few shapes of it are tiny, odd, beside a multiple, wide or long."""
