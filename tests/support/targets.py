@@ -127,4 +127,4 @@ HUGE = {
     "sparse_lightning_indexer_grad_kl_loss": 2**16,
 }
 """The elements of the largest tensor that is drawn, by operator whose least call is large: keys of 2,048 by 128, or
-heads of 128 to 512 columns and rows of 2,048 indices. Few shapes of it are tiny, odd, beside a multiple, wide or long."""
+heads of 128 to 512 columns and rows of 2,048 indices. Few shapes are tiny, odd, beside a multiple, wide or long."""
