@@ -146,6 +146,10 @@ NEVER_MET = {
     },
     # BOOL is listed, and no arithmetic of it is told: no valid call has it.
     "aclnnMaxUnpool2dBackward": {"": {"params.gradOutput.10", "params.self.10", "params.out.10"}},
+    # Which number of dy belongs to a key is not said: all that indices and lengths change is open.
+    "aclnnLightningIndexerGrad": {
+        "": {"params.spareIndices.4", "params.actucalSeqLengthsQuery.2", "params.actucalSeqLengthsKey.2"}
+    },
     # The format of four dimensions is listed for all products, and this one has three.
     "aclnnThreeInterpolateBackward": {"ascend-950": {"params.grad_x.5"}},
     # BF16 has limits of its own there, which draws cannot state: they read no dtypes.
