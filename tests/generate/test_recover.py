@@ -67,7 +67,7 @@ NOT_ALL_RECOVERED = {
     "nsa_selected_attention_grad",
     "sparse_lightning_indexer_grad_kl_loss",
 }
-"""Which masks a call may have follows from innerPrecise in V2 and V3, also from values that no draw gives; of others the
+"""Masks follow from innerPrecise in V2 and V3, also from values that no draw gives; of the others the
 sizes and lengths of sequences do."""
 
 
