@@ -171,7 +171,7 @@ JSON_ITEMS = 4_000_000
 JSON_CONTAINERS = 500_000
 """Lists and objects of a document."""
 FEW_CONTAINERS = 200_000
-"""The same of a run's manifest or summary; a summary of all operators has some 60,000."""
+"""The same of a run's manifest or summary, which has 240 to 690 for each operator."""
 JSON_STRINGS = 2_000_000
 """Strings of a document, names of members included."""
 JSON_WIDE_BYTES = 16 * 1024 * 1024

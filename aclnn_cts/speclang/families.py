@@ -7,7 +7,7 @@ parameters, and by name or id in lists. A family may have a family itself.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.package import checked_file, package_folder
 from aclnn_cts.speclang.placeholders import placed
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.properties import over, role_of
+from aclnn_cts.speclang.properties import PROPERTIES, over, role_of
 from aclnn_cts.speclang.schema import FamilyModel
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath, read_yaml
 
@@ -88,7 +88,22 @@ def with_common(file: YamlFile, problems: Problems) -> YamlFile:
         origins.update(
             ((key, number), ("family",) if place is None else (key, place)) for number, place in enumerate(places)
         )
+        if key == "constraints":
+            inherited = {entry.get("id") for entry, place in zip(content[key], places, strict=True) if place is None}
+            _check_properties(own["parameters"], inherited, problems)
     return replace(file, content=placed(content, names), origins=origins)
+
+
+def _check_properties(parameters: Sequence[Mapping[str, Any]], inherited: Container[Any], problems: Problems) -> None:
+    """A mistake for each property of the spec whose rule gives way to one of the family: the id is the same."""
+    for number, item in enumerate(parameters):
+        for key in (key for key in item if key in PROPERTIES and item[key] != "none"):
+            rule = f"{item['name']}.{PROPERTIES[key].suffix}"
+            problems.add_if(
+                rule in inherited,
+                ("parameters", number, key),
+                f"{rule} is a rule of the family, which holds in place of this {key}; write it under `constraints`",
+            )
 
 
 def _role(item: Mapping[str, Any]) -> str:

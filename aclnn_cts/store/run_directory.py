@@ -35,8 +35,8 @@ _OWN = frozenset({MANIFEST, SUMMARY, SPECS, WAIVERS, BLOBS, FAILURES, EXPORT})
 _FILES = frozenset({MANIFEST, SUMMARY, RESULTS, EXPORT})
 """Those that lie in no folder of it."""
 _EXPECTED = "the directory of a run as it was written"
-RUN_DOCUMENT_BYTES = 16 * 1024 * 1024
-"""Bytes of a manifest or summary: seven times what a summary of all operators takes, some 16 kB each."""
+RUN_DOCUMENT_BYTES = 32 * 1024 * 1024
+"""Bytes of a manifest or summary. A quick run's summary has 30 to 100 kB for each operator."""
 _HEAD = 256
 """Bytes of a manifest among which its format stands."""
 

@@ -22,7 +22,7 @@ STEP = 1e-6
 SCALE = 0.5
 
 
-def given(array: NDArray[Any]) -> Tensor:
+def make_tensor(array: NDArray[Any]) -> Tensor:
     dtype = "DOUBLE" if array.dtype.kind == "f" else "INT32"
     return Tensor(array.shape, dtype, data=Data(values=tuple(array.reshape(-1).tolist())))
 
@@ -53,7 +53,7 @@ def differences(function: Callable[[Arrays], float], arrays: Arrays, name: str) 
 
 def drawn(batches: int, **shapes: tuple[int, ...]) -> dict[str, Tensor]:
     random = np.random.default_rng(5)
-    return {name: given(random.standard_normal((batches, *shape))) for name, shape in shapes.items()}
+    return {name: make_tensor(random.standard_normal((batches, *shape))) for name, shape in shapes.items()}
 
 
 def numbers_of(batches: int, *, causal: bool) -> Tensor:

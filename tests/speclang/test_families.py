@@ -9,7 +9,7 @@ from aclnn_cts.speclang.families import family_names
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.yaml_file import read_yaml
-from tests.speclang.small_spec import built, messages
+from tests.speclang.small_spec import built, changed, messages
 
 SPEC = """\
 operator: aclnnFew
@@ -110,3 +110,14 @@ def test_a_family_may_name_the_first_input_and_the_output() -> None:
         spec = specs.find(stem)
         assert spec.constraint(f"{gradient}.batch").statuses == ("ACLNN_ERR_PARAM_INVALID",)
         assert spec.parameter(output).dtype_as == gradient
+
+
+def test_a_property_that_gives_way_to_a_rule_of_the_family_is_a_mistake() -> None:
+    path = package_folder() / "flash_attention_unpadding_score_grad_v2.yaml"
+    line = next(
+        line for line in path.read_text(encoding="utf-8").splitlines() if "name: keepProb, type: double" in line
+    )
+    text = changed(line, line.replace("type: double", "type: double, range: [1, 1]"), text=path.read_text("utf-8"))
+    assert any(
+        "keepProb.range is a rule of the family, which holds in place of this range" in m for m in messages(text)
+    )
