@@ -19,6 +19,7 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.replay_status import Answer, Answered
+from aclnn_cts.triage.run_settings import run_of
 
 
 def show_answers(
@@ -59,6 +60,7 @@ def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[An
                 edition=settings.edition,
                 strict_limits=settings.strict_limits,
                 benchmark=settings.benchmark,
+                tolerances=settings.measuring.gate if run_of(entry.file) is None else (),
             )
     if any(entry.answer != Answer.FIXED for entry in answers):
         return ""

@@ -26,12 +26,18 @@ def replay_command(
     edition: str = "",
     strict_limits: bool = False,
     benchmark: str = "",
+    tolerances: Iterable[str] = (),
 ) -> str:
-    """The command that runs a trial file again. How many phases are called stands in the file."""
+    """The command that runs a trial file again. How many phases are called stands in the file.
+
+    `tolerances`: those that gate where the file lies in no run, which would name them and the benchmark.
+    """
     folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in spec_folders)
     named = f" --edition {shlex.quote(edition)}" if edition else ""
     strict = " --strict-limits" if strict_limits else ""
-    beside = _named_again("--benchmark", benchmark)
+    gate = ",".join(tolerances)
+    beside = f" --tolerance {gate}" if gate else ""
+    beside += f" --benchmark {shlex.quote(benchmark)}" if gate and benchmark else _named_again("--benchmark", benchmark)
     given = f"--adapter {shlex.quote(adapter)}{beside}{folders}{named}{strict}"
     return f"aclnn-cts replay {shlex.quote(str(file))} {given} -v"
 

@@ -270,7 +270,9 @@ def test_run_is_gated_by_the_tolerances_that_are_named(tmp_path: Path, capsys: p
         (copied, (), 0),
         (copied, ("--tolerance", "mere-mare"), 1),
     ):
-        assert run(capsys, "replay", str(source), "--adapter", "reference", *named)[0] == code
+        found, out, _ = run(capsys, "replay", str(source), "--adapter", "reference", *named)
+        assert found == code
+        assert ("--adapter reference --tolerance mere-mare -v" in out) == bool(named)
 
 
 def test_replay_shows_all_tolerances_in_one_table(
