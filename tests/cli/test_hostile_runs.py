@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.outside import DOCUMENT_BYTES
+from aclnn_cts.core.outside import DOCUMENT_BYTES, FEW_CONTAINERS
 from aclnn_cts.store.record_codec import check_items, decode_value
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.cli.conftest import Called, named
@@ -142,7 +142,7 @@ def test_truncated_and_flipped_stores(call: Call, path: Path) -> None:
 @named("name", [("manifest", "manifest.json"), ("summary", "summary.json")])
 def test_brackets(call: Call, path: Path, name: str) -> None:
     (path / name).write_bytes(b"[" * 500_000)
-    assert "more than 50000 lists" in refused(call("report", str(path), "-o", "r.html"), name)
+    assert f"more than {FEW_CONTAINERS} lists" in refused(call("report", str(path), "-o", "r.html"), name)
 
 
 @named(
@@ -154,6 +154,9 @@ def test_brackets(call: Call, path: Path, name: str) -> None:
         ("mapping", "tolerances", {}),
         ("phases", "phases", "two"),
         ("unsafe", "unsafe", 3),
+        ("limits", "strict_limits", "yes"),
+        ("seconds", "call_seconds", "soon"),
+        ("benchmark", "benchmark", 3),
     ],
 )
 def test_settings_of_other_types(call: Call, path: Path, name: str, value: Any) -> None:
