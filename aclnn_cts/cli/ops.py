@@ -176,19 +176,18 @@ def completeness_of(spec: Spec, folders: Sequence[Path] = ()) -> Completeness:
     found = claims.claims if claims is not None else ()
     left = sum(claim.is_open or claim.is_unread or not unread.isdisjoint(claim.clauses) for claim in found)
     reasons = sum(claim.reason is not None for claim in found)
-    lacks = tuple(clause for clause in spec.clauses if clause.reason == NotTestable.MISSING)
     met = {
         Demand.AUDITED: bool(found) and not left,
         Demand.TESTABLE: bool(found) and reasons <= MOST_UNTESTABLE * len(found),
         Demand.FORMULA: has_formula(spec.stem, folders),
         Demand.CHECKED: is_checked(spec.stem, spec_folder=home, folders=folders),
         Demand.CORNERS: read_corner_list(spec, home) is not None,
-        Demand.DOCUMENT: not lacks,
+        Demand.DOCUMENT: not spec.lacks,
     }
     missing = tuple(demand for demand, is_met in met.items() if not is_met)
     if not found:
-        return Completeness(None, None, missing, lacks)
-    return Completeness((len(found) - left) / len(found), reasons / len(found), missing, lacks)
+        return Completeness(None, None, missing, spec.lacks)
+    return Completeness((len(found) - left) / len(found), reasons / len(found), missing, spec.lacks)
 
 
 def _claims(spec: Spec, home: Path, folders: Sequence[Path]) -> tuple[Claims | None, frozenset[str]]:

@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.verdict import LEFT_OPEN, Result, RunVerdict, Skip
 from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Observed
 from aclnn_cts.store.events import BatchJudged, Event, Notice, OperatorFinished, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import Manifest, ran_on
@@ -170,7 +171,7 @@ def show_end(
     - `operators`: a table in the place of the usual one.
     """
     directory = RunDirectory(run)
-    show_verdict(out, summary, directory, session=session)
+    show_verdict(out, summary, directory, specs, session=session)
     table_of = operators if operators is not None else _operators(summary)
     if table_of is not None:
         show_table(out, table_of)
@@ -195,7 +196,9 @@ def _finding_texts(run: RunDirectory, specs: Specs) -> tuple[FindingText, ...]:
     return finding_texts(run, specs)
 
 
-def show_verdict(out: Console, summary: Summary, directory: RunDirectory, *, session: str = "") -> None:
+def show_verdict(
+    out: Console, summary: Summary, directory: RunDirectory, specs: Specs | None = None, *, session: str = ""
+) -> None:
     """How the end begins: the verdict, and what was and was not judged; `session` as of `show_end`."""
     conclusion = summary.conclusion
     style = f"bold {_STYLES.get(conclusion.verdict, '')}".strip()
@@ -203,6 +206,7 @@ def show_verdict(out: Console, summary: Summary, directory: RunDirectory, *, ses
     for line in (_ran_on(directory.manifest), *map(capital, explained(conclusion)), *filter(None, [session])):
         wrap(out, line, indent=2)
     _show_judged(out, summary)
+    _show_lacking(out, [specs[name] for name in summary.operators if name in specs] if specs is not None else ())
     out.print()
 
 
@@ -260,6 +264,16 @@ def _show_judged(out: Console, summary: Summary) -> None:
         wrap(out, f"{number} {text}", indent=2)
     if rest := sum(number for number, _ in reasons[SOME:]):
         wrap(out, f"{rest} for other reasons, which `aclnn-cts report` lists", indent=2)
+
+
+def _show_lacking(out: Console, specs: Iterable[Spec]) -> None:
+    """Of operators whose document does not say all that the formula needs, what a verdict cannot be about."""
+    lacking = [(spec, spec.lacks) for spec in specs if spec.lacks]
+    for spec, clauses in lacking[:SOME]:
+        rest = f" (and {len(clauses) - 1} more: `aclnn-cts ops {spec.stem}`)" if len(clauses) > 1 else ""
+        wrap(out, f"The document of {short_name(spec.operator)} does not say: {clauses[0].en}{rest}")
+    if len(lacking) > SOME:
+        wrap(out, f"Nor do {len(lacking) - SOME} more documents say all: `aclnn-cts ops` lists what they lack.")
 
 
 _SKIPS = {

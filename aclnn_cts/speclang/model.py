@@ -16,7 +16,7 @@ from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
 from aclnn_cts.speclang.kinds import Test, Way, Words
 from aclnn_cts.speclang.shape import ShapeExpression
-from aclnn_cts.speclang.spec_claims import SpecClaim
+from aclnn_cts.speclang.spec_claims import NotTestable, SpecClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +444,11 @@ class Spec:
             rule.applies_to(target.product) and (rule.when is None or rule.when(arguments, target))
             for rule in self._given.get(item.name, ())
         )
+
+    @property
+    def lacks(self) -> tuple[Clause, ...]:
+        """What the document does not say and the formula would need: its operator's values are open there."""
+        return tuple(clause for clause in self.clauses if clause.reason == NotTestable.MISSING)
 
     @property
     def usual_product(self) -> str:

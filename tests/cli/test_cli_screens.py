@@ -173,6 +173,13 @@ def test_report_in_all_forms(call: Call, run: Path, tmp_path: Path, snapshot: Sn
         assert steady((tmp_path / "report" / name).read_text(encoding="utf-8")) == snapshot(name=name)
 
 
+def test_run_of_an_operator_whose_document_lacks_a_sentence_names_it(call: Call) -> None:
+    cases = call("cases", "roi_align_v2_backward", "--kind", "valid", "-n", "2").out
+    Path("cases.jsonl").write_text(cases, encoding="utf-8")
+    ran = call("run", "roi_align_v2_backward", "--cases", "cases.jsonl", "--adapter", "reference").out
+    assert "The document of RoiAlignV2 does not say: Where the points of a pooled element lie" in " ".join(ran.split())
+
+
 def test_fuzz_that_finds_nothing(call: Call, snapshot: SnapshotAssertion) -> None:
     called = call("fuzz", "softmax_backward", *SMALL, "--adapter", "reference", "-o", "run")
     assert called.code == 0
