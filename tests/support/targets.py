@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from aclnn_cts.authoring.catalogue import family_of
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Clause, Spec
 
@@ -23,19 +23,12 @@ def operators_by_name() -> dict[str, str]:
     return {name: spec.operator for spec in specs for name in (spec.operator, spec.stem)}
 
 
-def family_of(spec: Spec) -> str:
-    """The family that holds an operator's rules and draws; else the operator."""
-    # `public` holds words that many documents share, and no draws.
-    family = re.search(r"^family: (?!public$)(\w+)$", spec.text, re.MULTILINE)
-    return spec.operator if family is None else family[1]
-
-
 def proven_by_another() -> frozenset[str]:
-    """Operators of which others before them have the family and the set of products."""
+    """Operators before which there is one of their family in the catalogue, and one of their set of products."""
     seen: set[object] = set()
     found: set[str] = set()
     for spec in load_specs().values():
-        kinds = {family_of(spec), tuple(spec.products)}
+        kinds = {family_of(spec.operator), tuple(spec.products)}
         found |= {spec.operator} if kinds <= seen else set()
         seen |= kinds
     return frozenset(found)
