@@ -254,11 +254,13 @@ def _show_judged(out: Console, summary: Summary) -> None:
     outside = ", ".join(
         f"{name} {number}" for name, number in sorted(total.out_of_scope_by_reason.items(), key=lambda item: -item[1])
     )
-    reasons = [(number, _SKIPS.get(name, name)) for name, number in total.skipped_by_reason.items()]
-    reasons += [(total.out_of_scope, f"not offered by the adapter ({outside})")] if total.out_of_scope else []
-    reasons += [(total.twin_failed, "whose valid twin failed")] if total.twin_failed else []
-    reasons += [(total.errors, "ended in an error of the harness")] if total.errors else []
-    reasons.sort(key=lambda item: -item[0])
+    counted = [
+        *((number, _SKIPS.get(name, name)) for name, number in total.skipped_by_reason.items()),
+        (total.out_of_scope, f"not offered by the adapter ({outside})"),
+        (total.twin_failed, "whose valid twin failed"),
+        (total.errors, "ended in an error of the harness"),
+    ]
+    reasons = sorted((item for item in counted if item[0]), key=lambda item: -item[0])
     wrap(out, f"Not judged: {left} of {count(total.cases, 'planned trial')}:")
     for number, text in reasons[:SOME]:
         wrap(out, f"{number} {text}", indent=2)
@@ -267,13 +269,10 @@ def _show_judged(out: Console, summary: Summary) -> None:
 
 
 def _show_lacking(out: Console, specs: Iterable[Spec]) -> None:
-    """Of operators whose document does not say all that the formula needs, what a verdict cannot be about."""
-    lacking = [(spec, spec.lacks) for spec in specs if spec.lacks]
-    for spec, clauses in lacking[:SOME]:
-        rest = f" (and {len(clauses) - 1} more: `aclnn-cts ops {spec.stem}`)" if len(clauses) > 1 else ""
-        wrap(out, f"The document of {short_name(spec.operator)} does not say: {clauses[0].en}{rest}")
-    if len(lacking) > SOME:
-        wrap(out, f"Nor do {len(lacking) - SOME} more documents say all: `aclnn-cts ops` lists what they lack.")
+    """Of documents that do not say all that a formula needs, what a verdict cannot be about."""
+    for spec in [spec for spec in specs if spec.lacks][:SOME]:
+        more = f" (and {len(spec.lacks) - 1} more: `aclnn-cts ops {spec.stem}`)" if spec.lacks[1:] else ""
+        wrap(out, f"The document of {short_name(spec.operator)} does not say: {spec.lacks[0].en}{more}")
 
 
 _SKIPS = {

@@ -439,7 +439,7 @@ def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]
             raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")
         _make(case, of, made, (*behind, name), streams)
     if _is_whole(tensor):
-        _make_whole(case, made, streams)
+        _make_whole(case, made, behind, streams)
         return
     # A null or unspecified source belongs to an invalid case, which must have its other data all the same.
     missing = {of: np.zeros(0)} if of is not None and of not in made else made
@@ -452,16 +452,15 @@ def _is_whole(tensor: Tensor) -> bool:
     return recipe is not None and recipe.whole
 
 
-def _make_whole(case: Case, made: dict[str, Array], streams: Streams | None) -> None:
+def _make_whole(case: Case, made: dict[str, Array], behind: tuple[str, ...], streams: Streams | None) -> None:
     """All tensors that are computed from the whole call, which takes every other one."""
     tensors = {name: value for name, value in case.arguments.items() if isinstance(value, Tensor)}
-    for name, tensor in tensors.items():
-        if not _is_whole(tensor):
-            _make(case, name, made, (), streams)
+    whole = {name: tensor for name, tensor in tensors.items() if _is_whole(tensor)}
+    for name in (name for name in tensors if name not in whole):
+        _make(case, name, made, (*behind, *whole), streams)
     contents = Contents({**case.arguments, **made})
-    for name, tensor in tensors.items():
-        if _is_whole(tensor):
-            made[name] = array(tensor, arrays=made, name=name, streams=streams, contents=contents)
+    for name, tensor in whole.items():
+        made[name] = array(tensor, arrays=made, name=name, streams=streams, contents=contents)
 
 
 _SAVED = ("softmax_max", "softmax_sum", "attention")

@@ -227,6 +227,17 @@ def test_data_made_together_are_those_made_alone(arguments: list[dict[str, Tenso
             assert found[name].tobytes() == contents.tobytes()
 
 
+@pytest.mark.parametrize("source", ["x", "y"])
+def test_data_computed_from_the_whole_call_and_from_themselves_are_refused(source: str) -> None:
+    tensors = {name: Tensor((3,), "FLOAT", data=Data(recipe="softmax_max")) for name in ("x", "y")}
+    reader = Tensor((3,), "FLOAT", data=Data(recipe="mean", of=source))
+    case = Case(operator="aclnnSome", arguments={**tensors, "z": reader})
+    (made,) = many_arrays([(case, list(case.arguments))])
+    assert isinstance(made, UsageError)
+    with pytest.raises(UsageError, match="computed from themselves"):
+        case_arrays(case, list(case.arguments))
+
+
 @pytest.mark.parametrize("data", [Data(recipe="normal", low=1), Data(recipe="normal", seed=2**64)])
 def test_data_that_mean_nothing_are_told_of_their_own_case(data: Data) -> None:
     right = Case(operator="aclnnSome", arguments={"x": Tensor((3,), "FLOAT", data=Data(recipe="normal", seed=1))})
