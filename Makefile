@@ -37,17 +37,24 @@ run-all: $(STAMP)
 bytecode: $(STAMP)
 	@$(BIN)/python -m compileall -q aclnn_cts aclnn_cts/*/
 
+# The operators that stand for the catalogue, `tested`, and the `others`: tests/support/targets.py.
+operators = $$($(BIN)/python -m tests.support.targets $(1))
 # The reference may have 8 GiB: a formula that takes more for a call of a plan fails there, before it ends a user's machine.
-# torch returns no statuses, and often crashes where the suite of statuses calls it: test-slow runs that one.
+on-reference = ulimit -v 8388608; $(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference --aclnn-op "$(call operators,$(1))"
+# torch returns no statuses; tests/adapters/test_torch_waivers.py calls it as the suite of statuses would.
+on-torch = $(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k "not test_statuses" --aclnn-op "$(call operators,$(1))"
+
 test: $(STAMP) bytecode
 	$(PYTEST) -n $(JOBS) -m "not slow and not catalogue" tests
-	ulimit -v 8388608; $(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference
-	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k "not test_statuses"
+	$(call on-reference,tested)
+	$(call on-torch,tested)
 
-# Campaigns, crashes, kills and sanitizers: the tests that `make test` leaves out. CI runs them too.
+# Campaigns, crashes, kills and sanitizers, and the suites of the other operators: what `make test` leaves out. CI runs
+# them too.
 test-slow: $(STAMP) bytecode
 	$(PYTEST) -n $(JOBS) -m "slow and not catalogue" tests
-	$(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k test_statuses
+	$(call on-reference,others)
+	$(call on-torch,others)
 
 # The tests of operators and products that test and test-slow leave out, since another one of the family proves the same.
 test-catalogue: $(STAMP) bytecode
@@ -86,7 +93,7 @@ operator: $(STAMP)
 	$(BIN)/aclnn-cts oracle check $(OP) --record
 	$(BIN)/aclnn-cts spec corners $(OP) --record
 	$(BIN)/python -m tools.generate $(OP)
-	$(PYTEST) -n $(JOBS) --snapshot-update -m slow tests -k "$(OP)- or $(OP)] or $$(sed -n 's/^operator: *//p' specs/$(OP).yaml)"
+	$(PYTEST) -n $(JOBS) --snapshot-update -m "slow or catalogue" tests -k "$(OP)- or $(OP)] or $$(sed -n 's/^operator: *//p' specs/$(OP).yaml)"
 
 # A thousand injected crashes, hangs and faults; a quarter of an hour where nothing else runs.
 soak: $(STAMP)

@@ -32,6 +32,7 @@ def test_regimes_narrow_the_calls() -> None:
         aclnn_cts.cases("softmax_backward", regimes=["huge"])
 
 
+@pytest.mark.mechanism
 @pytest.mark.parametrize("op", sorted(spec.stem for spec in load_specs().values()))
 def test_arrays_alone_say_what_is_expected_of_a_call(op: str) -> None:
     """Arrays have no format, and a document may list every format but ND."""

@@ -75,4 +75,4 @@ def test_lists_indices_and_complex_numbers_are_exported(op: str, tmp_path: Path)
 
 def test_a_limit_below_every_call_is_told() -> None:
     with pytest.raises(UsageError, match="--max-elements 0: no call is that small"):
-        export_pytest("gru_backward", max_elements=0)
+        export_pytest("tanh_backward", max_elements=0)

@@ -116,6 +116,7 @@ def judge_of(operator: str) -> Judge:
     return Judges(has_statuses=True).of(SPECS[operator])
 
 
+@pytest.mark.mechanism
 @pytest.mark.parametrize("operator", list(SPECS))
 def test_calls_judged_together_have_the_verdicts_that_each_has_alone(operator: str) -> None:
     calls = performed(operator, 40)

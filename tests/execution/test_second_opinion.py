@@ -53,6 +53,7 @@ TWO_READINGS = {
 """The value is in the middle between two readings of the document, and the second oracle takes the first of them."""
 
 
+@pytest.mark.mechanism
 @pytest.mark.parametrize("operator", list(SPECS))
 def test_both_oracles_say_the_same_of_random_elements(operator: str) -> None:
     spec = SPECS[operator]

@@ -35,6 +35,7 @@ def question_of(spec: Spec, case: Case) -> OracleInput:
     return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))
 
 
+@pytest.mark.mechanism
 @pytest.mark.parametrize("operator", list(SPECS))
 def test_every_benchmark_is_a_correct_implementation(operator: str) -> None:
     spec = SPECS[operator]

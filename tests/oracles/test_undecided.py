@@ -56,6 +56,7 @@ def answered(subject: Subject, value: float | None, number: int) -> Mapping[str,
     return {name: got if cells is None else np.where(cells, value, got) for name, got, cells in opened}
 
 
+@pytest.mark.mechanism
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.stem)
 def test_any_answer_to_what_is_undecided_conforms(spec: Spec) -> None:
     formula = registry.load_formula(spec.stem)

@@ -14,6 +14,7 @@ from aclnn_cts.speclang.load import load_specs
 SPECS = load_specs()
 
 
+@pytest.mark.mechanism
 @pytest.mark.parametrize("operator", list(SPECS))
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())

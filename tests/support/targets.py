@@ -1,7 +1,11 @@
-"""Every operator on every product that its document names, for tests of the whole catalogue."""
+"""Every operator on every product that its document names, for tests of the whole catalogue.
+
+`python -m tests.support.targets tested` prints the stems of the operators that stand for it, `others` the others.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -121,3 +125,14 @@ HUGE = {
 }
 """The elements of the largest tensor that is drawn, by operator whose least call is large: keys of 2,048 by 128, or
 heads of 128 to 512 columns and rows of 2,048 indices. Few shapes are tiny, odd, beside a multiple, wide or long."""
+
+
+def main(which: str) -> None:
+    """Print the stems of operators, with commas between."""
+    proven = proven_by_another()
+    chosen = [spec.stem for spec in load_specs().values() if (spec.operator in proven) == (which == "others")]
+    sys.stdout.write(f"{','.join(chosen)}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

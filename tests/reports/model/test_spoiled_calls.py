@@ -117,6 +117,7 @@ def check_clauses(operator: str, product: str, profile: Profile) -> set[str]:
     return unmet
 
 
+@pytest.mark.mechanism
 @pytest.mark.parametrize("operator", SPECS)
 def test_spoiled_calls_contradict_the_clauses_whose_condition_they_meet(operator: str) -> None:
     check_clauses(operator, SPECS[operator].products[0], FEW)
