@@ -655,8 +655,9 @@ def dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
     fixed = [dict(zip(spec.row_parameters, row, strict=True)) for row in listed]
     free = [item for item in tensors if item.dtype_as is None and item.name not in spec.row_parameters]
     rows: list[Mapping[str, str]] = []
+    # What no valid call gives has some dtype, and none of interest.
+    columns = [item.dtypes.get(product, ())[: 1 if item.is_never_given(target) else None] for item in free]
     for base in fixed:
-        columns = [item.dtypes.get(product, ()) for item in free]
         for combination in itertools.product(*columns):
             row = {**base, **{item.name: dtype for item, dtype in zip(free, combination, strict=True)}}
             for item in tensors:

@@ -345,11 +345,12 @@ def test_what_cannot_be_proved_is_not_generated() -> None:
 def test_a_tensor_that_no_valid_call_gives_is_given_with_another_dtype() -> None:
     text = changed(
         "  - {name: out,",
-        '  - {name: spare, type: "const aclTensor *", role: input, shape: "[D]", dtype: "as x", dtypes: floats,'
+        '  - {name: spare, type: "const aclTensor *", role: input, shape: "[D]", dtypes: floats,'
         " formats: [ND], optional: true, present: false}\n  - {name: out,",
     )
     spec = spec_from_text(changed("  params.out:", "  params.spare: [dtype]\n  params.out:", text=text), stem="small")
     small = Sampler(spec, Target(A2))
+    assert len({row["spare"] for row in small.dtype_rows}) == 1, "no row is for its sake"
     cases = list(invalid_cases(small, spec.constraint("spare.dtype"), seed=1, count=4))
     assert len(cases) == 4
     for derived in cases:
