@@ -37,7 +37,7 @@ run-all: $(STAMP)
 bytecode: $(STAMP)
 	@$(BIN)/python -m compileall -q aclnn_cts aclnn_cts/*/
 
-# The operators that stand for the catalogue, `tested`, and the `others`: tests/support/targets.py.
+# The operators that stand for the catalogue, `tested`, and the `others` (tests/support/targets.py).
 operators = $$($(BIN)/python -m tests.support.targets $(1))
 # The reference may have 8 GiB: a formula that takes more for a call of a plan fails there, before it ends a user's machine.
 on-reference = ulimit -v 8388608; $(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference --aclnn-op "$(call operators,$(1))"
