@@ -201,3 +201,14 @@ def test_a_library_that_cannot_be_loaded_is_named(contents: str, tmp_path: Path)
     with pytest.raises(HarnessError, match=r"candidate \S+kernel\.so: .*linked with all that it calls") as raised:
         aclnn_cts.judge(str(library), "tanh_backward")
     assert "cann:library" not in str(raised.value)
+
+
+def test_a_method_may_come_from_another_file(tmp_path: Path) -> None:
+    base = FILE.read_text(encoding="utf-8") + "\n\nclass Right:\n    run = staticmethod(right)\n"
+    (tmp_path / "base_kernels.py").write_text(base, encoding="utf-8")
+    path = tmp_path / "own_kernels.py"
+    path.write_text("from base_kernels import Right\n\nclass Own(Right):\n    pass\n", encoding="utf-8")
+    judgement = aclnn_cts.judge(f"{path}:Own.run", OPERATOR, budget="60s", seed=11, sandbox=False)
+    assert judgement.verdict == "conforms", judgement.reason
+    with pytest.raises(UsageError, match="has no Other.run"):
+        aclnn_cts.judge(f"{path}:Other.run", OPERATOR, budget="60s", seed=11)
