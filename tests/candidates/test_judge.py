@@ -210,5 +210,5 @@ def test_a_method_may_come_from_another_file(tmp_path: Path) -> None:
     path.write_text("from base_kernels import Right\n\nclass Own(Right):\n    pass\n", encoding="utf-8")
     judgement = aclnn_cts.judge(f"{path}:Own.run", OPERATOR, budget="60s", seed=11, sandbox=False)
     assert judgement.verdict == "conforms", judgement.reason
-    with pytest.raises(UsageError, match="has no Other.run"):
+    with pytest.raises(UsageError, match=r"has no Other\.run"):
         aclnn_cts.judge(f"{path}:Other.run", OPERATOR, budget="60s", seed=11)
