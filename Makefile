@@ -42,7 +42,7 @@ operators = $$($(BIN)/python -m tests.support.targets $(1))
 # The reference may have 8 GiB: a formula that takes more for a call of a plan fails there, before it ends a user's machine.
 on-reference = ulimit -v 8388608; $(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter reference --aclnn-op "$(call operators,$(1))"
 # torch returns no statuses; tests/adapters/test_torch_waivers.py calls it as the suite of statuses would.
-on-torch = $(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k "not test_statuses" --aclnn-op "$(call operators,$(1))"
+on-torch = $(PYTEST) -n $(JOBS) aclnn_cts/suites --aclnn-adapter torch -k "not test_statuses" --aclnn-op "$(call operators,$(1) torch)"
 
 test: $(STAMP) bytecode
 	$(PYTEST) -n $(JOBS) -m "not slow and not catalogue" tests

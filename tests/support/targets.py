@@ -1,6 +1,7 @@
 """Every operator on every product that its document names, for tests of the whole catalogue.
 
 `python -m tests.support.targets tested` prints the stems of the operators that stand for it, `others` the others.
+A second word names a library: of these, those that are bound to it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from aclnn_cts.adapters.bindings import shipped
 from aclnn_cts.authoring.catalogue import family_of
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Clause, Spec
@@ -127,11 +129,11 @@ HUGE = {
 heads of 128 to 512 columns and rows of 2,048 indices. Few shapes are tiny, odd, beside a multiple, wide or long."""
 
 
-def main(which: str) -> None:
-    """Print the stems of operators, with commas between."""
-    proven = proven_by_another()
-    chosen = [spec.stem for spec in load_specs().values() if (spec.operator in proven) == (which == "others")]
-    sys.stdout.write(f"{','.join(chosen)}\n")
+def main(which: str, library: str = "") -> None:
+    """Print the stems of operators, with commas between: where a library is named, those that are bound to it."""
+    proven, bound = proven_by_another(), shipped(library) if library else load_specs()
+    chosen = [spec for spec in load_specs().values() if (spec.operator in proven) == (which == "others")]
+    sys.stdout.write(",".join(spec.stem for spec in chosen if spec.operator in bound) + "\n")
 
 
 if __name__ == "__main__":
