@@ -473,8 +473,8 @@ _REAL = frozenset(
 def lattice(tensor: Tensor) -> float | None:
     """A power of two of which every element is an integer multiple; None where none is known.
 
-    Known of `integers`, index data, `zeros`, `one_hot`, `constant` and explicit values where they are finite, and 1 for
-    an integer dtype. Where all elements are 0, or there are none, any power would do, and 1 is given.
+    Known of `integers`, index data, `regions`, `zeros`, `one_hot`, `constant` and explicit values where they are finite,
+    and 1 for an integer dtype. Where all elements are 0, or there are none, any power would do, and 1 is given.
     """
     tensor = real_view(tensor)
     data = tensor.data
@@ -488,7 +488,7 @@ def lattice(tensor: Tensor) -> float | None:
     if (recipe := check_data(data)) is not None:
         _, data = effective(recipe, tensor, data)
     if data.recipe in ("zeros", "one_hot", *INDEX_RECIPES, *STRUCTURES) or not tensor.numel:
-        return 1.0
+        return 1.0 / recipes_exact.REGION_STEPS if data.recipe == "regions" and tensor.numel else 1.0
     if data.recipe == "integers":
         # Rounding to a coarser format moves to multiples of larger powers of two, so this one still divides.
         unit = 2.0 ** (data.exponent or 0)

@@ -326,7 +326,7 @@ def _boxes(request: Request, words: Words) -> _Numbers:
 
 _SIDES = (16, 16)
 """Height and width within which regions lie where `kernel` does not say it."""
-_QUARTERS = 4
+REGION_STEPS = 4
 """Steps of regions from one whole number to the next: binary formats hold each of them."""
 
 
@@ -338,17 +338,17 @@ def regions(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     found = joined([_along(request, count, _regions) for request, count in zip(requests, counts, strict=True)])
     dtype = requests[0].tensor.dtype
     if DTYPES[dtype].kind != "float":
-        return shifted((found // _QUARTERS).view(np.uint64), [0], [found.size], dtype)
-    return to_storage(found.astype(np.float64) / _QUARTERS, dtype)
+        return shifted((found // REGION_STEPS).view(np.uint64), [0], [found.size], dtype)
+    return to_storage(found.astype(np.float64) / REGION_STEPS, dtype)
 
 
 def _regions(request: Request, words: Words) -> _Numbers:
-    most = min(integer_range(request.tensor.dtype)[1], _MOST // _QUARTERS)
-    height, width = (_QUARTERS * _clamp(side, (0, most)) for side in ((request.data.kernel or ()) + _SIDES)[:2])
+    most = min(integer_range(request.tensor.dtype)[1], _MOST // REGION_STEPS)
+    height, width = (REGION_STEPS * _clamp(side, (0, most)) for side in ((request.data.kernel or ()) + _SIDES)[:2])
     found = np.zeros(words.shape, np.int64)
     index = words[:, :1]
     found[:, :1] = index % np.uint64(max(total_of(request.tensor, request.data), 1))
-    found[:, :1] = found[:, :1] * _QUARTERS + (index >> np.uint64(62)).view(np.int64)
+    found[:, :1] = found[:, :1] * REGION_STEPS + (index >> np.uint64(62)).view(np.int64)
     is_whole = (index >> np.uint64(59)) & np.uint64(7) == 0
     for first, side in ((1, width), (2, height)):
         starts = np.where(is_whole, 0, (words[:, first::4] % np.uint64(side + 1)).view(np.int64))

@@ -20,9 +20,10 @@ from aclnn_cts.generate.recipes import CHUNK, RECIPES, array, case_arrays, check
 from tests.generate.made_data import HELD, checksum, few, make, needed, seeds, wide
 
 
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
 @few
-@given(seed=seeds, dtype=st.sampled_from(HELD), recipe=st.sampled_from(sorted(RECIPES)))
-def test_facts_hold_of_the_elements(seed: int, dtype: str, recipe: str) -> None:
+@given(seed=seeds, dtype=st.sampled_from(HELD))
+def test_facts_hold_of_the_elements(recipe: str, seed: int, dtype: str) -> None:
     tensor = Tensor(shape=(3, 5), dtype=dtype, data=Data(recipe=recipe, seed=seed, **needed(recipe)))
     values = array(tensor, arrays={"x": np.ones((3, 5, 2))}, name="t")
     if DTYPES[dtype].kind == "float":
