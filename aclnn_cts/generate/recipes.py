@@ -473,7 +473,7 @@ _REAL = frozenset(
 def lattice(tensor: Tensor) -> float | None:
     """A power of two of which every element is an integer multiple; None where none is known.
 
-    Known of `integers`, index data, `regions`, `zeros`, `one_hot`, `constant` and explicit values where they are finite,
+    Known of `integers`, index data, `regions`, `zeros`, `one_hot`, `constant` and explicit values where finite,
     and 1 for an integer dtype. Where all elements are 0, or there are none, any power would do, and 1 is given.
     """
     tensor = real_view(tensor)
