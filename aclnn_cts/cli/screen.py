@@ -171,7 +171,10 @@ def show_end(
     - `operators`: a table in the place of the usual one.
     """
     directory = RunDirectory(run)
-    show_verdict(out, summary, directory, specs, session=session)
+    show_verdict(out, summary, directory, session=session)
+    _show_lacking(
+        out, [specs[name] for name, found in summary.operators.items() if name in specs and found.total.judged]
+    )
     table_of = operators if operators is not None else _operators(summary)
     if table_of is not None:
         show_table(out, table_of)
@@ -196,9 +199,7 @@ def _finding_texts(run: RunDirectory, specs: Specs) -> tuple[FindingText, ...]:
     return finding_texts(run, specs)
 
 
-def show_verdict(
-    out: Console, summary: Summary, directory: RunDirectory, specs: Specs | None = None, *, session: str = ""
-) -> None:
+def show_verdict(out: Console, summary: Summary, directory: RunDirectory, *, session: str = "") -> None:
     """How the end begins: the verdict, and what was and was not judged; `session` as of `show_end`."""
     conclusion = summary.conclusion
     style = f"bold {_STYLES.get(conclusion.verdict, '')}".strip()
@@ -206,7 +207,6 @@ def show_verdict(
     for line in (_ran_on(directory.manifest), *map(capital, explained(conclusion)), *filter(None, [session])):
         wrap(out, line, indent=2)
     _show_judged(out, summary)
-    _show_lacking(out, [specs[name] for name in summary.operators if name in specs] if specs is not None else ())
     out.print()
 
 
@@ -268,11 +268,11 @@ def _show_judged(out: Console, summary: Summary) -> None:
         wrap(out, f"{rest} for other reasons, which `aclnn-cts report` lists", indent=2)
 
 
-def _show_lacking(out: Console, specs: Iterable[Spec]) -> None:
-    """Of documents that do not say all that a formula needs, what a verdict cannot be about."""
-    for spec in [spec for spec in specs if spec.lacks][:SOME]:
-        more = f" (and {len(spec.lacks) - 1} more: `aclnn-cts ops {spec.stem}`)" if spec.lacks[1:] else ""
-        wrap(out, f"The document of {short_name(spec.operator)} does not say: {spec.lacks[0].en}{more}")
+def _show_lacking(out: Console, judged: Iterable[Spec]) -> None:
+    """Of documents that do not say all that a formula needs, what the verdict is not about."""
+    if lacking := [f"{short_name(spec.operator)}: {spec.lacks[0].en}" for spec in judged if spec.lacks]:
+        named = f"{count(len(lacking), 'document')} (all: `aclnn-cts ops --all`)"
+        wrap(out, f"Not said by {named}: {' '.join(lacking[:SOME])}{' ...' if lacking[SOME:] else ''}\n")
 
 
 _SKIPS = {

@@ -177,7 +177,12 @@ def test_run_of_an_operator_whose_document_lacks_a_sentence_names_it(call: Call)
     cases = call("cases", "roi_align_v2_backward", "--kind", "valid", "-n", "2").out
     Path("cases.jsonl").write_text(cases, encoding="utf-8")
     ran = call("run", "roi_align_v2_backward", "--cases", "cases.jsonl", "--adapter", "reference").out
-    assert "The document of RoiAlignV2 does not say: Where the points of a pooled element lie" in " ".join(ran.split())
+    assert (
+        "Not said by 1 document (all: `aclnn-cts ops --all`): RoiAlignV2: Where the points of a pooled element lie"
+        in " ".join(ran.split())
+    )
+    listed = call("ops", "--all").out
+    assert "Where the points of a pooled element lie" in " ".join(listed.split()), "the command that the line names"
 
 
 def test_fuzz_that_finds_nothing(call: Call, snapshot: SnapshotAssertion) -> None:
