@@ -177,9 +177,17 @@ def load_condense(stem: str, *, folders: Sequence[Path] = ()) -> Condense | None
     return cast("Condense | None", getattr(load_module(stem, folders=folders), "condensed", None))
 
 
-def load_blocks(stem: str, *, folders: Sequence[Path] = ()) -> BlockOracle | None:
-    """The operator's oracle of large calls: its module's `expected_blocks`, where it has one. Raises as `load`."""
-    return cast("BlockOracle | None", getattr(load_module(stem, folders=folders), "expected_blocks", None))
+def load_blocks(stem: str, *, elementwise: bool, folders: Sequence[Path] = ()) -> BlockOracle | None:
+    """The operator's oracle of large calls: its module's `expected_blocks`, else of an elementwise one its formula.
+
+    Raises as `load`.
+    """
+    module = load_module(stem, folders=folders)
+    own = getattr(module, "expected_blocks", None)
+    if own is not None or not elementwise or hasattr(module, _ENTRY):
+        return cast("BlockOracle | None", own)
+    formula = _formula_of(module)
+    return None if formula is None else FormulaOracle(formula).in_blocks
 
 
 def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | None:

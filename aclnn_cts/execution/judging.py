@@ -44,7 +44,7 @@ from aclnn_cts.execution.values import (
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.generate.recipes import lattice
-from aclnn_cts.judgement.compare import Comparison, as_stored, compare_blocks
+from aclnn_cts.judgement.compare import as_stored, compare_blocks
 from aclnn_cts.judgement.model import ComputeModel, Precision, precision_of
 from aclnn_cts.judgement.operands import (
     OperandFacts,
@@ -198,7 +198,7 @@ class Judge:
                 )
             opened = self._opened(performed, outputs)
             if verdict is None and (conforming := self._conforming_in_blocks(opened)) is not None:
-                return conclude(conforming, opened.models, mode.name)
+                return conforming
             answer = self._answer(opened)
         if verdict is None or verdict.kind in _OF_MEMORY:
             if not answer.comparisons:
@@ -229,8 +229,8 @@ class Judge:
 
         return reviewed(verdict, answer.opened.question, answer.expected, self.second)
 
-    def _conforming_in_blocks(self, opened: Opened) -> Mapping[str, Comparison] | None:
-        """The comparisons of a large call that conforms, in little memory; None where it must be looked at as a whole.
+    def _conforming_in_blocks(self, opened: Opened) -> Verdict | None:
+        """The verdict on a large call that conforms, in little memory; None where it must be looked at as a whole.
 
         Its values alone are judged: tolerances, and what a mode makes of operands, ask for the whole.
         """
@@ -241,7 +241,8 @@ class Judge:
             return None
         if any(model.operand is not None for model in models.values()):
             return None
-        return compare_blocks(got, models, self.blocks(opened.question))
+        found = compare_blocks(got, models, self.blocks(opened.question))
+        return found and conclude(*found, self.spec.mode(opened.performed.case).name)
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
         """The verdict with what tolerances and magnitudes say beside it, as much of that as is asked for."""
@@ -519,7 +520,7 @@ class Judges:
                 oracle=registry.load(spec.stem, folders=self.spec_folders),
                 each=registry.load_each(spec.stem, folders=self.spec_folders),
                 condense=registry.load_condense(spec.stem, folders=self.spec_folders),
-                blocks=registry.load_blocks(spec.stem, folders=self.spec_folders),
+                blocks=registry.load_blocks(spec.stem, elementwise=spec.elementwise, folders=self.spec_folders),
                 forms=registry.load_forms(spec.stem, folders=self.spec_folders),
                 second=registry.load_second(spec.stem, folders=self.spec_folders),
                 benchmark=registry.load_benchmark(spec.stem, folders=self.spec_folders),

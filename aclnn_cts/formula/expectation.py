@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -10,8 +11,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Arithmetic, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.rounding import BINARY_FORMATS
+from aclnn_cts.core.rounding import BINARY_FORMATS, blocks
 from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
 from aclnn_cts.formula.definition import Form, Operator, default_arithmetic, is_complex, output_shapes
 from aclnn_cts.formula.emulator import FASTEST, Emulated, Emulator, TooManyTermsError, Variant
@@ -43,6 +45,26 @@ class FormulaOracle:
             if not inputs.finite:
                 return self._special(call, shapes)
             return self._ordinary(call, inputs, shapes, careful=False)
+
+    def in_blocks(self, call: OracleInput) -> Iterator[tuple[slice, Expected] | None]:
+        """The same of an elementwise operator, some elements after others (`core.expected.BlockOracle`).
+
+        None for a call with complex tensors or several shapes, and where an element is inf, nan or open. The bound is that of
+        the block: what underflows in others is no part of it.
+        """
+        shapes = {*output_shapes(call).values(), *(tensor.shape for tensor in call.tensors.values())}
+        if len(shapes) > 1 or any(is_complex(call, name) for name in call.arguments):
+            yield None
+            return
+        for place in blocks(math.prod(*shapes)):
+            block = _block(call, place)
+            with np.errstate(all="ignore"):
+                inputs = Inputs.of(block, self.operator.raw)
+                found = self._ordinary(block, inputs, output_shapes(block), careful=False) if inputs.finite else None
+            if found is None or any(output.open is not None for output in found.values()):
+                yield None
+                return
+            yield place, found
 
     def values(self, call: OracleInput) -> Mapping[str, Float64]:
         """The outputs alone, without what may be added to them."""
@@ -108,6 +130,17 @@ class FormulaOracle:
         settled = settle(self.operator, call, tuple(shapes))
         declined = undecided(self.operator, finite, tuple(shapes))
         return {name: _with_special(output, settled[name], declined.get(name)) for name, output in ordinary.items()}
+
+
+def _block(call: OracleInput, place: slice) -> OracleInput:
+    """A call with some of the elements of all tensors, flat."""
+    tensors = {name: tensor.reshape(-1)[place] for name, tensor in call.tensors.items()}
+    size = place.stop - place.start
+    arguments = {
+        name: msgspec.structs.replace(value, shape=(size,)) if isinstance(value, Tensor) else value
+        for name, value in call.arguments.items()
+    }
+    return msgspec.structs.replace(call, tensors=tensors, arguments=arguments)
 
 
 def _serves(made: Arithmetic, wanted: Arithmetic, *, stores: bool) -> bool:

@@ -118,11 +118,11 @@ def compare_blocks(
     got: Mapping[str, NDArray[Any]],
     models: Mapping[str, ComputeModel],
     expected: Iterable[tuple[slice, Expected] | None],
-) -> dict[str, Comparison] | None:
+) -> tuple[dict[str, Comparison], dict[str, ComputeModel]] | None:
     """What `compare` says of outputs that conform, from what is expected of one block after another; None for others.
 
-    A block says of its consecutive elements of all outputs, flat, what the whole says of them, and blocks come in
-    order. None among them ends it.
+    With it the models, which name the functions that a bound rests on. A block says of its consecutive elements of all
+    outputs, flat, what the whole says of them, and blocks come in order. None among them ends it.
     """
     blockwise = {name: _Blockwise(name, array, models[name]) for name, array in got.items()}
     with np.errstate(all="ignore"):
@@ -132,7 +132,8 @@ def compare_blocks(
             place, outputs = block
             if not all(blockwise[name].conforms(place, output) for name, output in outputs.items()):
                 return None
-    return {name: output.merged() for name, output in blockwise.items()}
+    merged = {name: output.merged() for name, output in blockwise.items()}
+    return merged, {name: models[name].using(output.functions) for name, output in blockwise.items()}
 
 
 def _in_blocks(item: Compared) -> Comparison | None:
@@ -152,7 +153,7 @@ class _Blockwise:
     What is exact of a block alone is held to margins of 0, which it has where the output is looked at as a whole.
     """
 
-    __slots__ = ("_deviations", "_exactly", "_got", "_model", "_operands", "_output", "_shape")
+    __slots__ = ("_deviations", "_exactly", "_got", "_model", "_operands", "_output", "_shape", "functions")
 
     def __init__(
         self, output: str, got: NDArray[Any], model: ComputeModel, operands: OperandFacts | None = None
@@ -162,10 +163,12 @@ class _Blockwise:
         self._exactly: bool | None = None
         """Whether all blocks so far are exact."""
         self._deviations: list[tuple[int, Deviation]] = []
+        self.functions: tuple[str, ...] = ()
+        """Those that the bound of the last block rests on."""
 
     def conforms(self, place: slice, expected: ExpectedOutput) -> bool:
         """Look at one more block: whether it is ordinary, and of the same kind as those before."""
-        model = self._model
+        model, self.functions = self._model, expected.functions
         part = Compared(
             output=self._output, got=self._got[place], expected=expected, model=model, operands=self._operands
         )

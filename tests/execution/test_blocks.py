@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core import rounding
 from aclnn_cts.core.case import Case, Data, Tensor, real_view
 from aclnn_cts.core.dtypes import composed
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype, widen
 from aclnn_cts.core.target import Target
@@ -142,8 +145,52 @@ def test_the_size_of_blocks_changes_no_verdict(
         return
     judge = judges.of(spec)
     first, *others = verdicts(judge, performed(case, judge, place=place, factor=factor))
-    # Written out, since nan is not equal to itself.
-    assert {repr(other) for other in others} == {repr(first)}
+    assert {shown(other, with_bounds=not spec.elementwise) for other in others} == {
+        shown(first, with_bounds=not spec.elementwise)
+    }
+
+
+def shown(verdict: Verdict, *, with_bounds: bool) -> str:
+    """Written out, since nan is not equal to itself. What underflows elsewhere is no part of a block's bound."""
+    if with_bounds or verdict.result == Result.FAILED:
+        return repr(verdict)
+    counts = [(item.output, item.elements, item.open) for item in verdict.deviations]
+    return repr((verdict.result, verdict.message, verdict.judged, verdict.facts, counts))
+
+
+def elementwise_call(judge: Judge, *, elements: int, factor: float = 1.0) -> Performed:
+    shape = (elements // 512, 512)
+    arguments: dict[str, Any] = {
+        "gradOutput": tensor(shape, "FLOAT", recipe="normal", seed=1),
+        "self": tensor(shape, "FLOAT", recipe="normal", seed=2),
+        "gradInput": Tensor(shape, "FLOAT"),
+    }
+    return performed(Case("aclnnSiluBackward", arguments), judge, place=elements - 1, factor=factor)
+
+
+def test_a_large_elementwise_call_is_judged_in_blocks(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = judges.of(load_specs()["aclnnSiluBackward"])
+    call = elementwise_call(judge, elements=2 * rounding.BLOCK)
+    as_whole = replace(judge, blocks=None).values(call)
+    assert judge.values(elementwise_call(judge, elements=2 * rounding.BLOCK, factor=1.5)).kind == Fault.VALUE
+    with monkeypatch.context() as patch:
+        patch.setattr(Judge, "_answer", lambda *_: pytest.fail("looked at as a whole"))
+        in_parts = judge.values(call)
+    assert shown(in_parts, with_bounds=False) == shown(as_whole, with_bounds=False)
+    assert in_parts.result == Result.PASSED
+
+
+def test_a_large_elementwise_call_takes_little_memory(judges: Judges) -> None:
+    judge = judges.of(load_specs()["aclnnSiluBackward"])
+    call = elementwise_call(judge, elements=1 << 20)
+    tracemalloc.start()
+    try:
+        judge.values(call)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    widened = 2 * 8 << 20  # two inputs in float64
+    assert peak < 1.5 * widened
 
 
 SOFTMAX = st.fixed_dictionaries(
