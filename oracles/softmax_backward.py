@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.rounding import BINARY_FORMATS, blocks
+from aclnn_cts.core.rounding import BINARY_FORMATS, as_operand, blocks
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.oracles._special_values import FLOAT_NORMAL, Form, finite_part, loads_may_underflow, settle
@@ -70,9 +70,9 @@ def expected_blocks(call: OracleInput) -> Iterator[tuple[slice, Expected] | None
     each = y.shape[1] * y.shape[2]
     places = list(blocks(y.shape[0], each=each))
     with np.errstate(all="ignore"):
-        loads = any(_loads_may_underflow(call, y[place], g[place]) for place in places)
+        loads = any(_loads_may_underflow(call, as_operand(y[place]), as_operand(g[place])) for place in places)
         for place in places:
-            known = _known(y[place], g[place], loads=loads, reach=bool(call.lattices))
+            known = _known(as_operand(y[place]), as_operand(g[place]), loads=loads, reach=bool(call.lattices))
             if not known.finite:
                 yield None
                 return

@@ -221,9 +221,10 @@ An oracle file's `expected_each`, where it has one because that costs less than 
 BlockOracle: TypeAlias = Callable[[OracleInput], Iterator[tuple[slice, Expected] | None]]
 """What an oracle says of a large call, a block of consecutive elements of all outputs after another.
 
-An oracle file's `expected_blocks`, where slices of the inputs know nothing of each other: what it yields, flat, is
-bit for bit what `expected` says of these elements, and states no `operand` terms. Where it states no lattice it may
-leave `partial` out. None: the call must be looked at as a whole, which it may say in the middle as well.
+An oracle file's `expected_blocks`, where slices of the inputs know nothing of each other: what it yields, flat, has
+the values that `expected` says of these elements, with no larger bounds and no `operand` terms. It is given the tensors
+as they are stored, and widens a block at a time (`core.rounding.as_operand`). Where it states no lattice it may leave
+`partial` out. None: the call must be looked at as a whole, which it may say in the middle as well.
 """
 
 

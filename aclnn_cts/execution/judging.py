@@ -28,7 +28,7 @@ from aclnn_cts.core.expected import (
 )
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import SUCCESS, Ended
-from aclnn_cts.core.rounding import BINARY_FORMATS, is_large, numeric
+from aclnn_cts.core.rounding import BINARY_FORMATS, as_operand, is_large
 from aclnn_cts.core.verdict import FINER_FACT, Judged, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.execution.executor import TOO_LARGE, Performed
 from aclnn_cts.execution.measuring import Measuring
@@ -146,6 +146,9 @@ class Judge:
         """What the oracle is asked about a call."""
         case = performed.case
         tensors = promoted_inputs(widened(case, performed.arrays), self.spec.promoting, self.spec.computed_in(case))
+        return self._question(case, tensors)
+
+    def _question(self, case: Case, tensors: Mapping[str, NDArray[Any]]) -> OracleInput:
         lattices: dict[str, float] = {}
         for name in tensors:
             if (tensor := case.tensor(name)) is not None and (step := lattice(tensor)) is not None:
@@ -196,10 +199,9 @@ class Judge:
                 return (
                     verdict  # there are no values; beside other faults of form there are, and tolerances speak of them
                 )
-            opened = self._opened(performed, outputs)
-            if verdict is None and (conforming := self._conforming_in_blocks(opened)) is not None:
+            if verdict is None and (conforming := self._conforming_in_blocks(performed, outputs)) is not None:
                 return conforming
-            answer = self._answer(opened)
+            answer = self._answer(self._opened(performed, outputs))
         if verdict is None or verdict.kind in _OF_MEMORY:
             if not answer.comparisons:
                 look_at([answer])
@@ -229,20 +231,32 @@ class Judge:
 
         return reviewed(verdict, answer.opened.question, answer.expected, self.second)
 
-    def _conforming_in_blocks(self, opened: Opened) -> Verdict | None:
+    def _conforming_in_blocks(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Verdict | None:
         """The verdict on a large call that conforms, in little memory; None where it must be looked at as a whole.
 
         Its values alone are judged: tolerances, and what a mode makes of operands, ask for the whole.
         """
-        got, models = opened.performed.got, opened.models
+        case, got = performed.case, performed.got
         if self.blocks is None or self.measuring.always or self.measuring.gate:
             return None
-        if not all(is_large(array.size) for array in got.values()) or set(got) != set(models):
+        if not all(is_large(array.size) for array in got.values()) or set(got) != set(outputs):
             return None
+        mode = self.spec.mode(case)
+        models = self._models(performed, outputs, mode.operand)
         if any(model.operand is not None for model in models.values()):
             return None
-        found = compare_blocks(got, models, self.blocks(opened.question))
-        return found and conclude(*found, self.spec.mode(opened.performed.case).name)
+        if any(array.dtype.kind in "biu" and name in self.spec.promoting for name, array in performed.arrays.items()):
+            return None
+        stored = {name: components(array) for name, array in performed.arrays.items() if case.tensor(name) is not None}
+        found = compare_blocks(got, models, self.blocks(self._asked(self._question(case, stored), models)))
+        return found and conclude(*found, mode.name)
+
+    def _asked(self, question: OracleInput, models: Mapping[str, ComputeModel]) -> OracleInput:
+        """A question with the arithmetic of each output, for an oracle that states errors itself."""
+        if not self._follows_errors:
+            return question
+        arithmetics = {name: model.arithmetic for name, model in models.items()}
+        return msgspec.structs.replace(question, arithmetics=arithmetics)
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
         """The verdict with what tolerances and magnitudes say beside it, as much of that as is asked for."""
@@ -319,10 +333,7 @@ class Judge:
 
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
-        question = self.question(performed)
-        if self._follows_errors:
-            arithmetics = {name: model.arithmetic for name, model in models.items()}
-            question = msgspec.structs.replace(question, arithmetics=arithmetics)
+        question = self._asked(self.question(performed), models)
         got: dict[str, NDArray[Any]] = dict(performed.got)
         rows: Mapping[str, NDArray[np.int64]] = {}
         if self.condense is not None and any(array.size >= _CONDENSED for array in got.values()):
@@ -457,12 +468,7 @@ class Judge:
 
 def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The inputs as oracles take them: floating dtypes (complex ones as components) in float64, integers in int64."""
-    tensors: dict[str, NDArray[Any]] = {}
-    for name, array in arrays.items():
-        if (tensor := case.tensor(name)) is not None:
-            wide = np.float64 if tensor.dtype in INEXACT else np.bool_ if tensor.dtype == "BOOL" else np.int64
-            tensors[name] = numeric(components(array)).astype(wide)
-    return tensors
+    return {name: as_operand(components(array)) for name, array in arrays.items() if case.tensor(name) is not None}
 
 
 def _succeeded(performed: Performed) -> bool:

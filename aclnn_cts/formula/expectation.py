@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Arithmetic, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.rounding import BINARY_FORMATS, blocks
+from aclnn_cts.core.rounding import BINARY_FORMATS, as_operand, blocks
 from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
 from aclnn_cts.formula.definition import Form, Operator, default_arithmetic, is_complex, output_shapes
 from aclnn_cts.formula.emulator import FASTEST, Emulated, Emulator, TooManyTermsError, Variant
@@ -49,8 +49,8 @@ class FormulaOracle:
     def in_blocks(self, call: OracleInput) -> Iterator[tuple[slice, Expected] | None]:
         """The same of an elementwise operator, some elements after others (`core.expected.BlockOracle`).
 
-        None for a call with complex tensors or several shapes, and where an element is inf, nan or open. The bound is that of
-        the block: what underflows in others is no part of it.
+        None for a call with complex tensors or several shapes, and where an element is inf, nan or open. The bound is
+        that of the block: what underflows in others is no part of it.
         """
         shapes = {*output_shapes(call).values(), *(tensor.shape for tensor in call.tensors.values())}
         if len(shapes) > 1 or any(is_complex(call, name) for name in call.arguments):
@@ -133,8 +133,8 @@ class FormulaOracle:
 
 
 def _block(call: OracleInput, place: slice) -> OracleInput:
-    """A call with some of the elements of all tensors, flat."""
-    tensors = {name: tensor.reshape(-1)[place] for name, tensor in call.tensors.items()}
+    """A call with some of the elements of all tensors, flat and widened."""
+    tensors = {name: as_operand(tensor.reshape(-1)[place]) for name, tensor in call.tensors.items()}
     size = place.stop - place.start
     arguments = {
         name: msgspec.structs.replace(value, shape=(size,)) if isinstance(value, Tensor) else value
