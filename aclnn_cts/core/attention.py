@@ -158,7 +158,7 @@ def _length(part: slice) -> int:
     return int(part.stop - part.start)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sparsity:
     """Which keys a query sees: the sparse mode with what it reads."""
 
@@ -228,11 +228,16 @@ class Sparsity:
         if self.mask is None:
             return self.mode != _DEFAULT
         if self.mode in COMPRESSED:
-            return not bool((self.mask == compressed(self.mask.shape)).all())
+            return not self._is_compressed
         mask, window = self._explicit(rows, columns, place), self.window(rows, columns, place)[:, None]
         if mask is None:
             return True
         return bool(((mask == 0) & ~window).any() or (self.mode in _PREFIX and ((mask == 0) != window).any()))
+
+    @functools.cached_property
+    def _is_compressed(self) -> bool:
+        """Whether the mask is the one that a compressed mode asks for."""
+        return self.mask is not None and np.array_equal(self.mask, compressed(self.mask.shape))
 
     def _explicit(self, rows: int, columns: int, place: Sequences) -> Numbers | None:
         """[B or 1, N or 1, Sq, Skv] of a mask that holds the places themselves; None of any other."""
@@ -269,9 +274,11 @@ def compressed(shape: tuple[int, ...]) -> Flags:
 
 def band(shape: Sequence[int], low: int, high: int, prefix: Sequence[int]) -> Flags:
     """A mask: False where a column is from `low` to `high` beyond its row, or below the first index's prefix."""
-    rows, columns = np.arange(shape[-2])[:, None], np.arange(shape[-1])
     far = shape[-2] + shape[-1]
-    masked: Flags = columns > rows + min(high, far)
+    # The sums fit, and numbers of half the size take half the time.
+    places = np.int32 if far < 2**30 else np.int64
+    rows, columns = np.arange(shape[-2], dtype=places)[:, None], np.arange(shape[-1], dtype=places)
+    masked: Flags = columns > rows + max(min(high, far), -far)
     if low > -far:
         masked |= columns < rows + min(low, far)
     masked = np.broadcast_to(masked, shape)

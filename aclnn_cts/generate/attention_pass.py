@@ -5,7 +5,6 @@ Its exponential is its own: those of libraries differ in their last bits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -38,8 +37,8 @@ _TERMS = 14
 """Of the series of e^x for |x| < 0.35: what follows is below half a unit of float64."""
 _LEAST = -700.0
 """e to that is 0 in every dtype but DOUBLE."""
-_MOST_AT_ONCE = 2**20
-"""Terms of sums that are made together."""
+_AT_ONCE = 1 << 14
+"""Terms of sums that are made together: as many as the processor's cache holds."""
 
 
 def forward(call: Mapping[str, Any]) -> Forward | None:
@@ -84,7 +83,7 @@ def _of_named_keys(call: Mapping[str, Any]) -> Forward:
     flags = seen(numbers[:, :, 0], key.shape[1], all_keys=not call["sparseMode"])[:, None]
     columns = key.transpose(0, 2, 3, 1)
     scores = _product(query.transpose(0, 2, 1, 3), columns) * float(call["scaleValue"])
-    top = np.where(flags.any(3), np.where(flags, scores, -np.inf).max(3), 0.0)
+    top = np.where(flags.any(3), _greatest(np.where(flags, scores, -np.inf)), 0.0)
     powers = np.where(flags, _exponential(scores - top[..., None]), 0.0)
     total = np.where(flags.any(3), np.add.accumulate(powers, axis=3)[..., -1], 1.0)
     result = _product(powers / total[..., None], value.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
@@ -102,11 +101,11 @@ def _with_rope(call: Mapping[str, Any], name: str) -> Real:
 
 def _part(call: Mapping[str, Any], place: Sequences, query: Real, key: Real, value: Real) -> Forward:
     q = by_heads(query, place.layout, place.heads, place.rows)
-    k, v = (place.of_keys(array).repeat(place.heads // place.shared, axis=1) for array in (key, value))
+    k, v = (place.of_keys(array) for array in (key, value))
     rows, columns = q.shape[2], k.shape[2]
     sparsity = Sparsity.of(call)
     seen = np.broadcast_to(sparsity.seen(rows, columns, place), (*q.shape[:2], rows, columns))
-    scores = _product(q, k.swapaxes(2, 3))
+    scores = _product_of_heads(q, k.swapaxes(2, 3))
     pse = call.get("pseShiftOptional")
     pse = None if pse is None else of_sequences(widen(pse), place)
     if pse is not None and call.get("pseType", ADDS_FIRST) == ADDS_FIRST:
@@ -115,7 +114,7 @@ def _part(call: Mapping[str, Any], place: Sequences, query: Real, key: Real, val
     if pse is not None and call.get("pseType", ADDS_FIRST) != ADDS_FIRST:
         scores = scores + pse
     empty = ~seen.any(axis=3)
-    top = np.where(empty, 0.0, np.where(seen, scores, -np.inf).max(axis=3, initial=-np.inf))
+    top = np.where(empty, 0.0, _greatest(np.where(seen, scores, -np.inf)))
     sink = call.get("sinkInOptional")
     if sink is not None:
         sink = widen(sink)[None, :, None]
@@ -128,21 +127,40 @@ def _part(call: Mapping[str, Any], place: Sequences, query: Real, key: Real, val
     mask, kept = call.get("dropMaskOptional"), call["keepProb"]
     if mask is not None and kept != 1:
         shares = np.where(kept_bits(mask, shares.shape), shares / float(kept), 0.0)
-    return _product(shares, v), top, total
+    return _product_of_heads(shares, v), top, total
+
+
+def _greatest(scores: Real) -> Real:
+    """Of each row; 0 has no sign, since which of two zeros a processor takes is its own choice."""
+    found: Real = scores.max(axis=3, initial=-np.inf) + 0.0
+    return found
+
+
+def _product_of_heads(left: Real, right: Real) -> Real:
+    """The product of [B, N, ...] and [B, shared heads, ...]."""
+    batches, shared = right.shape[:2]
+    groups = left.reshape(batches, shared, left.shape[1] // shared, *left.shape[2:])
+    grouped = _product(groups, right[:, :, None])
+    return grouped.reshape(*left.shape[:-1], right.shape[-1])
 
 
 def _product(left: Real, right: Real) -> Real:
     """The product of matrices in the last two dimensions, each sum from its first term to its last."""
-    terms = left.shape[-1]
-    shape = (*left.shape[:-1], right.shape[-1])
-    if not terms:
-        return np.zeros(shape)
-    if math.prod(shape) * terms <= _MOST_AT_ONCE:
-        sums: Real = np.add.accumulate(left[..., None] * right[..., None, :, :], axis=-2)[..., -1, :]
-        return sums
-    found: Real = left[..., 0, None] * right[..., None, 0, :]
-    for place in range(1, terms):
-        found = found + left[..., place, None] * right[..., None, place, :]
+    rows, terms, columns = *left.shape[-2:], right.shape[-1]
+    found = np.zeros((*left.shape[:-1], columns))
+    if not found.size:
+        return found
+    if rows > columns:  # NumPy's loop is over the last dimension
+        transposed: Real = _product(right.swapaxes(-1, -2), left.swapaxes(-1, -2)).swapaxes(-1, -2)
+        return transposed
+    of_left, of_right = (np.ascontiguousarray(np.moveaxis(array, axis, 0)) for array, axis in ((left, -1), (right, -2)))
+    step = max(_AT_ONCE // found.size, 1)
+    for start in range(0, terms, step):
+        place = slice(start, start + step)
+        products = of_left[place, ..., None] * of_right[place, ..., None, :]
+        if start:  # the first term is no sum with 0, which has another sign than -0
+            products[0] += found
+        found = np.add.accumulate(products, axis=0, out=products)[-1] if step > 1 else products[0]
     return found
 
 
@@ -153,5 +171,7 @@ def _exponential(x: Real) -> Real:
     rest = inside - powers * _LN2_HIGH - powers * _LN2_LOW
     series: Real = np.ones(x.shape)
     for place in range(_TERMS, 0, -1):
-        series = series * rest / float(place) + 1.0
+        series *= rest
+        series /= float(place)
+        series += 1.0
     return np.where(x <= 0.0, np.ldexp(series, powers.astype(np.int64)), np.nan)

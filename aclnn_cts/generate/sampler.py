@@ -41,6 +41,7 @@ from aclnn_cts.generate.names import NameDrawer
 from aclnn_cts.generate.recipes import RECIPES
 from aclnn_cts.generate.sizes import BUDGETS, LARGE_SHARES, SHARES, Sizes, draw_sizes, large_sizes, mixed_sizes
 from aclnn_cts.speclang.expression import UNDEFINED
+from aclnn_cts.speclang.expression_parser import parse
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
 from aclnn_cts.speclang.kinds_dtype import SameDtype, is_allowed, relations
@@ -117,16 +118,28 @@ class Sampler:
         self._scalars = tuple(item for item in spec.parameters if item.kind == "scalar")
         self._optional = tuple(item.name for item in spec.parameters if item.optional)
         self._sometimes = any(item.optional_when is not None for item in spec.parameters)
-        self._settled = [
-            item
+        self._settled = frozenset(
+            item.name
             for item in spec.conditional
             if item.holds_tensors and self._sometimes and (item.is_input or item.optional)
-        ]
+        )
         """Those that a valid call gives where `present` is true, and only there."""
+        conditions = (
+            condition
+            for item in spec.parameters
+            for condition in (item.optional_when, item.present)
+            if self._sometimes and condition is not None
+        )
+        read = set().union(*(parse(condition.text).names() for condition in conditions))
+        for item in reversed(self._tensors):
+            if item.name in read and item.shape is not None:
+                read |= item.shape.names()
+        self._read = read.intersection(item.name for item in self._tensors if item.is_input and item.length is None)
+        """Input tensors on whose shapes it depends whether others may be null pointers."""
         self.excludable = tuple(
             item.name
             for item in spec.conditional
-            if item.is_output and item not in self._settled and not item.is_never_given(target)
+            if item.is_output and item.name not in self._settled and not item.is_never_given(target)
         )
         """The outputs that the arguments of some calls exclude, and of others do not."""
         rules = (item.rule for item in spec.constraints_for(product))
@@ -373,7 +386,7 @@ class Sampler:
         given = drawing.given if way is None or way.given is None else (*drawing.given, way.given)
         arguments |= {name: None for name in drawing.nulls if name not in given}
         for item in self.spec.conditional:
-            if item in self._settled or item.name in given:
+            if item.name in self._settled or item.name in given:
                 continue
             if self.spec.leaves_out(item, arguments, drawing.target):
                 arguments[item.name] = None
@@ -391,17 +404,17 @@ class Sampler:
         """
         seen, nulls = dict(environment), []
         for item in self.spec.parameters:
-            drawn = item.name in drawing.nulls or (item in self._settled and not item.is_computed(seen, drawing.target))
+            drawn = item.name in drawing.nulls or (
+                item.name in self._settled and not item.is_computed(seen, drawing.target)
+            )
             if drawn and item.may_be_left_out(seen, drawing.target):
                 nulls.append(item.name)
             elif item.holds_tensors:
-                seen[item.name] = self._outlined(item, drawing, seen)
+                seen[item.name] = self._outlined(item, drawing, seen) if item.name in self._read else _GIVEN
         return tuple(nulls)
 
     def _outlined(self, item: Parameter, drawing: Drawing, seen: Mapping[str, Any]) -> object:
-        """An input tensor with the shape that it is drawn with; of another one, only that it is given."""
-        if item.is_output or item.length is not None:
-            return _GIVEN
+        """An input tensor with the shape that it is drawn with."""
         try:
             return Tensor(self._shape(item, item.name, drawing, None, seen), drawing.dtypes[item.name])
         except UNDEFINED:
