@@ -274,7 +274,8 @@ def _torch_waivers() -> Sequence[Waiver]:
 
 def _waived(operator: str) -> Iterator[str]:
     """Links to findings that a waiver accepts."""
-    found = {item.link.rpartition("/")[2]: None for item in _torch_waivers() if operator in (item.scope.operator or ())}
+    accepted = [item for item in _torch_waivers() if operator in (item.scope.operator or ())]
+    found = dict.fromkeys(item.link.removeprefix("docs/") for item in accepted)
     yield from (f"[{number}](../{link})" for number, link in enumerate(found, 1))
 
 
