@@ -12,6 +12,7 @@ from benchmarks import (
     bench_candidates,
     bench_formula,
     bench_report,
+    bench_run,
     bench_scale,
     bench_watch,
     campaign_faults,
@@ -173,6 +174,13 @@ def _corners(measured: Mapping[str, Measured]) -> Iterator[str]:
 
 
 SECTIONS: Sequence[Section] = (
+    Section(
+        page="speed.md",
+        name="commands",
+        sources=(bench_run.NAME,),
+        measure="make bench-run ARGS=--store",
+        body=_rows((bench_run.NAME, bench_run.goal_rows)),
+    ),
     Section(
         page="speed.md",
         name="speed",
