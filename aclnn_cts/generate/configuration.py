@@ -70,6 +70,7 @@ _FLOATS: _Entries = {
     "realistic": (
         {"recipe": "normal"},
         {"recipe": "normal", "std": 0.05},
+        {"recipe": "outliers"},
         {"recipe": "uniform", "low": -2, "high": 2},
         {"recipe": "uniform", "low": 1, "high": 2},
         {"recipe": "uniform", "low": -2, "high": -1},

@@ -13,7 +13,7 @@ import msgspec
 from aclnn_cts.core.outside import YAML_BYTES, converted, read_outside, strict_json
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.speclang.package import package_folder
+from aclnn_cts.speclang.package import digest_with_families, package_folder
 
 CORNERS_FORMAT = "aclnn-cts/corners/1"
 
@@ -55,7 +55,7 @@ class CornerList(msgspec.Struct, frozen=True):
 
     format: str
     sha256: str
-    """Of the spec's file: a list of another one says nothing."""
+    """Of the spec and its families (`families.digest_with_families`): a list of others says nothing."""
     groups: tuple[ListedProducts, ...]
 
     def of(self, product: str) -> ListedProducts | None:
@@ -84,7 +84,7 @@ def read_corner_list(spec: Spec, folder: Path) -> CornerList | None:
     expected = "a file that `spec corners --record` wrote"
     document = strict_json(read_outside(path, limit=YAML_BYTES, expected=expected), where=str(path), expected=expected)
     found = converted(document, CornerList, where=str(path), expected=expected, form=CORNERS_FORMAT)
-    return found if found.sha256 == spec.sha256 else None
+    return found if found.sha256 == digest_with_families(spec.text) else None
 
 
 def recorded_corners(spec: Spec, product: str) -> ListedProducts | None:

@@ -14,6 +14,7 @@ from aclnn_cts.generate.corner_walk import CornerWalk
 from aclnn_cts.generate.corners import Factor, factors_of
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.speclang.package import digest_with_families
 
 _CALLS = 1_000
 """Calls of a walk: those of the profile `standard`."""
@@ -30,7 +31,7 @@ SELDOM = "hardly any call has such a place"
 
 def listed_corners(spec: Spec) -> CornerList:
     """Walk along the corners of an operator on each of its products."""
-    return CornerList(CORNERS_FORMAT, spec.sha256, tuple(listed_groups(spec)))
+    return CornerList(CORNERS_FORMAT, digest_with_families(spec.text), tuple(listed_groups(spec)))
 
 
 def listed_groups(spec: Spec) -> Iterator[ListedProducts]:

@@ -65,6 +65,7 @@ RECIPES: Mapping[str, Recipe] = registered(
         Recipe(name="few_indices", fill=recipes_exact.few_indices, reads=("low", "high")),
         Recipe(name="equal_indices", fill=recipes_exact.equal_indices, reads=("low", "high")),
         Recipe(name="hot_indices", fill=recipes_exact.hot_indices, reads=("low", "high")),
+        Recipe(name="zipf_indices", fill=recipes_exact.zipf_indices, reads=("low", "high")),
         Recipe(
             name="distinct_indices",
             fill=recipes_exact.distinct_indices,

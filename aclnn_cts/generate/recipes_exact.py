@@ -126,6 +126,18 @@ def hot_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     return np.where(numbers & np.uint64(7), _one_index(requests).repeat(counts), values)
 
 
+def zipf_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
+    """Integers from low to high - 1, the k-th about as often as 1/k: each octave of k is equally likely."""
+    ranges = [index_bounds(request.tensor, request.data) for request in requests]
+    numbers = taken(requests, counts)
+    spans = [high - low + 1 for low, high in ranges]
+    octaves = (numbers & np.uint64(2**32 - 1)) * each([span.bit_length() for span in spans], counts) >> np.uint64(32)
+    first = np.uint64(1) << octaves
+    size = np.minimum(first, each(spans, counts) - first + np.uint64(1))
+    offsets = first - np.uint64(1) + (numbers >> np.uint64(32)) % size
+    return shifted(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
+
+
 def end_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """The two least and the two greatest values, 2^16 - 1, 2^16, 2^24 and 2^24 + 1, each clipped to low to high - 1."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]

@@ -34,6 +34,7 @@ INDEX_RECIPES = frozenset(
         "few_indices",
         "equal_indices",
         "hot_indices",
+        "zipf_indices",
         "distinct_indices",
         "end_indices",
         "ramp",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +15,8 @@ from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel, WordingModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
+_FAMILY = re.compile(r"^family: *([a-z0-9_]+)", re.MULTILINE)
+
 
 def package_folder() -> Path:
     """The folder of the specs that ship with the package."""
@@ -22,6 +26,18 @@ def package_folder() -> Path:
 def folder_of(path: str, folders: Sequence[Path]) -> Path:
     """The folder of a spec's file: one of a user's own, or that of the package."""
     return next((folder for folder in folders if Path(path).parent == folder), package_folder())
+
+
+def digest_with_families(text: str) -> str:
+    """The SHA-256 of a spec's text with those of its families behind it."""
+    digest = hashlib.sha256(text.encode())
+    while (named := _FAMILY.search(text)) is not None:
+        path = package_folder() / "families" / f"{named[1]}.yaml"
+        if not path.exists():
+            break
+        text = path.read_text(encoding="utf-8")
+        digest.update(text.encode())
+    return digest.hexdigest()
 
 
 @functools.cache

@@ -31,6 +31,7 @@ PARAMETERS: dict[str, list[Data]] = {
     "few_indices": [Data(high=100)],
     "equal_indices": [Data(low=3, high=100)],
     "hot_indices": [Data(high=100)],
+    "zipf_indices": [Data(low=3, high=100), Data(high=2**40)],
     "distinct_indices": [Data(low=3, high=100, axis=1), Data(high=5)],
     "end_indices": [Data(low=1, high=2**24 + 9)],
     "dominated": [Data(axis=1)],

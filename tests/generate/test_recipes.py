@@ -220,6 +220,12 @@ def test_multiplicity_of_index_data() -> None:
     assert counts[-1] > 2500
     assert len(counts) > 300
     assert np.unique(make((3000,), "INT32", "end_indices", high=100, seed=1)).tolist() == [0, 1, 98, 99]
+    assert np.unique(make((300,), "INT32", "zipf_indices", low=7, high=8)).tolist() == [7]
+    assert np.unique(make((300,), "INT32", "zipf_indices", high=5)).tolist() == [0, 1, 2, 3, 4]
+    zipf = make((30_000,), "INT64", "zipf_indices", low=5, high=50_005, seed=1)
+    assert np.bincount(zipf)[5:8].tolist() == pytest.approx([30_000 / 16, 30_000 / 32, 30_000 / 32], rel=0.2)
+    assert zipf.max() > 40_000
+    assert np.unique(zipf).size > 9_000
     ends = np.unique(make((3000,), "INT32", "end_indices", high=2**25, seed=1))
     assert ends.tolist() == [0, 1, 2**16 - 1, 2**16, 2**24, 2**24 + 1, 2**25 - 2, 2**25 - 1]
     assert make((300,), "INT8", "end_indices", high=2**25, seed=1).max() == 127
