@@ -43,8 +43,6 @@ def test_the_running_text_of_all_pages_is_short() -> None:
     assert sum(len(running_text(page).split()) for page in PAGES) <= MOST_WORDS
 
 
-@pytest.mark.parametrize(
-    "page", PAGES, ids=lambda page: str(page.relative_to(ROOT))
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_is_short_enough_to_read(page: Path) -> None:
     assert len(written_text(page).split()) <= MOST_WORDS_OF_A_PAGE
