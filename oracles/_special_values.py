@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.formula.expectation import alike
+from aclnn_cts.formula.evaluation import alike
 
 FLOAT16_LARGEST = 65504.0
 FLOAT16_NORMAL = 2.0**-14

@@ -36,7 +36,7 @@ from aclnn_cts.core.expected import (
     OracleInput,
 )
 from aclnn_cts.formula.definition import Operator, output_shapes
-from aclnn_cts.formula.expectation import FormulaOracle, benchmark
+from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.mistakes import Results, is_signal, mistake, raised
 
 _PACKAGE = aclnn_cts.oracles.__name__
@@ -207,7 +207,13 @@ def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark | No
     own, formula = getattr(module, "benchmark", None), _formula_of(module)
     if own is not None or formula is None:
         return cast("Benchmark | None", own)
-    return functools.partial(benchmark, formula)
+    return functools.partial(_of_formula, formula)
+
+
+def _of_formula(formula: Operator, call: OracleInput) -> Mapping[str, NDArray[np.float32]]:
+    from aclnn_cts.formula.evaluation import benchmark  # noqa: PLC0415 - tolerances alone need it
+
+    return benchmark(formula, call)
 
 
 def load_forms(stem: str, *, folders: Sequence[Path] = ()) -> tuple[FormulaOracle, ...]:

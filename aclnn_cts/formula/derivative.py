@@ -21,7 +21,7 @@ from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Derivative, Form, Operator, is_complex, output_shapes
 from aclnn_cts.formula.emulator import Emulated, Emulator
-from aclnn_cts.formula.expectation import DOUBLE
+from aclnn_cts.formula.evaluation import DOUBLE
 from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number, original
 from aclnn_cts.formula.mistakes import Results
 

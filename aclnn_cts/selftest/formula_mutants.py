@@ -11,7 +11,7 @@ import numpy as np
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.emulator import FASTEST, ORDERS, OTHER_READING, Emulator, TooManyTermsError, Variant
-from aclnn_cts.formula.expectation import DOUBLE
+from aclnn_cts.formula.evaluation import DOUBLE
 from aclnn_cts.formula.mutants import RESULT_KINDS, Mutant, mutants_of
 from aclnn_cts.formula.repeated import RepeatedEmulator
 from aclnn_cts.judgement.bound import Bound

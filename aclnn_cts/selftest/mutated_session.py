@@ -24,7 +24,7 @@ from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judges, widened
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import FASTEST, Emulated, Emulator, TooManyTermsError, Variant
-from aclnn_cts.formula.expectation import DOUBLE
+from aclnn_cts.formula.evaluation import DOUBLE
 from aclnn_cts.formula.mutants import EVERY, Mutant, Site
 from aclnn_cts.oracles import registry
 from aclnn_cts.selftest.fault_catalogue import read_catalogue

@@ -16,7 +16,8 @@ from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.formula.derivative import differences
 from aclnn_cts.formula.emulator import Variant
-from aclnn_cts.formula.expectation import FormulaOracle, benchmark
+from aclnn_cts.formula.evaluation import benchmark
+from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.graph import exact_element
 from aclnn_cts.formula.mutants import Mutant
 from aclnn_cts.selftest.emulations import check_emulations

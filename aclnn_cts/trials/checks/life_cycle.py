@@ -26,7 +26,6 @@ from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.executor import Asked, Performed
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength, tensor_of
@@ -116,6 +115,8 @@ class RepeatedFailure:
 
     def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
         """Cases that break one listed constraint each, one after the other."""
+        from aclnn_cts.generate.negative import invalid_cases  # noqa: PLC0415 - runs of given cases have none
+
         constraints = [
             item
             for item in sampler.spec.constraints_for(sampler.target.product)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -22,7 +22,6 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import TWIN_FAILED, UNJUDGED_VALUES, Judged, Result, Skip, Verdict, is_valid_call
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge
-from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
 from aclnn_cts.generate.recipes import check_data
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.verdict import ended_badly
@@ -37,6 +36,9 @@ from aclnn_cts.trials.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.trials.checks.precision_probe import Precision
 from aclnn_cts.trials.checks.sources import random_cases, valid_cases
 from aclnn_cts.trials.plan import Part
+
+if TYPE_CHECKING:
+    from aclnn_cts.generate.negative import Derived
 
 
 class Check(Protocol):
@@ -165,6 +167,8 @@ class Status(_WithTwin):
 
     def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
         """Cases that break the part's constraint, each beside its twin."""
+        from aclnn_cts.generate.negative import invalid_cases  # noqa: PLC0415 - runs of given cases have none
+
         constraint = sampler.spec.constraint(part.constraint)
         for derived in invalid_cases(sampler, constraint, seed=seed, first=part.first, count=part.count):
             yield derived_trial(self.id, derived)
@@ -184,6 +188,8 @@ class Boundary(_WithTwin):
 
     def trials(self, part: Part, sampler: Sampler, *, seed: int) -> Iterator[Trial]:
         """The limits of the part's constraint."""
+        from aclnn_cts.generate.negative import boundary_cases  # noqa: PLC0415 - as above
+
         for derived in boundary_cases(sampler, sampler.spec.constraint(part.constraint), seed=seed):
             yield derived_trial(self.id, derived)
 

@@ -9,8 +9,6 @@ import msgspec
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.generate.choices import stream_block
-from aclnn_cts.generate.corner_walk import corner_cases
-from aclnn_cts.generate.real_calls import real_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.trials.plan import Part, Source
 
@@ -19,12 +17,16 @@ def valid_cases(part: Part, sampler: Sampler, *, seed: int) -> Iterator[Case]:
     """Valid cases at corners, of training runs, as a standard asks for them, or random ones."""
     match part.source:
         case Source.CORNERS:
+            from aclnn_cts.generate.corner_walk import corner_cases  # noqa: PLC0415 - runs of given cases have none
+
             return corner_cases(sampler, seed=seed, first=part.first, count=part.count, heavy=part.heavy)
         case Source.REAL:
+            from aclnn_cts.generate.real_calls import real_cases  # noqa: PLC0415 - as above
+
             found = real_cases(sampler, seed=seed, first=part.first, count=part.count, heavy=part.heavy)
             return _of_models(found, part.standard) if part.standard else found
         case Source.EXHAUSTIVE:
-            from aclnn_cts.generate.exhaustive import exhaustive_cases  # noqa: PLC0415 - quick runs have none
+            from aclnn_cts.generate.exhaustive import exhaustive_cases  # noqa: PLC0415 - as above
 
             return exhaustive_cases(sampler, seed=seed, first=part.first, count=part.count)
         case Source.RANDOM:
