@@ -12,6 +12,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from aclnn_cts import __version__
+from aclnn_cts.cli.ops import Demand, completeness_of
 from aclnn_cts.speclang.load import compile_shipped, load_specs
 from tools.generate import FOLDER, pages
 
@@ -60,6 +61,14 @@ def pages_are_current() -> Iterator[str]:
             yield f"docs/{name}: not current; call `make docs`"
 
 
+def operators_are_audited() -> Iterator[str]:
+    """Every document is audited, which a wheel cannot tell: it holds no claims."""
+    for spec in load_specs().values():
+        for demand in completeness_of(spec).missing:
+            if demand in (Demand.AUDITED, Demand.TESTABLE):
+                yield f"{spec.operator}: {demand.value}; call `aclnn-cts ops --all`"
+
+
 def wheel_works() -> Iterator[str]:
     """The wheel holds every file, is small, and runs in an environment that has nothing else."""
     compile_shipped()
@@ -84,6 +93,7 @@ CONDITIONS: Mapping[str, Callable[[], Iterator[str]]] = {
     "everything is committed": tree_is_clean,
     "the version is described": _version,
     "generated pages are current": pages_are_current,
+    "operators are audited": operators_are_audited,
     "the wheel works": wheel_works,
 }
 

@@ -21,7 +21,7 @@ from aclnn_cts.selftest.checked_oracles import is_checked
 from aclnn_cts.selftest.oracle_code import has_formula
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Clause, Spec
-from aclnn_cts.speclang.package import folder_of
+from aclnn_cts.speclang.package import folder_of, package_folder
 from aclnn_cts.speclang.spec_claims import NotTestable
 
 
@@ -174,11 +174,13 @@ def completeness_of(spec: Spec, folders: Sequence[Path] = ()) -> Completeness:
     home = folder_of(spec.path, folders)
     claims, unread = _claims(spec, home, folders)
     found = claims.claims if claims is not None else ()
+    # A wheel has no claims: `make release-check` has read them.
+    is_released = home == package_folder() and not (home / "claims").is_dir()
     left = sum(claim.is_open or claim.is_unread or not unread.isdisjoint(claim.clauses) for claim in found)
     reasons = sum(claim.reason is not None for claim in found)
     met = {
-        Demand.AUDITED: bool(found) and not left,
-        Demand.TESTABLE: bool(found) and reasons <= MOST_UNTESTABLE * len(found),
+        Demand.AUDITED: is_released or (bool(found) and not left),
+        Demand.TESTABLE: is_released or (bool(found) and reasons <= MOST_UNTESTABLE * len(found)),
         Demand.FORMULA: has_formula(spec.stem, folders),
         Demand.CHECKED: is_checked(spec.stem, spec_folder=home, folders=folders),
         Demand.CORNERS: read_corner_list(spec, home) is not None,

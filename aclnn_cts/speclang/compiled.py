@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -33,6 +34,10 @@ _FOLDER = "compiled"
 _SHARED = ("interface.yaml", "products.yaml", "wording.yaml", "families/*.yaml")
 """What a spec is made from beside its own file."""
 _DIGEST = 32
+_WINDOW = 1 << zlib.MAX_WBITS
+"""Bytes of a dictionary that zlib looks at."""
+_LARGEST = 1 << 24
+"""Bytes of a built spec."""
 _EVALUATOR = 1
 """The code of the extension that holds an expression."""
 _CLASS = "@"
@@ -52,7 +57,8 @@ def read_compiled(path: Path, text: str, *, name: str) -> Spec | None:
     digests, content = kept[: 2 * _DIGEST], kept[2 * _DIGEST :]
     if digests != _made_from(text) + hashlib.sha256(content).digest():
         return None
-    written = msgspec.msgpack.decode(content, strict=False, ext_hook=_evaluator)
+    unpacked = zlib.decompressobj(zdict=_dictionary(text)).decompress(content, _LARGEST)
+    written = msgspec.msgpack.decode(unpacked, strict=False, ext_hook=_evaluator)
     given = {
         key: value if key in ("clauses", "claims", "precision") else _object(value) for key, value in written.items()
     }
@@ -77,7 +83,8 @@ def write_compiled(path: Path, spec: Spec) -> None:
     given = {key: value for key, value in _given_fields(spec).items() if key not in _FROM_FILE}
     given["clauses"] = msgspec.msgpack.encode([_given_fields(clause) for clause in spec.clauses])
     given["claims"] = msgspec.msgpack.encode({address: _given_fields(claim) for address, claim in spec.claims.items()})
-    content = msgspec.msgpack.encode(given)
+    packer = zlib.compressobj(level=9, zdict=_dictionary(spec.text))
+    content = packer.compress(msgspec.msgpack.encode(given)) + packer.flush()
     kept = _kept(path)
     kept.parent.mkdir(exist_ok=True)
     unfinished = kept.with_suffix(f".{os.getpid()}")
@@ -180,6 +187,11 @@ def _object(value: Any) -> Any:  # noqa: ANN401 - whatever a spec holds
 def _kept(path: Path) -> Path:
     folder = package_folder()
     return folder / _FOLDER / f"{'.'.join(path.relative_to(folder).with_suffix('').parts)}.msgpack"
+
+
+def _dictionary(text: str) -> bytes:
+    """What a built spec has much of, so that a wheel holds it once: the stock sentences and the spec's own text."""
+    return ((package_folder() / "wording.yaml").read_bytes() + text.encode())[-_WINDOW:]
 
 
 def _made_from(text: str) -> bytes:
