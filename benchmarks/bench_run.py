@@ -173,10 +173,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.bench_run", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds (3)")
     parser.add_argument("--only", default="", metavar="WORD", help="figures whose name holds this word")
+    parser.add_argument("--without", default="", metavar="WORD", help="no figures whose name holds this word")
     parser.add_argument("--base", default="", metavar="COMMIT", help="measure this commit in turns, for ratios")
     parser.add_argument("--store", action="store_true", help="keep the figures for docs/speed.md (then: make docs)")
     options = parser.parse_args(arguments)
     measures = [item for item in _measures() if options.only in item.name]
+    measures = [item for item in measures if not options.without or options.without not in item.name]
     if not measures:
         parser.error(f"--only {json.dumps(options.only)}: no figure has this word in its name")
     started, console = start(), Console()
@@ -192,7 +194,8 @@ def main(arguments: Sequence[str]) -> int:
         console.print(f"\nas a share of {options.base}")
         show_rows(console, list(_ratio_rows(of)))
     if options.store:
-        command = f"make bench-run ARGS='--rounds {options.rounds} --store'"
+        without = f' --without "{options.without}"' if options.without else ""
+        command = f"make bench-run ARGS='--rounds {options.rounds}{without} --store'"
         store(NAME, of["this tree"], command=command, started=started, needed=())
     return 0
 

@@ -26,6 +26,7 @@ from aclnn_cts.core.case import Case, Tensor, owner, real_view
 from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.rounding import is_large, keep_freed_memory
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
 from aclnn_cts.execution.executor import Performed
@@ -180,6 +181,8 @@ def check(
     """
     known = document(op, product, edition)
     got = named_outputs(known, outputs)
+    if any(is_large(array.size) for array in got.values()):
+        keep_freed_memory()
     call, rules = _call(known, inputs, got)
     judge, case, operator = known.judge, call.case, known.spec.operator
     if (wrong := _wrong_outputs(known, call, got)) is not None and not rules.broken:

@@ -182,7 +182,7 @@ def test_a_large_elementwise_call_is_judged_in_blocks(judges: Judges, monkeypatc
 
 def test_a_large_elementwise_call_takes_little_memory(judges: Judges) -> None:
     judge = judges.of(load_specs()["aclnnSiluBackward"])
-    elements = 1 << 20
+    elements = 1 << 22
     call = elementwise_call(judge, elements=elements)
     tracemalloc.start()
     try:
