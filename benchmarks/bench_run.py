@@ -41,7 +41,7 @@ ALONE = (
     "conv_tbc_backward",
     "sigmoid_backward",
     "deformable_conv2d_backward",
-    "thnn_fused_gru_cell_backward",
+    "gru_backward",
     "flash_attention_unpadding_score_grad",
 )
 """Operators that are run alone: from the cheapest call to the dearest."""

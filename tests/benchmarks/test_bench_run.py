@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bench_run import Measure, main, measured
+from aclnn_cts.speclang.load import load_specs
+from benchmarks.bench_run import ALONE, Measure, main, measured
 from benchmarks.same_verdicts.trees import Tree
 
 PROGRAM = 'import sys\nprint("RESULT verdict=conforms cases={}")\nsys.exit({})\n'
@@ -36,3 +37,7 @@ def test_a_word_in_no_figure_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit):
         main(["--only", "nonsense"])
     assert "no figure has this word in its name" in capsys.readouterr().err
+
+
+def test_the_operators_that_run_alone_are_known() -> None:
+    assert set(ALONE) <= {spec.stem for spec in load_specs().values()}
