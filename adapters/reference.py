@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, outcome_of, run_each
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.dtypes import DTYPES, component, components, composed, promoted_inputs
+from aclnn_cts.core.dtypes import component, components, composed, promoted_inputs
 from aclnn_cts.core.errors import OracleError
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
 from aclnn_cts.core.outcome import STATUSES, SUCCESS, Ended, Outcome
@@ -100,11 +100,11 @@ class ReferenceSession:
         return Outcome(phase_one=_SUCCESS, phase_two=_SUCCESS, workspace_size=0, facts=written.facts)
 
     def _compute(self, spec: Spec, case: Case, buffers: Buffers) -> dict[str, NDArray[Any]]:
-        from aclnn_cts.core.rounding import to_dtype  # noqa: PLC0415 - a refused call never needs it
+        from aclnn_cts.core.rounding import as_operand, to_dtype  # noqa: PLC0415 - a refused call never needs it
 
         question = OracleInput(
             tensors=promoted_inputs(
-                {name: _widen(buffer.view, _descriptor(case, name).dtype) for name, buffer in buffers.inputs.items()},
+                {name: as_operand(components(buffer.view)) for name, buffer in buffers.inputs.items()},
                 spec.promoting,
                 spec.computed_in(case),
             ),
@@ -162,12 +162,3 @@ def _descriptor(case: Case, name: str) -> Tensor:
     if descriptor is None:
         raise TypeError(f"{name} is {case.arguments.get(name)!r}, not a tensor")
     return descriptor
-
-
-def _widen(view: NDArray[Any], dtype: str) -> NDArray[Any]:
-    from aclnn_cts.core.rounding import widen  # noqa: PLC0415 - a refused call never needs it
-
-    kind = DTYPES[dtype].kind
-    if kind == "bool":
-        return view.astype(np.bool_)
-    return widen(components(view)) if kind in ("float", "complex") else view.astype(np.int64)

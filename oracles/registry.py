@@ -207,10 +207,10 @@ def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark | No
     own, formula = getattr(module, "benchmark", None), _formula_of(module)
     if own is not None or formula is None:
         return cast("Benchmark | None", own)
-    return functools.partial(_of_formula, formula)
+    return functools.partial(_formula_benchmark, formula)
 
 
-def _of_formula(formula: Operator, call: OracleInput) -> Mapping[str, NDArray[np.float32]]:
+def _formula_benchmark(formula: Operator, call: OracleInput) -> Mapping[str, NDArray[np.float32]]:
     from aclnn_cts.formula.evaluation import benchmark  # noqa: PLC0415 - tolerances alone need it
 
     return benchmark(formula, call)

@@ -334,9 +334,8 @@ def widen(array: NDArray[Any]) -> NDArray[np.float64]:
 
 def as_operand(array: NDArray[Any]) -> NDArray[Any]:
     """The same values as oracles take them: floating dtypes in float64, integers in int64, bools as they are."""
-    array = numeric(array)
-    wide = {"b": np.bool_, "i": np.int64, "u": np.int64}.get(array.dtype.kind, np.float64)
-    return array.astype(wide)
+    kind = numeric(array).dtype.kind
+    return widen(array) if kind not in "biu" else array.astype(np.bool_ if kind == "b" else np.int64)
 
 
 BLOCK = 1 << 15

@@ -248,10 +248,10 @@ class Judge:
         if any(array.dtype.kind in "biu" and name in self.spec.promoting for name, array in performed.arrays.items()):
             return None
         stored = {name: components(array) for name, array in performed.arrays.items() if case.tensor(name) is not None}
-        found = compare_blocks(got, models, self.blocks(self._asked(self._question(case, stored), models)))
+        found = compare_blocks(got, models, self.blocks(self._with_arithmetic(self._question(case, stored), models)))
         return found and conclude(*found, mode.name)
 
-    def _asked(self, question: OracleInput, models: Mapping[str, ComputeModel]) -> OracleInput:
+    def _with_arithmetic(self, question: OracleInput, models: Mapping[str, ComputeModel]) -> OracleInput:
         """A question with the arithmetic of each output, for an oracle that states errors itself."""
         if not self._follows_errors:
             return question
@@ -333,7 +333,7 @@ class Judge:
 
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
-        question = self._asked(self.question(performed), models)
+        question = self._with_arithmetic(self.question(performed), models)
         got: dict[str, NDArray[Any]] = dict(performed.got)
         rows: Mapping[str, NDArray[np.int64]] = {}
         if self.condense is not None and any(array.size >= _CONDENSED for array in got.values()):

@@ -55,7 +55,7 @@ class CornerList(msgspec.Struct, frozen=True):
 
     format: str
     sha256: str
-    """Of the spec and its families (`families.digest_with_families`): a list of others says nothing."""
+    """Of the spec and its families (`speclang.package.digest_with_families`): a list of others says nothing."""
     groups: tuple[ListedProducts, ...]
 
     def of(self, product: str) -> ListedProducts | None:

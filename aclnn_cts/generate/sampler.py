@@ -134,7 +134,8 @@ class Sampler:
         for item in reversed(self._tensors):
             if item.name in read and item.shape is not None:
                 read |= item.shape.names()
-        self._read = read.intersection(item.name for item in self._tensors if item.is_input and item.length is None)
+        single_inputs = (item.name for item in self._tensors if item.is_input and item.length is None)
+        self._in_conditions = read.intersection(single_inputs)
         """Input tensors on whose shapes it depends whether others may be null pointers."""
         self.excludable = tuple(
             item.name
@@ -410,7 +411,7 @@ class Sampler:
             if drawn and item.may_be_left_out(seen, drawing.target):
                 nulls.append(item.name)
             elif item.holds_tensors:
-                seen[item.name] = self._outlined(item, drawing, seen) if item.name in self._read else _GIVEN
+                seen[item.name] = self._outlined(item, drawing, seen) if item.name in self._in_conditions else _GIVEN
         return tuple(nulls)
 
     def _outlined(self, item: Parameter, drawing: Drawing, seen: Mapping[str, Any]) -> object:

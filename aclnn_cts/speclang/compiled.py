@@ -191,7 +191,12 @@ def _kept(path: Path) -> Path:
 
 def _dictionary(text: str) -> bytes:
     """What a built spec has much of, so that a wheel holds it once: the stock sentences and the spec's own text."""
-    return ((package_folder() / "wording.yaml").read_bytes() + text.encode())[-_WINDOW:]
+    return (_stock_sentences() + text.encode())[-_WINDOW:]
+
+
+@functools.cache
+def _stock_sentences() -> bytes:
+    return (package_folder() / "wording.yaml").read_bytes()
 
 
 def _made_from(text: str) -> bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aclnn_cts.speclang.load import compile_shipped
 from tests.docs.test_pages import ROOT, blocks
 from tests.support.processes import done
 
@@ -25,6 +26,7 @@ def _not_copied(folder: str, names: list[str]) -> set[str]:
 @pytest.fixture(scope="session", name="wheels")
 def build_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel, built by the line of the page."""
+    compile_shipped()
     checkout = tmp_path_factory.mktemp("checkout") / "aclnn-cts"
     shutil.copytree(ROOT, checkout, symlinks=True, ignore=_not_copied)
     [line] = [

@@ -145,12 +145,12 @@ def test_the_size_of_blocks_changes_no_verdict(
         return
     judge = judges.of(spec)
     first, *others = verdicts(judge, performed(case, judge, place=place, factor=factor))
-    assert {shown(other, with_bounds=not spec.elementwise) for other in others} == {
-        shown(first, with_bounds=not spec.elementwise)
+    assert {verdict_text(other, with_bounds=not spec.elementwise) for other in others} == {
+        verdict_text(first, with_bounds=not spec.elementwise)
     }
 
 
-def shown(verdict: Verdict, *, with_bounds: bool) -> str:
+def verdict_text(verdict: Verdict, *, with_bounds: bool) -> str:
     """Written out, since nan is not equal to itself. What underflows elsewhere is no part of a block's bound."""
     if with_bounds or verdict.result == Result.FAILED:
         return repr(verdict)
@@ -176,7 +176,7 @@ def test_a_large_elementwise_call_is_judged_in_blocks(judges: Judges, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(Judge, "_answer", lambda *_: pytest.fail("looked at as a whole"))
         in_parts = judge.values(call)
-    assert shown(in_parts, with_bounds=False) == shown(as_whole, with_bounds=False)
+    assert verdict_text(in_parts, with_bounds=False) == verdict_text(as_whole, with_bounds=False)
     assert in_parts.result == Result.PASSED
 
 
