@@ -63,7 +63,7 @@ _OPERATOR: View = (
 _LISTED: View = (
     Line("{heading}", style="bold"),
     Line("{?complete}{operator}: complete", indent=2),
-    Line("{?missing}{operator}: partial, {share}; missing: {missing}", indent=2),
+    Line("{?missing}{operator}: partial{share}; missing: {missing}", indent=2),
     Each("lacks", (Line("{at}: {en}", indent=4),)),
     Line("{?draft}{operator}: draft; {document.parameters:parameter}, {document.open:open place}", indent=2),
 )
@@ -94,15 +94,18 @@ def _list_all(specs: Specs, states: Mapping[str, Completeness], *, as_json: bool
     for name in names:
         document = _listed(name, known.get(name), specs.get(name), states.get(name))
         heading, family = document["family"] if document["family"] != family else "", document["family"]
-        share = _share_text(document.get("audited"))
+        share = _share_text(states.get(name))
         show(document, _LISTED, {"heading": heading, "share": share, document["status"]: True}, as_json=as_json)
     note(_summary(states, len(names)))
 
 
-def _share_text(audited: float | None) -> str:
-    if audited is None:
-        return "no claims file (see `aclnn-cts spec audit`)"
-    return f"{math.floor(100 * audited)}% audited"
+def _share_text(found: Completeness | None) -> str:
+    """What of the document is audited, where that is known or missing: a wheel's operators are."""
+    if found is None or (found.audited is None and Demand.AUDITED not in found.missing):
+        return ""
+    if found.audited is None:
+        return ", no claims file (see `aclnn-cts spec audit`)"
+    return f", {math.floor(100 * found.audited)}% audited"
 
 
 def _listed(name: str, entry: CatalogueEntry | None, spec: Spec | None, found: Completeness | None) -> dict[str, Any]:

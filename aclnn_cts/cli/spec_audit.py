@@ -89,14 +89,19 @@ def audit(
         raise UsageError(
             "expected `OP --document DOC`, which --claims and -o belong to, or `[OP]... --documents FOLDER`"
         )
+    audited = [specs.find(name, where="OP") for name in operators]
+    audited = audited or [spec for spec in specs.values() if claims_of(spec.stem) is not None]
+    if not audited:
+        raise UsageError(
+            "no operator has a claims file, and a wheel holds none; name operators, or call this in a checkout"
+        )
     found = 0
-    for spec in [specs.find(name, where="OP") for name in operators] or specs.values():
+    for spec in audited:
         claims = claims_of(spec.stem)
-        if claims is not None or operators:
-            document = documents / f"{spec.operator}.md"
-            if not as_json:
-                wrap(console(), spec.operator, style="bold")
-            found |= _audit(spec.stem, document, claims, folders=folders, edition=edition, out=None, as_json=as_json)
+        document = documents / f"{spec.operator}.md"
+        if not as_json:
+            wrap(console(), spec.operator, style="bold")
+        found |= _audit(spec.stem, document, claims, folders=folders, edition=edition, out=None, as_json=as_json)
     return found
 
 

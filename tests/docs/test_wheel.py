@@ -32,3 +32,11 @@ def test_ops_of_a_wheel_lists_the_same_operators_as_complete(python: Path, tmp_p
     listed = {entry["operator"]: entry["status"] for entry in map(json.loads, done.stdout.splitlines())}
     here = {name: completeness_of(spec) for name, spec in load_specs().items()}
     assert listed == {name: "complete" if found.is_complete else "partial" for name, found in here.items()}
+
+
+@pytest.mark.slow
+def test_an_audit_of_a_wheel_without_named_operators_is_refused(python: Path, tmp_path: Path) -> None:
+    words = (str(python), "-m", "aclnn_cts", "spec", "audit", "--documents", str(tmp_path))
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no operator has a claims file" in done.stderr
