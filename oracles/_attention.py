@@ -10,9 +10,8 @@ A sink is one more score of every row of a head, whose value is 0: the statistic
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,8 @@ _CHECKS_ROWS = 2
 """The innerPrecise with which rows that see nothing are computed as they should be."""
 _RIGHT_DOWN = 3
 """The sparse mode whose rows that see nothing are found by themselves."""
+_SCORES = 1 << 21
+"""Scores of a part that are held at once: the bounds of so many take 250 MB."""
 _OUTPUTS = ("dqOut", "dkOut", "dvOut")
 WRT = dict(zip(_OUTPUTS, ("query", "keyIn", "value"), strict=True))
 SAVED = ("attentionInOptional", "softmaxMaxOptional", "softmaxSumOptional")
@@ -92,7 +93,7 @@ class Attention:
     def parts(self) -> Iterator[Part]:
         """The sequences, those of equal length together."""
         for place in sequences(self.layout, self.heads, self.query.shape, self.key.shape, self.ends):
-            yield Part(call=self, place=place)
+            yield Part.of(self, place)
 
     @property
     def is_open(self) -> bool:
@@ -102,38 +103,57 @@ class Attention:
         return self.keep_probability == 1 and bool((self.drop_mask != 255).any())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """Sequences of equal length, from here on with the dimensions [B, shared heads, heads of a group, ...]."""
 
     call: Attention
     place: Sequences
+    query: Array
+    """[B, h, g, Sq, D]."""
+    key: Array
+    """[B, h, Skv, D]."""
+    value: Array
+    """[B, h, Skv, D of values]."""
+    pse: Array | None
+    """[B or 1, N, Sq or 1, Skv]; None where there is none, or none that fits."""
+    seen: Flags
+    """[B, h, g, Sq, Skv]: where a query sees a key."""
+    kept: Flags | None
+    """The same shape: what a dropout keeps; None where it keeps all."""
+    is_open: Flags
+    """[B, h, g, Sq]: rows of which nothing says what comes out."""
 
-    @functools.cached_property
-    def query(self) -> Array:
-        """[B, h, g, Sq, D]."""
-        found: Array = self.place.of_queries(self.call.query)
-        return found
+    @classmethod
+    def of(cls, call: Attention, place: Sequences) -> Part:
+        """The sequences of a call at a place."""
+        query, key = place.of_queries(call.query), place.of_keys(call.key)
+        rows, columns = query.shape[3], key.shape[2]
+        shape = (*query.shape[:3], rows, columns)
+        seen = np.broadcast_to(place.grouped(call.sparsity.seen(rows, columns, place)), shape)
+        pse = _fitting(call, place, shape)
+        return cls(
+            call=call,
+            place=place,
+            query=query,
+            key=key,
+            value=place.of_keys(call.value),
+            pse=pse,
+            seen=seen,
+            kept=_kept(call, place, shape),
+            is_open=_open_rows(call, place, seen) | (call.pse is not None and pse is None),
+        )
 
-    @functools.cached_property
-    def key(self) -> Array:
-        """[B, h, Skv, D]."""
-        found: Array = self.place.of_keys(self.call.key)
-        return found
-
-    @functools.cached_property
-    def value(self) -> Array:
-        """[B, h, Skv, D of values]."""
-        found: Array = self.place.of_keys(self.call.value)
-        return found
-
-    @functools.cached_property
-    def pse(self) -> Array | None:
-        """[B or 1, N, Sq or 1, Skv]; None where there is none, or none that fits."""
-        if self.call.pse is None or self.call.pse.shape[-1] != self.shape[4]:
-            return None
-        found: Array = of_sequences(self.call.pse, self.place)
-        return found if found.shape[2] in (1, self.shape[3]) else None
+    def among(self, rows: slice) -> Part:
+        """The part with some of the queries alone."""
+        return replace(
+            self,
+            query=self.query[:, :, :, rows],
+            pse=self.pse if self.pse is None or self.pse.shape[2] == 1 else self.pse[:, :, rows],
+            seen=self.seen[:, :, :, rows],
+            kept=None if self.kept is None else self.kept[:, :, :, rows],
+            is_open=self.is_open[:, :, :, rows],
+        )
 
     @property
     def sink(self) -> Array:
@@ -145,34 +165,7 @@ class Part:
     @property
     def shape(self) -> tuple[int, ...]:
         """[B, h, g, Sq, Skv]."""
-        return (*self.query.shape[:4], self.key.shape[2])
-
-    @functools.cached_property
-    def seen(self) -> Flags:
-        """Where a query sees a key."""
-        rows, columns = self.shape[3:]
-        flags = self.place.grouped(self.call.sparsity.seen(rows, columns, self.place))
-        return np.broadcast_to(flags, self.shape)
-
-    @functools.cached_property
-    def kept(self) -> Flags | None:
-        """What a dropout keeps; None where it keeps all."""
-        mask, (batches, shared, group, rows, columns) = self.call.drop_mask, self.shape
-        if mask is None or self.call.keep_probability == 1 or not self.place.is_alone:
-            return None
-        return kept_bits(mask, (batches, shared * group, rows, columns)).reshape(self.shape)
-
-    @functools.cached_property
-    def is_open(self) -> NDArray[np.bool_]:
-        """[B, h, g, Sq]: rows of which nothing says what comes out."""
-        rows, columns = self.shape[3:]
-        misfit = self.call.pse is not None and self.pse is None
-        scattered = self.call.keep_probability != 1 and not self.place.is_alone
-        contradicted = self.call.is_open or self.call.sparsity.is_contradicted(rows, columns, self.place)
-        if misfit or scattered or contradicted:
-            return np.ones(self.shape[:4], np.bool_)
-        knows = self.call.checks_rows or (self.call.sparsity.mode == _RIGHT_DOWN and rows > columns)
-        return np.full(self.shape[:4], not knows) & ~self.seen.any(4)
+        return self.seen.shape
 
     def scores(self, f: F) -> Array:
         """S, of all keys."""
@@ -204,29 +197,52 @@ class Part:
         result: Array = f.einsum("bhgij,bhjd->bhgid", self.dropped(f, powers / total), self.value)
         return result, top, total
 
-    def shares(self, f: F, dy: Array, top: Array, total: Array) -> tuple[Array, Array]:
-        """P and M dY V^T, from statistics [B, h, g, Sq, 1]."""
-        p = f.where(self.seen, f.exp(self.scores(f) - top) / total, 0.0)
-        return p, self.dropped(f, f.einsum("bhgid,bhjd->bhgij", self.place.of_queries(dy), self.value))
+    def gradients(
+        self, f: F, dy: Array, y: Array, top: Array, total: Array
+    ) -> tuple[Array, Array, Array, Array | None]:
+        """What the queries add to the gradients of query, key, value and sink, the first two not scaled.
 
-    def gradients(self, f: F, dy: Array, y: Array, p: Array, dp: Array) -> tuple[Array, Array, Array]:
-        """The gradients [B, N, S, D] of query, key and value, from `shares`."""
-        gradient, result = self.place.of_queries(dy), self.place.of_queries(y)
-        ds = f.store(p * (dp - (gradient * result).sum(4, keepdims=True)))
-        dq = f.einsum("bhgij,bhjd->bhgid", ds, self.key) * self.call.scale
-        dk = f.einsum("bhgij,bhgid->bhjd", ds, self.query) * self.call.scale
-        dv = f.einsum("bhgij,bhgid->bhjd", f.store(self.dropped(f, p)), gradient)
-        some = np.asarray(self.is_open.any((2, 3)))[:, :, None, None]
+        From dY and Y [B, h, g, Sq, D of values] and statistics [B, h, g, Sq, 1].
+        """
+        p = f.where(self.seen, f.exp(self.scores(f) - top) / total, 0.0)
+        dp = self.dropped(f, f.einsum("bhgid,bhjd->bhgij", dy, self.value))
+        ds = f.store(p * (dp - (dy * y).sum(4, keepdims=True)))
+        sink = None
+        if self.call.sink is not None:
+            sink = f.released(-(p * dp).sum(4, keepdims=True) * (f.exp(self.sink - top) / total))
         return (
-            _flat_heads(f.undecided(dq, where=np.broadcast_to(self.is_open[..., None], dq.shape))),
-            f.undecided(dk, where=np.broadcast_to(some, dk.shape)),
-            f.undecided(dv, where=np.broadcast_to(some, dv.shape)),
+            f.released(f.einsum("bhgij,bhjd->bhgid", ds, self.key)),
+            f.released(f.einsum("bhgij,bhgid->bhjd", ds, self.query)),
+            f.released(f.einsum("bhgij,bhgid->bhjd", f.store(self.dropped(f, p)), dy)),
+            sink,
         )
 
-    def sink_gradient(self, f: F, p: Array, dp: Array, top: Array, total: Array) -> Array:
-        """[B, N, Sq, 1]: what each row adds to the gradient of the sink, from `shares` and statistics as above."""
-        terms = -(p * dp).sum(4, keepdims=True) * (f.exp(self.sink - top) / total)
-        return _flat_heads(f.undecided(terms, where=self.is_open[..., None]))
+
+def _fitting(call: Attention, place: Sequences, shape: tuple[int, ...]) -> Array | None:
+    """The part's pse."""
+    if call.pse is None or call.pse.shape[-1] != shape[4]:
+        return None
+    found: Array = of_sequences(call.pse, place)
+    return found if found.shape[2] in (1, shape[3]) else None
+
+
+def _kept(call: Attention, place: Sequences, shape: tuple[int, ...]) -> Flags | None:
+    """What a dropout keeps of the part."""
+    if call.drop_mask is None or call.keep_probability == 1 or not place.is_alone:
+        return None
+    return kept_bits(call.drop_mask, shape)
+
+
+def _open_rows(call: Attention, place: Sequences, seen: Flags) -> Flags:
+    """The part's rows of which nothing says what comes out, pse aside."""
+    rows, columns = seen.shape[3:]
+    scattered = call.keep_probability != 1 and not place.is_alone
+    if scattered or call.is_open or call.sparsity.is_contradicted(rows, columns, place):
+        return np.ones(seen.shape[:4], np.bool_)
+    if call.checks_rows or (call.sparsity.mode == _RIGHT_DOWN and rows > columns):
+        return np.zeros(seen.shape[:4], np.bool_)
+    sees_none: Flags = ~np.any(seen, axis=4)
+    return sees_none
 
 
 def _flat_heads(array: Array) -> Array:
@@ -241,13 +257,46 @@ def backward(f: F, arguments: Mapping[str, Any]) -> Outputs:
     found: list[tuple[Array, ...]] = []
     sinks: list[Array] = []
     for part in call.parts():
-        top, total = (part.place.grouped(_of_part(array, call, part.place.rows)) for array in statistics)
-        p, dp = part.shares(f, dy, top, total)
-        found.append(tuple(in_layout(array, call.layout) for array in part.gradients(f, dy, result, p, dp)))
-        if call.sink is not None:
-            sinks.append(part.sink_gradient(f, p, dp, top, total))
+        saved = [part.place.of_queries(array) for array in (dy, result)]
+        saved += [part.place.grouped(_of_part(array, call, part.place.rows)) for array in statistics]
+        *gradients, sink = _part_gradients(f, part, saved)
+        found.append(tuple(in_layout(array, call.layout) for array in gradients))
+        sinks += [] if sink is None else [sink]
     results = {name: f.concat(arrays) for name, arrays in zip(_OUTPUTS, zip(*found, strict=True), strict=True)}
     return results | ({"dsinkOut": f.concat(sinks, 2).sum((0, 2, 3))} if sinks else {})
+
+
+def _part_gradients(f: F, part: Part, saved: Sequence[Array]) -> tuple[Any, ...]:
+    """[B, N, S, D] of query, key and value and [B, N, Sq, 1] of the sink, from the part's dY, Y and statistics."""
+    rows: list[Array] = []
+    sinks: list[Array] = []
+    sums: list[Array] = []
+    for block, (dy, y, *statistics) in _blocks(part, saved):
+        dq, *added, sink = block.gradients(f, dy, y, *statistics)
+        rows.append(dq)
+        sums = [f.released(before + more) for before, more in zip(sums, added, strict=True)] if sums else added
+        sinks += [] if sink is None else [sink]
+    dq, (dk, dv) = f.concat(rows, 3) * part.call.scale, sums
+    each = part.is_open[..., None]
+    some = np.any(each, axis=(2, 3))[:, :, None]
+    return (
+        _flat_heads(f.undecided(dq, where=np.broadcast_to(each, dq.shape))),
+        f.undecided(dk * part.call.scale, where=np.broadcast_to(some, dk.shape)),
+        f.undecided(dv, where=np.broadcast_to(some, dv.shape)),
+        _flat_heads(f.undecided(f.concat(sinks, 3), where=each)) if sinks else None,
+    )
+
+
+def _blocks(part: Part, saved: Sequence[Array]) -> Iterator[tuple[Part, Sequence[Array]]]:
+    """The part, or some of its queries at a time where it has too many scores, each with what belongs to them."""
+    queries = part.shape[3]
+    step = _SCORES * queries // part.seen.size if part.seen.size > _SCORES else queries
+    if step >= queries:
+        yield part, saved
+        return
+    for start in range(0, queries, max(step, 1)):
+        place = slice(start, start + max(step, 1))
+        yield part.among(place), [array[:, :, :, place] for array in saved]
 
 
 def _of_part(array: Array, call: Attention, rows: slice) -> Array:

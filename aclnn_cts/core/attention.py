@@ -193,17 +193,18 @@ class Sparsity:
         mode = self.mode
         if mode in _CUT:
             mode = _BAND if (place.is_last if mode == _CUT_BEHIND else place.is_first) else _CUT[mode]
-        distance = np.arange(columns)[None, None, :] - np.arange(rows)[None, :, None]
-        if mode not in _FROM_THE_UPPER_LEFT:
-            distance = distance - (columns - rows)
         if mode == _ALL or (mode == _DEFAULT and self.mask is None):
-            return np.ones(distance.shape, np.bool_)
+            return np.ones((1, rows, columns), np.bool_)
+        keys = np.arange(columns)
+        own = np.arange(rows)[:, None] + (0 if mode in _FROM_THE_UPPER_LEFT else columns - rows)
+        far = rows + columns  # beyond every key, and the sums fit
         if mode in (_DEFAULT, _BAND):
-            return (distance >= -self.before) & (distance <= self.after)
-        seen = distance <= 0
+            first, last = own - min(max(self.before, -far), far), own + min(max(self.after, -far), far)
+            return ((keys >= first) & (keys <= last))[None]
+        seen = (keys <= own)[None]
         if mode in _PREFIX:
             ahead = np.asarray(self.prefix, np.int64)[place.batches].reshape(-1, 1, 1)
-            return seen | (np.arange(columns) < ahead)
+            return seen | (keys < ahead)
         return seen
 
     def seen(self, rows: int, columns: int, place: Sequences) -> Flags:

@@ -279,6 +279,10 @@ class Backend(ABC, Generic[A]):
         """
         return array
 
+    def released(self, array: A) -> A:
+        """The array, computed now, without what it was computed from: that of large blocks would fill the memory."""
+        return array
+
     def undecided(self, array: A, *, where: NDArray[np.bool_] | bool) -> A:
         """The array, with elements about which the document decides nothing."""
         return array

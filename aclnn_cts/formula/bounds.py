@@ -990,6 +990,12 @@ class Bounds(Backend[Tracked]):
         result.single = result.plain and result.still and result.e is not None
         return result
 
+    def released(self, array: Tracked) -> Tracked:
+        size = array.m
+        if not array.plain:
+            array._make = lambda: size
+        return array
+
     def undecided(self, array: Tracked, *, where: NDArray[np.bool_] | bool) -> Tracked:
         if where is False or not np.any(where):
             return array

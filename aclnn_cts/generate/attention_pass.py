@@ -146,18 +146,28 @@ def _product_of_heads(left: Real, right: Real) -> Real:
 
 def _product(left: Real, right: Real) -> Real:
     """The product of matrices in the last two dimensions, each sum from its first term to its last."""
-    rows, terms, columns = *left.shape[-2:], right.shape[-1]
-    found = np.zeros((*left.shape[:-1], columns))
+    rows, columns = left.shape[-2], right.shape[-1]
+    found = np.zeros((*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), rows, columns))
     if not found.size:
         return found
     if rows > columns:  # NumPy's loop is over the last dimension
         transposed: Real = _product(right.swapaxes(-1, -2), left.swapaxes(-1, -2)).swapaxes(-1, -2)
         return transposed
     of_left, of_right = (np.ascontiguousarray(np.moveaxis(array, axis, 0)) for array, axis in ((left, -1), (right, -2)))
+    count = max(_AT_ONCE * rows // found.size, 1)  # so few rows that their sums stay in the cache
+    for start in range(0, rows, count):
+        place = slice(start, start + count)
+        found[..., place, :] = _sums(of_left[..., place], of_right, found[..., place, :].shape)
+    return found
+
+
+def _sums(left: Real, right: Real, shape: tuple[int, ...]) -> Real:
+    """The sums of this shape of the products of [terms, ..., rows] and [terms, ..., columns]."""
+    found = np.zeros(shape)
     step = max(_AT_ONCE // found.size, 1)
-    for start in range(0, terms, step):
+    for start in range(0, left.shape[0], step):
         place = slice(start, start + step)
-        products = of_left[place, ..., None] * of_right[place, ..., None, :]
+        products = left[place, ..., None] * right[place, ..., None, :]
         if start:  # the first term is no sum with 0, which has another sign than -0
             products[0] += found
         found = np.add.accumulate(products, axis=0, out=products)[-1] if step > 1 else products[0]

@@ -36,6 +36,13 @@ class Template:
         return self.when is None or bool(self.when(names, target))
 
 
+MAX_DATA_ELEMENTS = 3 << 21
+"""A case with a larger tensor is a descriptor alone: it has no data and only its first phase is called.
+
+The largest tensor of a fixed shape, a compressed mask of attention, has as many.
+"""
+
+
 class Drawing(msgspec.Struct, frozen=True):
     """One draw of an operator's free choices. Plain values, so that a changed copy is another drawing."""
 
@@ -56,6 +63,8 @@ class Drawing(msgspec.Struct, frozen=True):
     """Optional inputs that are null pointers."""
     given: tuple[str, ...] = ()
     """Outputs that have memory even where the arguments exclude them."""
+    most_data: int = MAX_DATA_ELEMENTS
+    """Elements of the largest input with data."""
 
 
 _Entries: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]

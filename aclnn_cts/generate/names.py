@@ -387,8 +387,11 @@ class NameDrawer:
             else:
                 yield step.factor, length_class(len(names[draw.name]))
 
-    def reassign(self, drawing: Drawing, way: Way) -> dict[str, Any]:
-        """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds."""
+    def reassign(self, drawing: Drawing, way: Way, *, moves_runs: bool = False) -> dict[str, Any]:
+        """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds.
+
+        Runs keep their sizes, valid or not, unless `moves_runs`.
+        """
         names: dict[str, Any] = {}
         changed = False
         for step in self._steps:
@@ -399,9 +402,17 @@ class NameDrawer:
             elif draw.kind == "dtype":
                 names[draw.name] = way.dtypes.get(draw.of, drawing.dtypes[draw.of])
                 changed = changed or names[draw.name] != drawing.names[draw.name]
+            elif moves_runs and draw.kind == "run":
+                names[draw.name] = self._fitting(draw, names, drawing.names[draw.name])
             else:
                 names[draw.name] = _moved(draw, names, drawing) if changed else drawing.names[draw.name]
         return {**drawing.names, **names}
+
+    def _fitting(self, draw: Draw, names: Mapping[str, Any], old: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of a run within its bounds."""
+        (fewest, most), (low, high) = _lengths(draw, names, self._target), draw.size_bounds(names, self._target)
+        sizes = [*old, *[low] * (fewest - len(old))][:most]
+        return tuple(min(max(size, low), high) for size in sizes)
 
 
 def _root(number: int, degree: int) -> int:

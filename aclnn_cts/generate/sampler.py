@@ -48,18 +48,16 @@ from aclnn_cts.speclang.kinds_dtype import SameDtype, is_allowed, relations
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
-MAX_DATA_ELEMENTS = 3 << 21
-"""A case with a larger tensor is a descriptor alone: it has no data and only its first phase is called.
-
-The largest tensor of a fixed shape, a compressed mask of attention, has as many.
-"""
-
 _MAX_OUTPUT_ELEMENTS = 1 << 25
 """The same of an output, which has no data."""
+_LARGE_CALL = 1 << 24
+"""Elements of an input of a large call, such as a mask of 4,096 x 4,096 places."""
 _MAX_ENTRIES = 1 << 8
 """Tensors of a list that a case is made with."""
 _ZEROS = ("zeros", "one_hot")
 """Recipes of which many elements are zero."""
+_TINY = 160
+"""Elements of a tensor of a call whose sizes are then set."""
 _VAST_ROWS = (1 << 24) + 17
 """A size of an output alone that neither 16 bits nor the integers of FLOAT count."""
 _VAST = 8
@@ -337,10 +335,15 @@ class Sampler:
     def random_case(self, choices: Choices, number: int, *, heavy: bool = False) -> Case:
         """The random valid case of that number in its stream: sizes of regimes by their shares.
 
-        `heavy` adds the regime of that name, and makes long and real sizes larger.
+        `heavy` adds the regime of that name and the spec's large calls, and makes long and real sizes larger.
         """
         if heavy and self._vast and number < _VAST:
             return self._vast_case(choices, number)
+        if heavy and number < len(self.spec.large_calls):
+            drawing = self.draw(choices, budget=_TINY)
+            way = Way(text="", assign=self.spec.large_calls[number])
+            names = self.names.reassign(drawing, way, moves_runs=True)
+            return self.case(msgspec.structs.replace(drawing, names=names, most_data=_LARGE_CALL))
         if self._has_large and choices.integer(0, _THOUSAND - 1) < LARGE_SHARES[heavy]:
             return self.case(self.draw(choices, large=True, heavy=heavy))
         regime = _regime(choices.integer(0, _THOUSAND - 1), heavy=heavy)
@@ -352,7 +355,7 @@ class Sampler:
         Indices are at the ends of the table.
         """
         rows = [row for row in self.dtype_rows if not _NARROW & set(row.values())] or self.dtype_rows
-        drawing = self.draw(choices, budget=160)
+        drawing = self.draw(choices, budget=_TINY)
         name, beside = self._vast[number % len(self._vast)]
         way = Way(text="", assign=dict.fromkeys(beside, 1) | {name: _VAST_ROWS})
         ends = {
@@ -514,7 +517,7 @@ class Sampler:
             dtype, form = way.dtypes.get(name, dtype), way.formats.get(name, form)
             view = _STEPPED if way.strided == name else view
         is_input, smallest = item.is_input, min(shape, default=1)
-        most = MAX_DATA_ELEMENTS if is_input else _MAX_OUTPUT_ELEMENTS
+        most = drawing.most_data if is_input else _MAX_OUTPUT_ELEMENTS
         has_data = smallest >= 0 and math.prod(shape) <= most and dtype not in self._without_data
         data = None
         if is_input and has_data:

@@ -34,10 +34,10 @@ from aclnn_cts.core.standard import (
     source_text,
 )
 from aclnn_cts.generate.choices import Choices, StreamChoices, stream_block
-from aclnn_cts.generate.configuration import Configuration, Drawing, Template
+from aclnn_cts.generate.configuration import MAX_DATA_ELEMENTS, Configuration, Drawing, Template
 from aclnn_cts.generate.corner_calls import CornerCall
 from aclnn_cts.generate.corners import Factor, Kind, factors_of
-from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import first_broken
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way

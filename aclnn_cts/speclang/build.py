@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -36,7 +38,7 @@ from aclnn_cts.speclang.build_parameters import (
 from aclnn_cts.speclang.evaluate import ConstraintTests, in_evaluation_order
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.kinds_tensor import CallPresent, Rank, RankIs
-from aclnn_cts.speclang.model import Clause, Constraint, Spec
+from aclnn_cts.speclang.model import Clause, Constraint, Draw, Spec
 from aclnn_cts.speclang.operator_file import read_operator
 from aclnn_cts.speclang.package import product_names
 from aclnn_cts.speclang.problems import Problems
@@ -48,6 +50,8 @@ from aclnn_cts.speclang.yaml_file import YamlFile
 WORKSPACE = "workspace"
 """What a clause of the interface may be about, as one of an operator is about an output."""
 CALL_POINTERS = ("workspaceSize", "executor", WORKSPACE)
+_LARGE_CALLS = 64
+"""Large calls of an operator, each of which takes seconds."""
 _SILENCING = {Strength.LIMIT: "limit", Strength.ACCURACY: "loss of accuracy"}
 """What a listed constraint may not require, in words: where it is broken, success conforms."""
 
@@ -157,6 +161,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         precision=tuple(problems.file.content.get("precision") or ()),
         header=operator.header,
         elementwise=bool(operator.elementwise),
+        large_calls=tuple(_large_calls(operator, draws, problems)),
         atk=build_atk(operator.atk, problems, kinds) if operator.atk is not None else None,
         open=tuple(place.at for place in operator.open_),
         claims=build_claims(operator.claims, [clause for clause, _ in clauses], problems),
@@ -170,6 +175,20 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         **{("draws", item.name or item.run or ""): ("draws", number) for number, item in enumerate(operator.draws)},
     }
     return spec, problems
+
+
+def _large_calls(operator: OperatorModel, draws: Sequence[Draw], problems: Problems) -> Iterator[Mapping[str, int]]:
+    """One call for each combination of what the entries list."""
+    drawn = [draw.name for draw in draws if draw.kind in ("integer", "choice")]
+    for number, entry in enumerate(operator.large_calls):
+        problems.all_known(entry, drawn, ("large_calls", number), "draw of a number")
+        listed = [value if isinstance(value, list) else [value] for value in entry.values()]
+        count = math.prod(map(len, listed))
+        if count > _LARGE_CALLS:
+            problems.add(("large_calls", number), f"{count} calls; list sizes of at most {_LARGE_CALLS}")
+            return
+        for values in itertools.product(*listed):
+            yield dict(zip(entry, values, strict=True))
 
 
 def _products(operator: OperatorModel, problems: Problems) -> tuple[str, ...]:

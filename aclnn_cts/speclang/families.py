@@ -55,6 +55,7 @@ def family_content(name: str) -> Mapping[str, Any]:
         for key in (*by_name, *content.get("parameters", {}))
     }
     content.setdefault("elementwise", inherited.get("elementwise"))
+    content.setdefault("large_calls", inherited.get("large_calls", []))
     for key in _LISTS:
         content[key], _ = _joined(key, inherited.get(key, []), content.get(key, []))
     return content
@@ -80,6 +81,8 @@ def with_common(file: YamlFile, problems: Problems) -> YamlFile:
         content[key] = {**family.get(key, {}), **own.get(key, {})}
         origins.update({(key, word): ("family",) for word in family.get(key, {}) if word not in own.get(key, {})})
     content["elementwise"] = own.get("elementwise", family.get("elementwise"))
+    content["large_calls"] = own.get("large_calls", family.get("large_calls", []))
+    origins.update({("large_calls",): ("family",)} if "large_calls" not in own else {})
     content["parameters"] = [
         _parameter(item, roles, family.get("parameters", {}), names["first"]) for item in own["parameters"]
     ]

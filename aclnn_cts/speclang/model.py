@@ -360,6 +360,8 @@ class Spec:
     header: str | None = None
     elementwise: bool = False
     """Whether an element of an output depends on one element of each tensor of its shape."""
+    large_calls: tuple[Mapping[str, int], ...] = ()
+    """Sizes of training, by draw, of calls that plans of the longer profiles have: beyond what a tensor has there."""
     atk: Atk | None = None
     open: tuple[str, ...] = ()
     """Places of a draft that are not settled: nothing is run with such a spec."""

@@ -312,6 +312,7 @@ class CommonModel(FileEntry, frozen=True, kw_only=True):
     inputs: dict[str, Any] = {}
     outputs: dict[str, Any] = {}
     draws: list[DrawModel] = []
+    large_calls: list[dict[str, int | list[int]]] = []
     constraints: list[dict[str, Any]] = []
     """Each becomes a `ConstraintModel` once what follows from the rest of it is known."""
     clauses: dict[str, list[Any]] = {}

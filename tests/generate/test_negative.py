@@ -13,8 +13,9 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
+from aclnn_cts.generate.configuration import MAX_DATA_ELEMENTS
 from aclnn_cts.generate.negative import boundary_cases, invalid_cases
-from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK, regimes_of
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate, promised_statuses

@@ -23,7 +23,7 @@ from aclnn_cts.core.case_json import case_from_json, case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import check_view
-from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoices, StreamChoices
+from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoices, StreamChoices, stream_block
 from aclnn_cts.generate.configuration import DATA_KINDS, EXPANDED, VIEWS, lay_out
 from aclnn_cts.generate.names import MAX_LENGTH
 from aclnn_cts.generate.recipes import check_data
@@ -35,6 +35,7 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
 from aclnn_cts.speclang.kinds_dtype import Listed
+from aclnn_cts.speclang.model import Spec
 from tests.generate.every_operator import PAIRS, SPECS, each, rules, sampler, spelled, valid_cases
 from tests.speclang.small_spec import changed
 from tests.support.replay import ReplayChoices
@@ -388,3 +389,28 @@ def test_a_shape_with_two_runs_is_recovered_by_what_tells_where_they_meet() -> N
         found = recover(chosen, case)
         assert found is not None
         assert found.names == drawing.names
+
+
+LARGE = tuple(spec for spec in SPECS.values() if spec.large_calls)
+
+
+@pytest.mark.parametrize("spec", LARGE, ids=lambda spec: spec.stem)
+def test_the_longer_profiles_have_the_large_calls_of_a_spec(spec: Spec) -> None:
+    assert spec.large_calls
+    product = spec.products[0]
+    drawn = sampler(spec.stem, product)
+    blocks = list(stream_block(7, f"{spec.operator}/{product}/valid", 0, len(spec.large_calls)))
+    for number, (choices, sizes) in enumerate(zip(blocks, spec.large_calls, strict=True)):
+        case = drawn.random_case(choices, number, heavy=True)
+        demand_valid(case)
+        scores = math.prod(sizes.get(name, 1) for name in ("S", "Sq", "Sk", "Skv", "Nkv", "group"))
+        rows = case.tensor("softmaxMaxOptional")
+        assert rows is not None
+        assert rows.numel * sizes.get("Skv", sizes.get("Sk", 1)) // 8 == scores
+
+
+def test_the_quick_profile_has_no_large_calls() -> None:
+    [spec] = [item for item in LARGE if item.stem == "flash_attention_score_grad"]
+    choices = next(stream_block(7, "quick", 0, 1))
+    case = sampler(spec.stem, spec.products[0]).random_case(choices, 0)
+    assert max(tensor.numel for _, tensor in case.tensors()) <= 3072 * 2048

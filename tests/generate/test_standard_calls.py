@@ -20,8 +20,9 @@ from aclnn_cts.core.standard import (
     Special,
     source_details,
 )
+from aclnn_cts.generate.configuration import MAX_DATA_ELEMENTS
 from aclnn_cts.generate.recipes import case_arrays
-from aclnn_cts.generate.sampler import MAX_DATA_ELEMENTS, Sampler
+from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.standard_calls import StandardCases
 from aclnn_cts.speclang.evaluate import evaluate
 from tests.support.trial_runs import A2, specs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from aclnn_cts import expected
 from aclnn_cts.core.attention import Sequences, Sparsity, band, compressed, in_layout
 from aclnn_cts.core.case import Case, Data, Tensor
-from aclnn_cts.core.expected import OracleInput
+from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.generate.recipes import case_arrays
-from aclnn_cts.oracles import registry
+from aclnn_cts.oracles import _attention, registry
 
 Arrays = Mapping[str, NDArray[np.float64]]
 B, N, SHARED, ROWS, COLUMNS, WIDTH, VALUES = 2, 4, 2, 5, 7, 3, 2
@@ -55,6 +57,21 @@ def numbers(
     **attributes: Any,
 ) -> Arrays:
     """The gradients of a call with the statistics of its own forward pass, which recipes make."""
+    return registry.load_values(stem)(call_of(tensors, outputs=outputs, **attributes))
+
+
+def gradients(tensors: Mapping[str, NDArray[Any]], **attributes: Any) -> Expected:
+    """The same with their bounds."""
+    return registry.load("flash_attention_score_grad")(call_of(tensors, **attributes))
+
+
+def call_of(
+    tensors: Mapping[str, NDArray[Any]],
+    *,
+    outputs: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    **attributes: Any,
+) -> OracleInput:
+    """A call with the statistics of its own forward pass."""
     arguments = {**ATTRIBUTES, **attributes}
     arrays = {**tensors, **{name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}}
     described: dict[str, Any] = {
@@ -70,8 +87,7 @@ def numbers(
     made_of = {"dqOut": "query", "dkOut": "keyIn", "dvOut": "value"}
     known = {name: arrays[of].shape for name, of in made_of.items()} | dict(outputs)
     shapes = {name: Tensor(shape, "DOUBLE") for name, shape in known.items()}
-    call = OracleInput(tensors=made, arguments=described | shapes)
-    return registry.load_values(stem)(call)
+    return OracleInput(tensors=made, arguments=described | shapes)
 
 
 def tensor(array: NDArray[Any]) -> Tensor:
@@ -199,6 +215,34 @@ def test_what_mask_and_window_say_differently_is_open() -> None:
     assert contradicts(1, None)
     assert contradicts(2, np.zeros((2048, 2048)))
     assert contradicts(5, free[None, None])
+
+
+@pytest.mark.parametrize("attributes", [{}, {"sparseMode": 3, "attenMaskOptional": compressed((2048, 2048)) != 0}])
+def test_queries_in_blocks_give_what_all_of_them_give(
+    monkeypatch: pytest.MonkeyPatch, attributes: Mapping[str, Any]
+) -> None:
+    whole = gradients(drawn(), **attributes)
+    monkeypatch.setattr(_attention, "_SCORES", 2 * B * N * COLUMNS)
+    blocks = gradients(drawn(), **attributes)
+    for name, output in whole.items():
+        np.testing.assert_allclose(blocks[name].value, output.value, rtol=1e-12, atol=1e-14, err_msg=name)
+        bounds = [np.asarray(item.error, np.float64) for item in (blocks[name], output)]
+        np.testing.assert_allclose(bounds[0], bounds[1], rtol=1e-3, err_msg=name)
+        assert blocks[name].summands == output.summands
+
+
+def test_2048_queries_are_judged_in_little_memory() -> None:
+    random, length = np.random.default_rng(5), 2048
+    shapes = dict.fromkeys(("query", "keyIn", "value", "dy", "attentionInOptional"), (1, 1, length, 64))
+    inputs = {name: random.standard_normal(shape).astype(np.float16) for name, shape in shapes.items()}
+    inputs |= dict.fromkeys(("softmaxMaxOptional", "softmaxSumOptional"), np.ones((1, 1, length, 8), np.float32))
+    tracemalloc.start()
+    found = expected("aclnnFlashAttentionScoreGrad", {**inputs, **ATTRIBUTES, "headNum": 1})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.isfinite(found["dkOut"].bound).all()
+    # One array of all scores has 34 MB, and their bounds have a dozen.
+    assert peak < 300e6
 
 
 def test_a_sink_takes_part_in_the_softmax_and_its_gradient_is_that_of_its_share() -> None:

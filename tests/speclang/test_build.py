@@ -72,6 +72,14 @@ MISTAKES = [
     ("{name: pad, in: [0, 7]}", '{name: pad, in: [0, "scale"]}', 16, "in the expression 'scale': 'scale'"),
     ("{name: pad, in: [0, 7]}", '{name: pad, in: [0, "dims(A)"]}', 16, "no function 'dims'; expected one of"),
     ("length: [0, 3], ", "", 14, "run A: length missing; give [least, most]"),
+    ("constraints:\n", "large_calls: [{E: 4096}]\nconstraints:\n", 19, "unknown draw of a number 'E'"),
+    (
+        "constraints:\n",
+        f"large_calls: [{{pad: {list(range(9))}, D: {list(range(9))}}}]\nconstraints:\n",
+        19,
+        "81 calls; list sizes of at most 64",
+    ),
+    ("constraints:\n", "large_calls: [{pad: [x]}]\nconstraints:\n", 19, "large_calls.0.pad.0"),
     # Constraints and clauses
     ("kind: range", "kind: rang", 21, "unknown kind of constraint 'rang'; expected any of present, dtype"),
     ("kind: range", "kind: rang", 21, "did you mean 'range'?"),
