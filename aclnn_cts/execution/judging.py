@@ -81,6 +81,9 @@ _CONDENSED = 1 << 17
 _MORE_ROWS = 64
 """Rows of a condensed call that must be 0 and are not: so many are looked at."""
 
+_WHOLE = 1 << 22
+"""Elements of all outputs of a call up to which it is looked at as a whole where it is not ordinary: in half a gigabyte."""
+
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""
 
@@ -199,8 +202,8 @@ class Judge:
                 return (
                     verdict  # there are no values; beside other faults of form there are, and tolerances speak of them
                 )
-            if verdict is None and (conforming := self._conforming_in_blocks(performed, outputs)) is not None:
-                return conforming
+            if verdict is None and (found := self._in_blocks(performed, outputs)) is not None:
+                return found
             answer = self._answer(self._opened(performed, outputs))
         if verdict is None or verdict.kind in _OF_MEMORY:
             if not answer.comparisons:
@@ -231,10 +234,11 @@ class Judge:
 
         return reviewed(verdict, answer.opened.question, answer.expected, self.second)
 
-    def _conforming_in_blocks(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Verdict | None:
-        """The verdict on a large call that conforms, in little memory; None where it must be looked at as a whole.
+    def _in_blocks(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Verdict | None:
+        """The verdict on a large call in little memory; None where it must be looked at as a whole.
 
-        Its values alone are judged: tolerances, and what a mode makes of operands, ask for the whole.
+        Its values alone are judged: tolerances, and what a mode makes of operands, ask for the whole. So does what
+        explains failures and open elements, unless the call is too large for that.
         """
         case, got = performed.case, performed.got
         if self.blocks is None or self.measuring.always or self.measuring.gate:
@@ -248,8 +252,12 @@ class Judge:
         if any(array.dtype.kind in "biu" and name in self.spec.promoting for name, array in performed.arrays.items()):
             return None
         stored = {name: components(array) for name, array in performed.arrays.items() if case.tensor(name) is not None}
-        found = compare_blocks(got, models, self.blocks(self._with_arithmetic(self._question(case, stored), models)))
-        return found and conclude(*found, mode.name)
+        ask = partial(self.blocks, self._with_arithmetic(self._question(case, stored), models))
+        ordinary = sum(array.size for array in got.values()) <= _WHOLE
+        found = compare_blocks(got, models, ask, ordinary=ordinary)
+        if found is None or (ordinary and any(item.deviation.open for item in found[0].values())):
+            return None
+        return conclude(*found, mode.name)
 
     def _with_arithmetic(self, question: OracleInput, models: Mapping[str, ComputeModel]) -> OracleInput:
         """A question with the arithmetic of each output, for an oracle that states errors itself."""

@@ -117,23 +117,34 @@ def compare_all(items: Sequence[Compared]) -> list[Comparison]:
 def compare_blocks(
     got: Mapping[str, NDArray[Any]],
     models: Mapping[str, ComputeModel],
-    expected: Iterable[tuple[slice, Expected] | None],
+    ask: Callable[[], Iterable[tuple[slice, Expected] | None]],
+    *,
+    ordinary: bool,
 ) -> tuple[dict[str, Comparison], dict[str, ComputeModel]] | None:
-    """What `compare` says of outputs that conform, from what is expected of one block after another; None for others.
+    """What `compare_all` says of outputs, from what is expected of one block after another.
 
     With it the models, which name the functions that a bound rests on. A block says of its consecutive elements of all
-    outputs, flat, what the whole says of them, and blocks come in order. None among them ends it.
+    outputs, flat, what the whole says of them, and blocks come in order. None where one of them is None, and with
+    `ordinary` where an element is at fault, inf, nan or open.
     """
-    blockwise = {name: _Blockwise(name, array, models[name]) for name, array in got.items()}
-    with np.errstate(all="ignore"):
-        for block in expected:
-            if block is None:
-                return None
-            place, outputs = block
-            if not all(blockwise[name].conforms(place, output) for name, output in outputs.items()):
-                return None
-    merged = {name: output.merged() for name, output in blockwise.items()}
-    return merged, {name: models[name].using(output.functions) for name, output in blockwise.items()}
+    for held in (frozenset[str](), frozenset(got)):
+        blockwise = {
+            name: _Blockwise(name, array, models[name], careful=not ordinary, exactly=False if name in held else None)
+            for name, array in got.items()
+        }
+        with np.errstate(all="ignore"):
+            for block in ask():
+                if block is None:
+                    return None
+                place, outputs = block
+                if not all([blockwise[name].look_at(place, output) for name, output in outputs.items()]):
+                    break
+            else:
+                merged = {name: output.merged() for name, output in blockwise.items()}
+                return merged, {name: models[name].using(output.functions) for name, output in blockwise.items()}
+        if ordinary:
+            break
+    return None
 
 
 def _in_blocks(item: Compared) -> Comparison | None:
@@ -142,32 +153,39 @@ def _in_blocks(item: Compared) -> Comparison | None:
         return None
     expected = _flat(item.expected, item.got.shape)
     blockwise = _Blockwise(item.output, item.got, item.model, item.operands)
-    if all(blockwise.conforms(place, _cut(expected, place)) for place in blocks(item.got.size)):
+    if all(blockwise.look_at(place, _cut(expected, place)) for place in blocks(item.got.size)):
         return blockwise.merged()
     return None
 
 
 class _Blockwise:
-    """One output of many elements, looked at block by block as long as these are ordinary.
+    """One output of many elements, looked at block by block: as long as these are ordinary, or `careful` all of them.
 
     What is exact of a block alone is held to margins of 0, which it has where the output is looked at as a whole.
     """
 
-    __slots__ = ("_deviations", "_exactly", "_got", "_model", "_operands", "_output", "_shape", "functions")
+    __slots__ = ("_careful", "_exactly", "_found", "_got", "_model", "_operands", "_output", "_shape", "functions")
 
     def __init__(
-        self, output: str, got: NDArray[Any], model: ComputeModel, operands: OperandFacts | None = None
+        self,
+        output: str,
+        got: NDArray[Any],
+        model: ComputeModel,
+        operands: OperandFacts | None = None,
+        *,
+        careful: bool = False,
+        exactly: bool | None = None,
     ) -> None:
         self._output, self._shape, self._got = output, got.shape, got.reshape(-1)
-        self._model, self._operands = model, operands
-        self._exactly: bool | None = None
-        """Whether all blocks so far are exact."""
-        self._deviations: list[tuple[int, Deviation]] = []
+        self._model, self._operands, self._careful = model, operands, careful
+        self._exactly = exactly
+        """Whether all blocks so far are exact; None: nothing is known yet."""
+        self._found: list[tuple[int, Comparison]] = []
         self.functions: tuple[str, ...] = ()
         """Those that the bound of the last block rests on."""
 
-    def conforms(self, place: slice, expected: ExpectedOutput) -> bool:
-        """Look at one more block: whether it is ordinary, and of the same kind as those before."""
+    def look_at(self, place: slice, expected: ExpectedOutput) -> bool:
+        """Look at one more block: whether that settled it, in the same way as those before."""
         model, self.functions = self._model, expected.functions
         part = Compared(
             output=self._output, got=self._got[place], expected=expected, model=model, operands=self._operands
@@ -185,25 +203,31 @@ class _Blockwise:
             _within([entry])
         elif expected.open is None:
             _exactly([entry])
+        if entry.found is None and self._careful:
+            entry.found = msgspec.structs.replace(_carefully(part, known), elements=None)
         if entry.found is None:
             return False
-        self._deviations.append((place.start, entry.found.deviation))
+        self._found.append((place.start, entry.found))
         return True
 
     def merged(self) -> Comparison:
         """What all blocks together come to: the first of the worst elements, and the counts of all."""
-        deviations = self._deviations
-        start, worst = deviations[0] if self._exactly else max(deviations, key=lambda entry: entry[1].share)
-        ignored = sum(deviation.open for _, deviation in deviations)
-        size = self._got.size
+        start, worst = max(self._found, key=lambda entry: entry[1].deviation.share)
+        deviations = [found.deviation for _, found in self._found]
+        # A fault that no arithmetic explains says more than one that coarser arithmetic would.
+        faulty = [found for _, found in self._found if found.kind]
+        told = [found for found in faulty if found.kind != Fault.MODEL] or faulty
+        size, ignored = self._got.size, sum(deviation.open for deviation in deviations)
         deviation = msgspec.structs.replace(
-            worst,
-            index=index_of(start + worst.index[0], self._shape),
+            worst.deviation,
+            index=index_of(start + worst.deviation.index[0], self._shape),
+            beyond=sum(deviation.beyond for deviation in deviations),
             elements=size,
-            histogram=tuple(map(sum, zip(*(deviation.histogram for _, deviation in deviations), strict=True))),
+            histogram=tuple(map(sum, zip(*(deviation.histogram for deviation in deviations), strict=True))),
             open=ignored,
         )
-        return Comparison(deviation=deviation, judged=size - ignored)
+        kind = max(told, key=lambda found: found.deviation.share).kind if told else ""
+        return Comparison(deviation=deviation, kind=kind, judged=size - ignored)
 
 
 def _flat(expected: ExpectedOutput, shape: tuple[int, ...]) -> ExpectedOutput:

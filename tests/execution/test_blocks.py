@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +23,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype, widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Verdict
+from aclnn_cts.execution import judging
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.generate.choices import StreamChoices, words
@@ -180,16 +182,55 @@ def test_a_large_elementwise_call_is_judged_in_blocks(judges: Judges, monkeypatc
     assert in_parts.result == Result.PASSED
 
 
-def test_a_large_elementwise_call_takes_little_memory(judges: Judges) -> None:
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(number=st.integers(0, 10**6), place=st.integers(0, 10**4), factor=st.sampled_from([1.0, 1.5, -1.0, np.nan]))
+@pytest.mark.parametrize("stem", ["silu_backward", "kl_div_backward", "mse_loss_backward", "threshold_backward"])
+def test_a_call_too_large_for_a_look_at_the_whole_is_judged_the_same(
+    stem: str, number: int, place: int, factor: float, specs: Specs, judges: Judges
+) -> None:
+    spec = specs.find(stem, where="test")
+    sampler = Sampler(spec, Target(spec.usual_product))
+    case = sampler.case(sampler.draw(StreamChoices(number, "blocks", 0), budget=160))
+    if case.call.phases == 1:
+        return
+    judge = judges.of(spec)
+    call = performed(case, judge, place=place, factor=factor)
+    as_whole = judge.values(call)
+    with in_blocks(7), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judging, "_WHOLE", 0)
+        in_parts = judge.values(call)
+    told = [(found.result, found.kind, found.facts.get("output")) for found in (in_parts, as_whole)]
+    counts = [[(item.beyond, item.elements, item.open) for item in found.deviations] for found in (in_parts, as_whole)]
+    assert (told[0], counts[0]) == (told[1], counts[1])
+
+
+def test_a_mean_over_a_block_is_no_mean_over_all(judges: Judges) -> None:
+    shape = (4 * rounding.BLOCK,)
+    names = ("gradOutput", "self", "target")
+    arguments: dict[str, Any] = {
+        **{name: tensor(shape, "FLOAT", recipe="normal", seed=number) for number, name in enumerate(names)},
+        "reduction": 1,
+        "out": Tensor(shape, "FLOAT"),
+    }
+    judge = judges.of(load_specs()["aclnnMseLossBackward"])
+    call = performed(Case("aclnnMseLossBackward", arguments), judge)
+    assert judge.values(call).result == Result.PASSED
+    wrong = {name: array * np.float32(4.0) for name, array in call.got.items()}
+    assert judge.values(msgspec.structs.replace(call, got=wrong)).kind == Fault.VALUE
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_a_large_elementwise_call_takes_little_memory(judges: Judges, factor: float) -> None:
     judge = judges.of(load_specs()["aclnnSiluBackward"])
-    elements = 1 << 22
-    call = elementwise_call(judge, elements=elements)
+    elements = 1 << 23
+    call = elementwise_call(judge, elements=elements, factor=factor)
     tracemalloc.start()
     try:
-        judge.values(call)
+        verdict = judge.values(call)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
+    assert verdict.result == (Result.PASSED if factor == 1.0 else Result.FAILED)
     assert peak < 2 * elements * np.dtype(np.float64).itemsize  # no input was widened as a whole
 
 
@@ -221,18 +262,17 @@ def test_blocks_of_softmax_say_what_the_whole_says(drawn: Mapping[str, Any], siz
     whole = expected(question)["out"]
     with in_blocks(size):
         found = list(expected_blocks(question))
-    if None in found:
-        assert not np.isfinite(whole.value).all() or whole.open is not None
-        return
     parts = [item for item in found if item is not None]
     assert [place for at, _ in parts for place in range(whole.value.size)[at]] == list(range(whole.value.size))
     for at, outputs in parts:
         part = outputs["out"]
         assert part.value.tobytes() == whole.value.reshape(-1)[at].tobytes()
-        assert (part.underflows, part.lattice, part.open) == (whole.underflows, whole.lattice, None)
+        assert (part.underflows, part.lattice) == (whole.underflows, whole.lattice)
+        opened = [np.broadcast_to(np.asarray(item.open, np.bool_), item.value.shape) for item in (part, whole)]
+        assert (opened[0] == opened[1].reshape(-1)[at]).all()
         pairs = [(a.magnitude, b.magnitude) for a, b in zip(part.terms, whole.terms, strict=True)]
         pairs.append((np.asarray(part.underflow_scale), np.asarray(whole.underflow_scale)))
-        if whole.lattice is not None:
+        if whole.lattice is not None and np.isfinite(whole.value).all():
             pairs.append((np.asarray(part.partial), np.asarray(whole.partial)))
         for one, other in pairs:
             assert one.tobytes() == other.reshape(-1)[at].tobytes()
