@@ -82,7 +82,7 @@ _MORE_ROWS = 64
 """Rows of a condensed call that must be 0 and are not: so many are looked at."""
 
 _WHOLE = 1 << 22
-"""Elements of all outputs of a call up to which it is looked at as a whole where it is not ordinary: in half a gigabyte."""
+"""Elements of all outputs of a call up to which it is looked at as a whole where it must be, in half a gigabyte."""
 
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""

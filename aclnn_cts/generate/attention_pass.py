@@ -23,7 +23,7 @@ from aclnn_cts.core.attention import (
     sequences,
     under_usual_names,
 )
-from aclnn_cts.core.rounding import widen
+from aclnn_cts.core.rounding import blocks, widen
 from aclnn_cts.core.selected_keys import seen
 
 Real: TypeAlias = "NDArray[np.float64]"
@@ -39,6 +39,8 @@ _LEAST = -700.0
 """e to that is 0 in every dtype but DOUBLE."""
 _AT_ONCE = 1 << 14
 """Terms of sums that are made together: as many as the processor's cache holds."""
+_SCORES = 1 << 20
+"""Scores that are held at once."""
 
 
 def forward(call: Mapping[str, Any]) -> Forward | None:
@@ -100,34 +102,52 @@ def _with_rope(call: Mapping[str, Any], name: str) -> Real:
 
 
 def _part(call: Mapping[str, Any], place: Sequences, query: Real, key: Real, value: Real) -> Forward:
+    """The forward pass of the sequences at a place, so many queries at a time that their scores take little memory."""
     q = by_heads(query, place.layout, place.heads, place.rows)
     k, v = (place.of_keys(array) for array in (key, value))
     rows, columns = q.shape[2], k.shape[2]
-    sparsity = Sparsity.of(call)
-    seen = np.broadcast_to(sparsity.seen(rows, columns, place), (*q.shape[:2], rows, columns))
-    scores = _product_of_heads(q, k.swapaxes(2, 3))
-    pse = call.get("pseShiftOptional")
+    seen = np.broadcast_to(Sparsity.of(call).seen(rows, columns, place), (*q.shape[:2], rows, columns))
+    pse, mask, share = call.get("pseShiftOptional"), call.get("dropMaskOptional"), float(call["keepProb"])
     pse = None if pse is None else of_sequences(widen(pse), place)
-    if pse is not None and call.get("pseType", ADDS_FIRST) == ADDS_FIRST:
+    kept = None if mask is None or share == 1.0 else kept_bits(mask, seen.shape)
+    sink = call.get("sinkInOptional")
+    step = max(_SCORES * rows // max(seen.size, 1), 1)
+    found: list[Forward] = []
+    for start in range(0, max(rows, 1), step):
+        some = slice(start, start + step)
+        of_some = None if pse is None or pse.shape[2] == 1 else pse[:, :, some]
+        scores = _scores(call, q[:, :, some], k, pse if of_some is None else of_some)
+        powers, top, total = _softmax(scores, seen[:, :, some], None if sink is None else widen(sink)[None, :, None])
+        shares = powers / total[..., None]
+        if kept is not None:
+            shares = np.where(kept[:, :, some], shares / share, 0.0)
+        found.append((_product_of_heads(shares, v), top, total))
+    result, top, total = (np.concatenate(arrays, axis=2) for arrays in zip(*found, strict=True))
+    return result, top, total
+
+
+def _scores(call: Mapping[str, Any], query: Real, key: Real, pse: Real | None) -> Real:
+    scores = _product_of_heads(query, key.swapaxes(2, 3))
+    adds_first = call.get("pseType", ADDS_FIRST) == ADDS_FIRST
+    if pse is not None and adds_first:
         scores = scores + pse
     scores = scores * float(call["scaleValue"])
-    if pse is not None and call.get("pseType", ADDS_FIRST) != ADDS_FIRST:
-        scores = scores + pse
+    return scores if pse is None or adds_first else scores + pse
+
+
+def _softmax(scores: Real, seen: NDArray[np.bool_], sink: Real | None) -> Forward:
+    """The powers of scores less the greatest of each row, that greatest one, and the sum of each row's powers."""
     empty = ~seen.any(axis=3)
     top = np.where(empty, 0.0, _greatest(np.where(seen, scores, -np.inf)))
-    sink = call.get("sinkInOptional")
     if sink is not None:
-        sink = widen(sink)[None, :, None]
         top = np.maximum(np.where(empty, sink, top), sink)
     powers = np.where(seen, _exponential(scores - top[..., None]), 0.0)
-    total = np.where(empty, 1.0, np.add.accumulate(powers, axis=3)[..., -1]) if columns else np.ones(top.shape)
+    total = np.ones(top.shape)
+    if scores.shape[3]:
+        total = np.where(empty, 1.0, np.add.accumulate(powers, axis=3)[..., -1])
     if sink is not None:
         total = np.where(empty, 0.0, total) + _exponential(sink - top)
-    shares = powers / total[..., None]
-    mask, kept = call.get("dropMaskOptional"), call["keepProb"]
-    if mask is not None and kept != 1:
-        shares = np.where(kept_bits(mask, shares.shape), shares / float(kept), 0.0)
-    return _product_of_heads(shares, v), top, total
+    return powers, top, total
 
 
 def _greatest(scores: Real) -> Real:
@@ -176,6 +196,14 @@ def _sums(left: Real, right: Real, shape: tuple[int, ...]) -> Real:
 
 def _exponential(x: Real) -> Real:
     """e^x of numbers up to 0, of any other number nan: a power of two times a series."""
+    found, flat = np.empty(x.shape), np.ascontiguousarray(x).reshape(-1)
+    of_found = found.reshape(-1)
+    for place in blocks(flat.size):
+        of_found[place] = _exponential_of_few(flat[place])
+    return found
+
+
+def _exponential_of_few(x: Real) -> Real:
     inside = np.where(x <= 0.0, np.maximum(x, _LEAST), 0.0)
     powers = np.rint(inside * _LOG2_E)
     rest = inside - powers * _LN2_HIGH - powers * _LN2_LOW
