@@ -16,7 +16,8 @@ from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Limits
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
-from aclnn_cts.judgement.compare import Compared, compare_all
+from aclnn_cts.judgement.compare import compare_all
+from aclnn_cts.judgement.comparison import Compared
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.tolerances.protocol import Tolerance, make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES

@@ -28,6 +28,7 @@ from aclnn_cts.core.attention import (
     sequences,
 )
 from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.oracles._blocks import in_blocks
 
 Numbers = NDArray[Any]
 Flags = NDArray[np.bool_]
@@ -38,8 +39,6 @@ _CHECKS_ROWS = 2
 """The innerPrecise with which rows that see nothing are computed as they should be."""
 _RIGHT_DOWN = 3
 """The sparse mode whose rows that see nothing are found by themselves."""
-_SCORES = 1 << 21
-"""Scores of a part that are held at once: the bounds of so many take 250 MB."""
 _OUTPUTS = ("dqOut", "dkOut", "dvOut")
 WRT = dict(zip(_OUTPUTS, ("query", "keyIn", "value"), strict=True))
 SAVED = ("attentionInOptional", "softmaxMaxOptional", "softmaxSumOptional")
@@ -197,25 +196,20 @@ class Part:
         result: Array = f.einsum("bhgij,bhjd->bhgid", self.dropped(f, powers / total), self.value)
         return result, top, total
 
-    def gradients(
-        self, f: F, dy: Array, y: Array, top: Array, total: Array
-    ) -> tuple[Array, Array, Array, Array | None]:
-        """What the queries add to the gradients of query, key, value and sink, the first two not scaled.
+    def gradients(self, f: F, dy: Array, y: Array, top: Array, total: Array) -> tuple[Array, ...]:
+        """What the queries add to the gradients of query, key, value and a sink, the first two not scaled.
 
         From dY and Y [B, h, g, Sq, D of values] and statistics [B, h, g, Sq, 1].
         """
         p = f.where(self.seen, f.exp(self.scores(f) - top) / total, 0.0)
         dp = self.dropped(f, f.einsum("bhgid,bhjd->bhgij", dy, self.value))
         ds = f.store(p * (dp - (dy * y).sum(4, keepdims=True)))
-        sink = None
-        if self.call.sink is not None:
-            sink = f.released(-(p * dp).sum(4, keepdims=True) * (f.exp(self.sink - top) / total))
-        return (
-            f.released(f.einsum("bhgij,bhjd->bhgid", ds, self.key)),
-            f.released(f.einsum("bhgij,bhgid->bhjd", ds, self.query)),
-            f.released(f.einsum("bhgij,bhgid->bhjd", f.store(self.dropped(f, p)), dy)),
-            sink,
-        )
+        dq = f.einsum("bhgij,bhjd->bhgid", ds, self.key)
+        dk = f.einsum("bhgij,bhgid->bhjd", ds, self.query)
+        dv = f.einsum("bhgij,bhgid->bhjd", f.store(self.dropped(f, p)), dy)
+        if self.call.sink is None:
+            return dq, dk, dv
+        return dq, dk, dv, -(p * dp).sum(4, keepdims=True) * (f.exp(self.sink - top) / total)
 
 
 def _fitting(call: Attention, place: Sequences, shape: tuple[int, ...]) -> Array | None:
@@ -259,44 +253,33 @@ def backward(f: F, arguments: Mapping[str, Any]) -> Outputs:
     for part in call.parts():
         saved = [part.place.of_queries(array) for array in (dy, result)]
         saved += [part.place.grouped(_of_part(array, call, part.place.rows)) for array in statistics]
-        *gradients, sink = _part_gradients(f, part, saved)
-        found.append(tuple(in_layout(array, call.layout) for array in gradients))
-        sinks += [] if sink is None else [sink]
+        dq, dk, dv, *sink = _part_gradients(f, part, saved)
+        found.append(tuple(in_layout(array, call.layout) for array in (dq, dk, dv)))
+        sinks += sink
     results = {name: f.concat(arrays) for name, arrays in zip(_OUTPUTS, zip(*found, strict=True), strict=True)}
     return results | ({"dsinkOut": f.concat(sinks, 2).sum((0, 2, 3))} if sinks else {})
 
 
-def _part_gradients(f: F, part: Part, saved: Sequence[Array]) -> tuple[Any, ...]:
-    """[B, N, S, D] of query, key and value and [B, N, Sq, 1] of the sink, from the part's dY, Y and statistics."""
-    rows: list[Array] = []
-    sinks: list[Array] = []
-    sums: list[Array] = []
-    for block, (dy, y, *statistics) in _blocks(part, saved):
-        dq, *added, sink = block.gradients(f, dy, y, *statistics)
-        rows.append(dq)
-        sums = [f.released(before + more) for before, more in zip(sums, added, strict=True)] if sums else added
-        sinks += [] if sink is None else [sink]
-    dq, (dk, dv) = f.concat(rows, 3) * part.call.scale, sums
-    each = part.is_open[..., None]
-    some = np.any(each, axis=(2, 3))[:, :, None]
+def _part_gradients(f: F, part: Part, saved: Sequence[Array]) -> tuple[Array, ...]:
+    """[B, N, S, D] of query, key and value, and [B, N, Sq, 1] of a sink, from the part's dY, Y and statistics."""
+
+    def compute(place: slice) -> tuple[Sequence[Array], Sequence[Array]]:
+        is_all = place == slice(None)
+        block, own = (part, saved) if is_all else (part.among(place), [array[:, :, :, place] for array in saved])
+        dq, dk, dv, *sink = block.gradients(f, *own)
+        return (dq, *sink), (dk, dv)
+
+    each = part.seen.size // max(part.shape[3], 1)
+    (dq, *sink), (dk, dv) = in_blocks(f, compute, count=part.shape[3], each=each, axis=3)
+    dq, dk = dq * part.call.scale, dk * part.call.scale
+    opened = part.is_open[..., None]
+    some = np.any(opened, axis=(2, 3))[:, :, None]
     return (
-        _flat_heads(f.undecided(dq, where=np.broadcast_to(each, dq.shape))),
-        f.undecided(dk * part.call.scale, where=np.broadcast_to(some, dk.shape)),
+        _flat_heads(f.undecided(dq, where=np.broadcast_to(opened, dq.shape))),
+        f.undecided(dk, where=np.broadcast_to(some, dk.shape)),
         f.undecided(dv, where=np.broadcast_to(some, dv.shape)),
-        _flat_heads(f.undecided(f.concat(sinks, 3), where=each)) if sinks else None,
+        *(_flat_heads(f.undecided(array, where=opened)) for array in sink),
     )
-
-
-def _blocks(part: Part, saved: Sequence[Array]) -> Iterator[tuple[Part, Sequence[Array]]]:
-    """The part, or some of its queries at a time where it has too many scores, each with what belongs to them."""
-    queries = part.shape[3]
-    step = _SCORES * queries // part.seen.size if part.seen.size > _SCORES else queries
-    if step >= queries:
-        yield part, saved
-        return
-    for start in range(0, queries, max(step, 1)):
-        place = slice(start, start + max(step, 1))
-        yield part.among(place), [array[:, :, :, place] for array in saved]
 
 
 def _of_part(array: Array, call: Attention, rows: slice) -> Array:

@@ -7,12 +7,13 @@ each group. Over all elements that share a weight, its gradient sums up gradient
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from aclnn_cts.formula.array import Array, F
 from aclnn_cts.formula.definition import Derivative, Formula, Operator
+from aclnn_cts.oracles._blocks import in_blocks
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -81,11 +82,17 @@ def gradients(
     shapes: Mapping[str, Sizes | None],
 ) -> dict[str, Array]:  # fmt: skip
     """The gradients of input, weight and bias under these names, in these shapes where there is such an output."""
-    g = groups.grouped(gradient)
-    h = groups.normal(f, x, mean, rstd)
-    w = g if weight is None else g * groups.weight(weight)
-    found = centred(w, h, groups.within) * groups.statistic(rstd), (g * h).sum(groups.across), g.sum(groups.across)
-    named = zip(shapes.items(), found, strict=True)
+    whole = groups.grouped(gradient), groups.grouped(x), groups.statistic(mean), groups.statistic(rstd)
+
+    def compute(place: slice) -> tuple[Sequence[Array], Sequence[Array]]:
+        g, x, mean, rstd = whole if place == slice(None) else (array[place] for array in whole)
+        h = f.as_written(x - mean) * rstd
+        w = g if weight is None else g * groups.weight(weight)
+        return (centred(w, h, groups.within) * rstd,), ((g * h).sum(groups.across), g.sum(groups.across))
+
+    rows, *sizes = whole[0].shape
+    own, sums = in_blocks(f, compute, count=rows, each=math.prod(sizes), axis=0)
+    named = zip(shapes.items(), (*own, *sums), strict=True)
     return {name: array if shape is None else array.reshape(*shape) for (name, shape), array in named}
 
 

@@ -233,8 +233,8 @@ def _regimes() -> Iterator[str]:
     quick, longer = (f"{LARGE_SHARES[heavy] / 10:.3g} %" for heavy in (False, True))
     yield "Sizes that training has large together are marked `large` in a [spec](spec-format.md#draw), as lengths and"
     yield f"head sizes of attention. Of the random calls, {quick} of `quick` and {longer} of the longer profiles have"
-    yield "all of them at 64 or above, where the limit on elements has room. The table is of the other calls. The longer"
-    yield "profiles also make the `large_calls` of a spec, whatever its tensors have."
+    yield "all of them at 64 or above, where the limit on elements has room. The table is of the other calls."
+    yield "The longer profiles also make the `large_calls` of a spec, whatever its tensors have."
 
 
 _FORMS = {Form.DIRECT: "calls", Form.AUTOGRAD: "a differentiated forward pass", Form.FUNCTION: "a Python function"}

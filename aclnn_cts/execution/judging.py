@@ -44,7 +44,7 @@ from aclnn_cts.execution.values import (
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.generate.recipes import lattice
-from aclnn_cts.judgement.compare import as_stored, compare_blocks
+from aclnn_cts.judgement.compare import as_stored
 from aclnn_cts.judgement.model import ComputeModel, Precision, precision_of
 from aclnn_cts.judgement.operands import (
     OperandFacts,
@@ -252,6 +252,8 @@ class Judge:
         if any(array.dtype.kind in "biu" and name in self.spec.promoting for name, array in performed.arrays.items()):
             return None
         stored = {name: components(array) for name, array in performed.arrays.items() if case.tensor(name) is not None}
+        from aclnn_cts.judgement.blockwise import compare_blocks  # noqa: PLC0415 - few calls are so large
+
         ask = partial(self.blocks, self._with_arithmetic(self._question(case, stored), models))
         ordinary = sum(array.size for array in got.values()) <= _WHOLE
         found = compare_blocks(got, models, ask, ordinary=ordinary)

@@ -20,7 +20,8 @@ from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.verdict import DISPUTE_FACT, SECOND_ORACLE, Deviation, Result, Skip, Verdict
 from aclnn_cts.formula.expectation import FormulaOracle
-from aclnn_cts.judgement.compare import Compared, compare_all
+from aclnn_cts.judgement.compare import compare_all
+from aclnn_cts.judgement.comparison import Compared
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 from aclnn_cts.oracles.registry import SecondOracle
 

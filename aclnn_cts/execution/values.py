@@ -17,7 +17,8 @@ from aclnn_cts.core.rounding import widen
 from aclnn_cts.core.verdict import OPEN_BECAUSE, Observation, OpenReason, Result, Verdict, with_observation
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.judgement.bound import sorted_elements
-from aclnn_cts.judgement.compare import Compared, Comparison, compare_all, finer_than_asked
+from aclnn_cts.judgement.compare import compare_all, finer_than_asked
+from aclnn_cts.judgement.comparison import Compared, Comparison
 from aclnn_cts.judgement.figures import by_magnitude
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, OperandRule, OperandValues, operand_rule, operand_values

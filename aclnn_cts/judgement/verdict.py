@@ -31,7 +31,7 @@ from aclnn_cts.core.verdict import (
     Verdict,
     of_another_class,
 )
-from aclnn_cts.judgement.compare import Compared, Comparison
+from aclnn_cts.judgement.comparison import Compared, Comparison
 from aclnn_cts.judgement.model import ComputeModel, weakest
 from aclnn_cts.judgement.operands import OperandFacts
 

@@ -25,7 +25,8 @@ from aclnn_cts.formula.mutants import Mutant, Operation
 from aclnn_cts.formula.repeated import RepeatedEmulator
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
-from aclnn_cts.judgement.compare import Compared, compare_all
+from aclnn_cts.judgement.compare import compare_all
+from aclnn_cts.judgement.comparison import Compared
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, known_operands
 from aclnn_cts.speclang.model import Spec

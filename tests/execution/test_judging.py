@@ -25,7 +25,8 @@ from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import RECIPES, case_arrays, many_arrays
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
+from aclnn_cts.judgement.compare import compare_all
+from aclnn_cts.judgement.comparison import Compared, Comparison
 from aclnn_cts.judgement.model import ComputeModel, load_precision, precision_of
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs

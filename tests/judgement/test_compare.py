@@ -16,7 +16,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import SHARE_EDGES
-from aclnn_cts.judgement.compare import Comparison
+from aclnn_cts.judgement.comparison import Comparison
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from tests.support.compared import compare
 

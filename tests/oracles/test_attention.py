@@ -16,7 +16,7 @@ from aclnn_cts.core.attention import Sequences, Sparsity, band, compressed, in_l
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.generate.recipes import case_arrays
-from aclnn_cts.oracles import _attention, registry
+from aclnn_cts.oracles import _blocks, registry
 
 Arrays = Mapping[str, NDArray[np.float64]]
 B, N, SHARED, ROWS, COLUMNS, WIDTH, VALUES = 2, 4, 2, 5, 7, 3, 2
@@ -222,13 +222,29 @@ def test_queries_in_blocks_give_what_all_of_them_give(
     monkeypatch: pytest.MonkeyPatch, attributes: Mapping[str, Any]
 ) -> None:
     whole = gradients(drawn(), **attributes)
-    monkeypatch.setattr(_attention, "_SCORES", 2 * B * N * COLUMNS)
+    monkeypatch.setattr(_blocks, "_MOST", 2 * B * N * COLUMNS)
     blocks = gradients(drawn(), **attributes)
     for name, output in whole.items():
         np.testing.assert_allclose(blocks[name].value, output.value, rtol=1e-12, atol=1e-14, err_msg=name)
         bounds = [np.asarray(item.error, np.float64) for item in (blocks[name], output)]
         np.testing.assert_allclose(bounds[0], bounds[1], rtol=1e-3, err_msg=name)
         assert blocks[name].summands == output.summands
+
+
+def test_rows_of_a_normalisation_in_blocks_give_what_all_of_them_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(2)
+    shapes = {"gradOut": (9, 4), "input": (9, 4), "mean": (9, 1), "rstd": (9, 1), "weightOptional": (4,)}
+    arrays = {name: random.uniform(0.5, 2.0, shape) for name, shape in shapes.items()}
+    outputs = {"gradInputOut": (9, 4), "gradWeightOut": (4,), "gradBiasOut": (4,)}
+    described = {name: Tensor(shape, "FLOAT") for name, shape in (shapes | outputs).items()}
+    call = OracleInput(tensors=arrays, arguments={**described, "normalizedShape": (4,)})
+    whole = registry.load("layer_norm_backward")(call)
+    monkeypatch.setattr(_blocks, "_MOST", 8)
+    blocks = registry.load("layer_norm_backward")(call)
+    for name in outputs:
+        np.testing.assert_allclose(blocks[name].value, whole[name].value, rtol=1e-12, err_msg=name)
+        bounds = [np.asarray(found[name].error, np.float64) for found in (blocks, whole)]
+        np.testing.assert_allclose(bounds[0], bounds[1], rtol=1e-3, err_msg=name)
 
 
 def test_2048_queries_are_judged_in_little_memory() -> None:

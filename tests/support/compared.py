@@ -7,7 +7,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput
-from aclnn_cts.judgement.compare import Compared, Comparison, compare_all
+from aclnn_cts.judgement.compare import compare_all
+from aclnn_cts.judgement.comparison import Compared, Comparison
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
 
