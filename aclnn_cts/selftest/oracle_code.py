@@ -6,6 +6,7 @@ Files are read and not imported: they may be the user's own. Comments, docstring
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,27 +48,27 @@ class _Module:
     imports: Mapping[str, tuple[str, str]]
     """By local name: where a name of another shared module comes from."""
 
-    @classmethod
-    def of(cls, source: bytes) -> _Module:
-        body = _body(source)
-        definitions: dict[str, list[ast.stmt]] = {}
-        for item in body:
-            for name in _defined(item):
-                definitions.setdefault(name, []).append(item)
-        return cls(body, definitions, dict(_imported(body)))
+
+@functools.cache
+def _module(source: bytes) -> _Module:
+    body = _body(source)
+    definitions: dict[str, list[ast.stmt]] = {}
+    for item in body:
+        for name in _defined(item):
+            definitions.setdefault(name, []).append(item)
+    return _Module(body, definitions, dict(_imported(body)))
 
 
 def _used(own: bytes) -> dict[tuple[str, str], str]:
     """The code of every shared definition that a file uses, by module and name."""
-    modules: dict[str, _Module] = {}
     found: dict[tuple[str, str], str] = {}
-    waiting = list(_Module.of(own).imports.values())
+    waiting = list(_module(own).imports.values())
     while waiting:
         place = waiting.pop()
         if place in found:
             continue
         path, name = place
-        module = modules.setdefault(path, _Module.of(_content(path)))
+        module = _module(_content(path))
         if name in module.imports:
             items, used = [], {name}
         elif name in module.definitions:

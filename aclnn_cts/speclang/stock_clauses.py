@@ -187,6 +187,7 @@ _KIND_WORDS = {
 """What is implied of a parameter that is neither a tensor nor a number."""
 _OVER = frozenset({"say", "of"})
 """What an entry says beside the fields of a clause."""
+_FIELDS_OF_SENTENCES = msgspec.structs.fields(SentenceModel)
 _FIELDS = frozenset(ClauseModel.__struct_fields__) - {*LANGUAGES}
 _ENCODINGS = frozenset({"constraints", "check", "interface", "example", "untestable"})
 _OF_A_CHECK = frozenset({"when", "output", "faults"})
@@ -387,7 +388,7 @@ class StockClauses:
         """A stock sentence with its placeholders filled; what fills them is taken from the fields of the entry."""
         written = {
             item.encode_name: value
-            for item in msgspec.structs.fields(sentence)
+            for item in _FIELDS_OF_SENTENCES
             if item.name != _IMPLIED and (value := getattr(sentence, item.name)) != item.default
         }
         made = {
