@@ -570,4 +570,6 @@ def _fill_word(size: int, fill: int) -> np.unsignedinteger[Any]:
 
 def _changed(octets: Bytes | bytes, fill: int) -> int:
     """How many bytes are not the fill: in a storage those of its view and those of its gaps."""
-    return int(np.count_nonzero(np.frombuffer(octets, np.uint8) != fill))
+    found = np.frombuffer(octets, np.uint8)
+    parts = (found[first : first + _CHUNK] for first in range(0, found.size, _CHUNK))
+    return sum(int(np.count_nonzero(part != fill)) for part in parts)
