@@ -28,4 +28,4 @@ def test_it_says_where_the_time_goes(capsys: pytest.CaptureFixture[str]) -> None
     for dtype, goal in bench_size.GOALS.items():
         [row] = [line for line in said.splitlines() if line.startswith(f"| {dtype} |")]
         assert f"million (goal: {goal / 1e6:.0f})" in row
-    assert "| `aclnn_cts/judgement/compare.py` | `_within` |" in said
+    assert "| `aclnn_cts/judgement/comparison.py` | `settle_within` |" in said
