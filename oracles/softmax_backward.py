@@ -51,34 +51,33 @@ def expected(call: OracleInput) -> Expected:
     """The gradient `out`, of the shape of `gradOutput`, rank 0 included."""
     shape = call.tensors["output"].shape
     y, g = _lines(call, "output"), _lines(call, "gradOutput")
+    unsettled = None
     with np.errstate(all="ignore"):
-        return {"out": _gradient(call, y, g, shape, loads=_loads_may_underflow(call, y, g))}
+        loads = _loads_may_underflow(call, y, g)
+        known = _known(y, g, loads=loads)
+        if not known.finite:
+            value, unsettled = settle(_expanded(1), _factored(1), operands=(y, g))
+            # A nan stays nan whatever else overflows.
+            known = _known(finite_part(y), finite_part(g), loads=loads)
+            known = replace(known, value=value, partial=np.where(np.isnan(value), 0.0, np.asarray(known.partial)))
+            unsettled = unsettled.reshape(shape)
+        return {"out": _stated(call, known, shape, unsettled=unsettled, loads=loads)}
 
 
 def expected_blocks(call: OracleInput) -> Iterator[tuple[slice, Expected] | None]:
-    """The same of some slices after others."""
+    """The same of some slices after others; None where an input is not finite, or sums overflow."""
     y, g = _lines(call, "output"), _lines(call, "gradOutput")
     each = y.shape[1] * y.shape[2]
     places = list(blocks(y.shape[0], each=each))
     with np.errstate(all="ignore"):
         loads = any(_loads_may_underflow(call, as_operand(y[place]), as_operand(g[place])) for place in places)
         for place in places:
-            some, flat = (as_operand(y[place]), as_operand(g[place])), slice(place.start * each, place.stop * each)
-            yield flat, {"out": _gradient(call, *some, (some[0].size,), loads=loads, reach=bool(call.lattices))}
-
-
-def _gradient(
-    call: OracleInput, y: Float64, g: Float64, shape: tuple[int, ...], *, loads: bool, reach: bool = True
-) -> ExpectedOutput:
-    """The gradient of slices along the second of three dimensions, in a shape."""
-    known, unsettled = _known(y, g, loads=loads, reach=reach), None
-    if not known.finite:
-        value, unsettled = settle(_expanded(1), _factored(1), operands=(y, g))
-        # A nan stays nan whatever else overflows.
-        known = _known(finite_part(y), finite_part(g), loads=loads)
-        known = replace(known, value=value, partial=np.where(np.isnan(value), 0.0, np.asarray(known.partial)))
-        unsettled = unsettled.reshape(shape)
-    return _stated(call, known, shape, unsettled=unsettled, loads=loads)
+            known = _known(as_operand(y[place]), as_operand(g[place]), loads=loads, reach=bool(call.lattices))
+            if not known.finite:
+                yield None
+                return
+            flat = slice(place.start * each, place.stop * each)
+            yield flat, {"out": _stated(call, known, (known.value.size,), loads=loads)}
 
 
 def _lines(call: OracleInput, name: str) -> Float64:

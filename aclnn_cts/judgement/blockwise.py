@@ -39,9 +39,11 @@ def compare_blocks(
     outputs, flat, what the whole says of them, and blocks come in order. None where one of them is None, and with
     `ordinary` where an element is at fault, inf, nan or open.
     """
-    for held in (frozenset[str](), frozenset(got)):
+    mixed: set[str] = set()
+    """Outputs of which some blocks are exact and others are not."""
+    while True:
         blockwise = {
-            name: _Blockwise(name, array, models[name], careful=not ordinary, exactly=False if name in held else None)
+            name: _Blockwise(name, array, models[name], careful=not ordinary, exactly=False if name in mixed else None)
             for name, array in got.items()
         }
         with np.errstate(all="ignore"):
@@ -49,14 +51,15 @@ def compare_blocks(
                 if block is None:
                     return None
                 place, outputs = block
-                if not all([blockwise[name].look_at(place, output) for name, output in outputs.items()]):
+                unsettled = {name for name, output in outputs.items() if not blockwise[name].look_at(place, output)}
+                if unsettled and ordinary:
+                    return None
+                if unsettled:
                     break
             else:
                 merged = {name: output.merged() for name, output in blockwise.items()}
                 return merged, {name: models[name].using(output.functions) for name, output in blockwise.items()}
-        if ordinary:
-            break
-    return None
+        mixed |= unsettled
 
 
 def compare_in_blocks(item: Compared) -> Comparison | None:

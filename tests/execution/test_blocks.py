@@ -262,17 +262,18 @@ def test_blocks_of_softmax_say_what_the_whole_says(drawn: Mapping[str, Any], siz
     whole = expected(question)["out"]
     with in_blocks(size):
         found = list(expected_blocks(question))
+    if None in found:
+        assert not np.isfinite(whole.value).all() or whole.open is not None
+        return
     parts = [item for item in found if item is not None]
     assert [place for at, _ in parts for place in range(whole.value.size)[at]] == list(range(whole.value.size))
     for at, outputs in parts:
         part = outputs["out"]
         assert part.value.tobytes() == whole.value.reshape(-1)[at].tobytes()
-        assert (part.underflows, part.lattice) == (whole.underflows, whole.lattice)
-        opened = [np.broadcast_to(np.asarray(item.open, np.bool_), item.value.shape) for item in (part, whole)]
-        assert (opened[0] == opened[1].reshape(-1)[at]).all()
+        assert (part.underflows, part.lattice, part.open) == (whole.underflows, whole.lattice, None)
         pairs = [(a.magnitude, b.magnitude) for a, b in zip(part.terms, whole.terms, strict=True)]
         pairs.append((np.asarray(part.underflow_scale), np.asarray(whole.underflow_scale)))
-        if whole.lattice is not None and np.isfinite(whole.value).all():
+        if whole.lattice is not None:
             pairs.append((np.asarray(part.partial), np.asarray(whole.partial)))
         for one, other in pairs:
             assert one.tobytes() == other.reshape(-1)[at].tobytes()
