@@ -141,6 +141,11 @@ class Judge:
         return bool(getattr(self.oracle, "follows_errors", False))
 
     @cached_property
+    def _blocks_say_all(self) -> bool:
+        """Whether blocks are those of the formula: an oracle's own may leave out where an intermediate overflows."""
+        return isinstance(getattr(self.blocks, "__self__", None), FormulaOracle)
+
+    @cached_property
     def thorough(self) -> Judge:
         """The same judge, which puts every call to all tolerances and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
@@ -245,6 +250,8 @@ class Judge:
             return None
         if not all(is_large(array.size) for array in got.values()) or set(got) != set(outputs):
             return None
+        from aclnn_cts.judgement.blockwise import compare_blocks  # noqa: PLC0415 - few calls are so large
+
         mode = self.spec.mode(case)
         models = self._models(performed, outputs, mode.operand)
         if any(model.operand is not None for model in models.values()):
@@ -252,11 +259,8 @@ class Judge:
         if any(array.dtype.kind in "biu" and name in self.spec.promoting for name, array in performed.arrays.items()):
             return None
         stored = {name: components(array) for name, array in performed.arrays.items() if case.tensor(name) is not None}
-        from aclnn_cts.judgement.blockwise import compare_blocks  # noqa: PLC0415 - few calls are so large
-
         ask = partial(self.blocks, self._with_arithmetic(self._question(case, stored), models))
-        # Blocks of an oracle of its own may leave out where an intermediate overflows; those of a formula say it.
-        ordinary = not self.spec.elementwise or sum(array.size for array in got.values()) <= _WHOLE
+        ordinary = not self._blocks_say_all or sum(array.size for array in got.values()) <= _WHOLE
         found = compare_blocks(got, models, ask, ordinary=ordinary)
         if found is None or (ordinary and any(item.deviation.open for item in found[0].values())):
             return None

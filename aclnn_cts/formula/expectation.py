@@ -55,15 +55,15 @@ class FormulaOracle:
         as in a mean. The bound is that of the block: what underflows in others is no part of it.
         """
         shapes = {*output_shapes(call).values(), *(tensor.shape for tensor in call.tensors.values())}
-        if len(shapes) > 1 or any(is_complex(call, name) for name in call.arguments) or self._counts(call):
+        if len(shapes) > 1 or any(is_complex(call, name) for name in call.arguments) or self._depends_on_count(call):
             yield None
             return
         for place in blocks(math.prod(*shapes)):
             yield place, self(_block(call, place))
 
-    def _counts(self, call: OracleInput) -> bool:
+    def _depends_on_count(self, call: OracleInput) -> bool:
         """Whether an element of two has another value than the same one of three."""
-        two, three = (self(_alike(call, count)) for count in (2, 3))
+        two, three = (self(_uniform(call, count)) for count in (2, 3))
         return any(not np.array_equal(two[name].value[:2], three[name].value[:2], equal_nan=True) for name in two)
 
     def values(self, call: OracleInput) -> Mapping[str, Float64]:
@@ -142,16 +142,19 @@ def _block(call: OracleInput, place: slice) -> OracleInput:
     return _with_elements(call, tensors, place.stop - place.start)
 
 
-def _alike(call: OracleInput, count: int) -> OracleInput:
-    """A call with so many elements that are alike, each tensor's between 0 and 1 and no other's."""
+def _uniform(call: OracleInput, count: int) -> OracleInput:
+    """A call with so many equal elements: of integers 1, else a number between 0 and 1, another one for each tensor."""
     tensors = {
-        name: np.full(count, 1 if tensor.dtype.kind in "biu" else (number + 1) / (len(call.tensors) + 2))
+        name: as_operand(np.ones(count, tensor.dtype))
+        if tensor.dtype.kind in "biu"
+        else np.full(count, (number + 1) / (len(call.tensors) + 2))
         for number, (name, tensor) in enumerate(call.tensors.items())
     }
     return _with_elements(call, tensors, count)
 
 
 def _with_elements(call: OracleInput, tensors: Mapping[str, NDArray[Any]], size: int) -> OracleInput:
+    """A call with other tensors, each flat with so many elements."""
     arguments = {
         name: msgspec.structs.replace(value, shape=(size,)) if isinstance(value, Tensor) else value
         for name, value in call.arguments.items()

@@ -403,12 +403,12 @@ class NameDrawer:
                 names[draw.name] = way.dtypes.get(draw.of, drawing.dtypes[draw.of])
                 changed = changed or names[draw.name] != drawing.names[draw.name]
             elif moves_runs and draw.kind == "run":
-                names[draw.name] = self._fitting(draw, names, drawing.names[draw.name])
+                names[draw.name] = self._moved_run(draw, names, drawing.names[draw.name])
             else:
                 names[draw.name] = _moved(draw, names, drawing) if changed else drawing.names[draw.name]
         return {**drawing.names, **names}
 
-    def _fitting(self, draw: Draw, names: Mapping[str, Any], old: Sequence[int]) -> tuple[int, ...]:
+    def _moved_run(self, draw: Draw, names: Mapping[str, Any], old: Sequence[int]) -> tuple[int, ...]:
         """The sizes of a run within its bounds."""
         (fewest, most), (low, high) = _lengths(draw, names, self._target), draw.size_bounds(names, self._target)
         sizes = [*old, *[low] * (fewest - len(old))][:most]

@@ -33,6 +33,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.oracles import registry
 from aclnn_cts.oracles.softmax_backward import expected, expected_blocks
 from aclnn_cts.speclang.load import Specs, load_specs
+from aclnn_cts.speclang.model import Spec
 from tests.support.targets import HUGE, first_fast
 
 SIZES = (1, 6, 64)
@@ -126,6 +127,13 @@ def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) 
     return Performed(case=case, outcome=known.outcome, arrays=arrays, got=got)
 
 
+def small_case(spec: Spec, number: int) -> Case | None:
+    """A random call; None where its tensors have no contents."""
+    sampler = Sampler(spec, Target(spec.usual_product))
+    case = sampler.case(sampler.draw(StreamChoices(number, "blocks", 0), budget=160))
+    return None if case.call.phases == 1 else case
+
+
 def verdicts(judge: Judge, call: Performed) -> Iterator[Verdict]:
     yield judge.values(call)
     for size in SIZES:
@@ -140,12 +148,10 @@ def verdicts(judge: Judge, call: Performed) -> Iterator[Verdict]:
 def test_the_size_of_blocks_changes_no_verdict(
     stem: str, number: int, place: int, factor: float, specs: Specs, judges: Judges
 ) -> None:
-    spec = specs.find(stem, where="test")
-    sampler = Sampler(spec, Target(spec.usual_product))
-    case = sampler.case(sampler.draw(StreamChoices(number, "blocks", 0), budget=160))
-    if case.call.phases == 1:
+    spec, judge = specs.find(stem, where="test"), judges.of(specs.find(stem, where="test"))
+    case = small_case(spec, number)
+    if case is None:
         return
-    judge = judges.of(spec)
     first, *others = verdicts(judge, performed(case, judge, place=place, factor=factor))
     assert {verdict_text(other, with_bounds=not spec.elementwise) for other in others} == {
         verdict_text(first, with_bounds=not spec.elementwise)
@@ -188,12 +194,10 @@ def test_a_large_elementwise_call_is_judged_in_blocks(judges: Judges, monkeypatc
 def test_a_call_too_large_for_a_look_at_the_whole_is_judged_the_same(
     stem: str, number: int, place: int, factor: float, specs: Specs, judges: Judges
 ) -> None:
-    spec = specs.find(stem, where="test")
-    sampler = Sampler(spec, Target(spec.usual_product))
-    case = sampler.case(sampler.draw(StreamChoices(number, "blocks", 0), budget=160))
-    if case.call.phases == 1:
+    spec, judge = specs.find(stem, where="test"), judges.of(specs.find(stem, where="test"))
+    case = small_case(spec, number)
+    if case is None:
         return
-    judge = judges.of(spec)
     call = performed(case, judge, place=place, factor=factor)
     as_whole = judge.values(call)
     with in_blocks(7), pytest.MonkeyPatch.context() as patch:
@@ -202,6 +206,19 @@ def test_a_call_too_large_for_a_look_at_the_whole_is_judged_the_same(
     told = [(found.result, found.kind, found.facts.get("output")) for found in (in_parts, as_whole)]
     counts = [[(item.beyond, item.elements, item.open) for item in found.deviations] for found in (in_parts, as_whole)]
     assert (told[0], counts[0]) == (told[1], counts[1])
+
+
+@pytest.mark.parametrize(
+    "spec", [spec for spec in load_specs().values() if spec.elementwise], ids=lambda spec: spec.stem
+)
+def test_every_elementwise_formula_answers_in_blocks(spec: Spec, judges: Judges) -> None:
+    judge = judges.of(spec)
+    assert judge.blocks is not None
+    for case in (small_case(spec, number) for number in range(4)):
+        if case is not None:
+            arrays = case_arrays(case, spec.given_inputs(case))
+            found = list(judge.blocks(judge.question(Performed(case=case, outcome=Outcome(), arrays=arrays))))
+            assert found == [None] or None not in found
 
 
 def test_a_mean_over_a_block_is_no_mean_over_all(judges: Judges) -> None:
