@@ -33,7 +33,7 @@ def counted(name: str) -> Iterator[tuple[str, Counter[str], int]]:
         sampler, found = Sampler(spec, target), Counter[str]()
         blocks = stream_block(0, f"{spec.operator}/{target.product}/valid", 0, profile.random)
         for number, choices in enumerate(blocks):
-            case = sampler.random_case(choices, number, heavy=profile.heavy)
+            case = sampler.random_case(choices, number, heavy=profile.heavy, large_calls=profile.heavy)
             found.update(regime.value for regime in case_regimes(case))
         yield spec.operator, found, profile.random
 

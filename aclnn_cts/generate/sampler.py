@@ -332,22 +332,33 @@ class Sampler:
             if zeros:
                 data[name] = choices.pick(zeros)
 
-    def random_case(self, choices: Choices, number: int, *, heavy: bool = False) -> Case:
+    def random_case(self, choices: Choices, number: int, *, heavy: bool = False, large_calls: bool = False) -> Case:
         """The random valid case of that number in its stream: sizes of regimes by their shares.
 
-        `heavy` adds the regime of that name and the spec's large calls, and makes long and real sizes larger.
+        `heavy` adds the regime of that name, and makes long and real sizes larger. `large_calls`: the stream begins
+        with those of the spec.
         """
         if heavy and self._vast and number < _VAST:
             return self._vast_case(choices, number)
-        if heavy and number < len(self.spec.large_calls):
-            drawing = self.draw(choices, budget=_TINY)
-            way = Way(text="", assign=self.spec.large_calls[number])
-            names = self.names.reassign(drawing, way, moves_runs=True)
-            return self.case(msgspec.structs.replace(drawing, names=names, most_data=_LARGE_CALL))
+        if large_calls and number < len(self.spec.large_calls):
+            return self._large_call(choices, self.spec.large_calls[number])
         if self._has_large and choices.integer(0, _THOUSAND - 1) < LARGE_SHARES[heavy]:
             return self.case(self.draw(choices, large=True, heavy=heavy))
         regime = _regime(choices.integer(0, _THOUSAND - 1), heavy=heavy)
         return self.case(self.draw(choices, regime=regime, heavy=heavy))
+
+    def _large_call(self, choices: Choices, sizes: Mapping[str, int]) -> Case:
+        """A case of these sizes that can be judged in little memory.
+
+        Hostile data and outliers would leave much of it open. A view takes up to twice its elements.
+        """
+        drawing = self.draw(choices, budget=_TINY, data_kind="realistic")
+        names = self.names.reassign(drawing, Way(text="", assign=sizes), moves_runs=True)
+        data = dict(drawing.data)
+        for name in (name for name, template in drawing.data.items() if template.recipe == "outliers"):
+            even = [item for item in self._templates[name, "float"]["realistic"] if item.recipe != "outliers"]
+            data[name] = choices.pick(self._fitting(even, names) or [drawing.data[name]])
+        return self.case(msgspec.structs.replace(drawing, names=names, views={}, data=data, most_data=_LARGE_CALL))
 
     def _vast_case(self, choices: Choices, number: int) -> Case:
         """A case with so many rows of an output that the regimes leave out, in one row of dtypes after the other.

@@ -65,7 +65,10 @@ def drawn(sampler: Sampler, name: str) -> list[Case]:
     profile = PROFILES[name]
     stream = f"{sampler.spec.operator}/{sampler.target.product}/valid"
     blocks = enumerate(stream_block(0, stream, 0, profile.random))
-    return [sampler.random_case(choices, number, heavy=profile.heavy) for number, choices in blocks]
+    return [
+        sampler.random_case(choices, number, heavy=profile.heavy, large_calls=profile.heavy)
+        for number, choices in blocks
+    ]
 
 
 def planned(sampler: Sampler, name: str) -> list[Case]:

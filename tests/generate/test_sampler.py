@@ -401,7 +401,7 @@ def test_the_longer_profiles_have_the_large_calls_of_a_spec(spec: Spec) -> None:
     drawn = sampler(spec.stem, product)
     blocks = list(stream_block(7, f"{spec.operator}/{product}/valid", 0, len(spec.large_calls)))
     for number, (choices, sizes) in enumerate(zip(blocks, spec.large_calls, strict=True)):
-        case = drawn.random_case(choices, number, heavy=True)
+        case = drawn.random_case(choices, number, heavy=True, large_calls=True)
         demand_valid(case)
         scores = math.prod(sizes.get(name, 1) for name in ("S", "Sq", "Sk", "Skv", "Nkv", "group"))
         rows = case.tensor("softmaxMaxOptional")

@@ -30,16 +30,16 @@ def valid_cases(part: Part, sampler: Sampler, *, seed: int) -> Iterator[Case]:
 
             return exhaustive_cases(sampler, seed=seed, first=part.first, count=part.count)
         case Source.RANDOM:
-            return random_cases(part, sampler, seed, "valid")
+            return random_cases(part, sampler, seed, "valid", large_calls=part.heavy)
         case Source.STANDARD | Source.SPECIAL:
             return _standard_cases(part, sampler, seed)
 
 
-def random_cases(part: Part, sampler: Sampler, seed: int, stream: str) -> Iterator[Case]:
-    """Random cases of a stream."""
+def random_cases(part: Part, sampler: Sampler, seed: int, stream: str, *, large_calls: bool = False) -> Iterator[Case]:
+    """Random cases of a stream, in front of them the large calls of the spec where they are asked for."""
     name = f"{sampler.spec.operator}/{sampler.target.product}/{stream}"
     for number, choices in enumerate(stream_block(seed, name, part.first, part.count), part.first):
-        yield sampler.random_case(choices, number, heavy=part.heavy)
+        yield sampler.random_case(choices, number, heavy=part.heavy, large_calls=large_calls)
 
 
 def _of_models(cases: Iterator[Case], standard: str) -> Iterator[Case]:
