@@ -36,6 +36,8 @@ from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
 from aclnn_cts.speclang.kinds_dtype import Listed
 from aclnn_cts.speclang.model import Spec
+from aclnn_cts.trials.checks.registry import CHECKS
+from aclnn_cts.trials.plan import Part
 from tests.generate.every_operator import PAIRS, SPECS, each, rules, sampler, spelled, valid_cases
 from tests.speclang.small_spec import changed
 from tests.support.replay import ReplayChoices
@@ -407,6 +409,17 @@ def test_the_longer_profiles_have_the_large_calls_of_a_spec(spec: Spec) -> None:
         rows = case.tensor("softmaxMaxOptional")
         assert rows is not None
         assert rows.numel * sizes.get("Skv", sizes.get("Sk", 1)) // 8 == scores
+        recipes = {tensor.data.recipe for _, tensor in case.tensors() if tensor.data is not None}
+        assert not recipes & {"outliers", "special", "subnormal"}
+        assert all(tensor.is_contiguous for _, tensor in case.tensors())
+
+
+def test_the_memory_check_has_no_large_calls() -> None:
+    [spec] = [item for item in LARGE if item.stem == "flash_attention_score_grad"]
+    product = spec.products[0]
+    part = Part(spec.operator, "memory", "valid", count=len(spec.large_calls), heavy=True)
+    for trial in CHECKS["memory"].trials(part, sampler(spec.stem, product), seed=0):
+        assert max(tensor.numel for _, tensor in trial.case.tensors()) <= 3072 * 2048
 
 
 def test_the_quick_profile_has_no_large_calls() -> None:
