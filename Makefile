@@ -17,7 +17,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-catalogue test-torch same-verdicts soak soak-hostile bench bench-run bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-watch bench-wrong-kernels bench-kernel-mistakes bench-judge-kernels bench-regimes bench-corners bench-scale check-specs soak-oracles claims operator \
-	figures soak-fuzz soak-programs test-ray docs tutorials first-bug site matrix picture shots lint power power-quick power-generated release-check \
+	figures soak-fuzz soak-programs test-ray docs tutorials first-bug site matrix picture shots lint power power-quick power-generated power-corners release-check \
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
@@ -260,6 +260,10 @@ power-generated: $(STAMP)
 	$(BIN)/aclnn-cts mutants --profile quick --number 24 --workers $(JOBS) -o benchmarks/figures/power/generated_quick.json $(ARGS)
 	$(BIN)/aclnn-cts mutants --profile standard --number 24 --decoys 0 --min-kill-rate 0.97 --workers $(JOBS) \
 		-o benchmarks/figures/power/generated_standard.json $(ARGS)
+
+# Mutants that are wrong at one corner alone. Half an hour; `ARGS='--profile quick'` takes minutes, `ARGS='--op OPERATOR'` less.
+power-corners: $(STAMP)
+	@$(BIN)/python -m benchmarks.corner_mutants $(ARGS)
 
 loopback: $(STAMP)
 	@$(BIN)/python -m aclnn_cts.adapters.loopback_build

@@ -11,7 +11,7 @@ from aclnn_cts.selftest.kinds import UNCHECKED
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.provenance import MadeBy
 from aclnn_cts.trials.plan import PROFILES
-from benchmarks import bench_size, findings, planned_regimes
+from benchmarks import bench_size, corner_mutants, findings, planned_regimes
 from benchmarks.bench_gate import COMMANDS, NAME
 from benchmarks.stored import FOLDER, provenance, read_figures
 from tools.markdown import head, table
@@ -61,6 +61,7 @@ def power_page(specs: Specs) -> Iterator[str]:
     yield from _regimes()
     yield from _size()
     yield from _generated()
+    yield from _corners()
     yield from _cells(catalogue, matrix, specs)
     yield from _faults(catalogue, matrix)
     yield from _decoys(catalogue, matrix)
@@ -137,6 +138,29 @@ def _generated() -> Iterator[str]:
             yield ""
         for matrix in found:
             yield from _generated_profile(matrix)
+
+
+def _corners() -> Iterator[str]:
+    yield "## Corner mutants"
+    yield ""
+    yield (
+        "A corner mutant is the reference with every output spoiled in the calls at one [corner](corners.md), and "
+        "right in all others. The plan knows its corners, so these mutants show only that it judges calls at each of "
+        "them. An operator without a row has all of its corner mutants found. Where a corner is named, its calls "
+        "compute no values, the document leaves their values open, the spoiled outputs passed, or there is no call."
+    )
+    yield ""
+    for profile, name in corner_mutants.NAMES.items():
+        yield f"### Corners on the {profile} profile"
+        yield ""
+        measured = read_figures(name)
+        if measured is None:
+            yield f"Not measured yet; `make power-corners ARGS='--profile {profile} --store'` does."
+        else:
+            yield from table(corner_mutants.COLUMNS, corner_mutants.shown(measured.rounds))
+            yield ""
+            yield provenance([measured])
+        yield ""
 
 
 def _generated_profile(matrix: GeneratedMatrix) -> Iterator[str]:

@@ -186,6 +186,15 @@ STORE_KINDS: Mapping[str, Callable[[Values, BinaryFormat], Values]] = MappingPro
 
 ULPS = "element 2 ulp off"
 
+SPOILED = "every element spoiled"
+
+
+def spoiled(values: Values, form: BinaryFormat) -> Values:
+    """Each number at the farther end of its format, beyond any bound that leaves something to judge; nan as well."""
+    least = -form.largest if form.signed else 0.0
+    return np.where(values >= (least + form.largest) / 2.0, least, form.largest)
+
+
 UNCHECKED, REFUSED, OTHER_STATUS, LATE, CRASH = "unchecked", "refused", "other status", "in phase two", "crash"
 
 KINDS: Mapping[Site, Collection[str]] = MappingProxyType(
@@ -193,7 +202,7 @@ KINDS: Mapping[Site, Collection[str]] = MappingProxyType(
         Site.INPUT: (*INPUT_KINDS, *VIEW_KINDS),
         Site.ARGUMENT: ("other value", *ROUNDED),
         Site.OUTPUT: (*OUTPUT_KINDS, STALE),
-        Site.STORE: (*STORE_KINDS, ULPS, VIEW_KINDS[0]),
+        Site.STORE: (*STORE_KINDS, ULPS, SPOILED, VIEW_KINDS[0]),
         Site.STATUS: (UNCHECKED, REFUSED, OTHER_STATUS, LATE, CRASH),
     }
 )

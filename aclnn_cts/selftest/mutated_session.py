@@ -37,6 +37,7 @@ from aclnn_cts.selftest.kinds import (
     OUTPUT_KINDS,
     REFUSED,
     ROUNDED,
+    SPOILED,
     STALE,
     STORE_KINDS,
     ULPS,
@@ -48,6 +49,7 @@ from aclnn_cts.selftest.kinds import (
     fires,
     names_constraint,
     place_of,
+    spoiled,
     status_named,
     triggered,
 )
@@ -411,6 +413,8 @@ def _store(
     for mutant in mutants:
         if mutant.kind in STORE_KINDS:
             wrong = STORE_KINDS[mutant.kind](wrong, form)
+        elif mutant.kind == SPOILED:
+            wrong = spoiled(wrong, form)
         elif mutant.kind == ULPS and wrong.size:
             wrong, place = np.array(wrong), place_of(mutant, wrong.size)
             value = float(wrong.reshape(-1)[place])

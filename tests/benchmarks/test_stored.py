@@ -18,6 +18,7 @@ from benchmarks import (
     bench_size,
     campaign_faults,
     campaign_memory,
+    corner_mutants,
     overlapping,
     stored,
 )
@@ -257,7 +258,7 @@ def test_what_is_stored_in_the_repository_is_shown_and_can_be_measured_again(pat
     assert found.date
     assert found.commit
     shown = {source for section in SECTIONS for source in section.sources}
-    shown |= {"findings", "gate", "planned-regimes", "size"}
+    shown |= {"findings", "gate", "planned-regimes", "size", *corner_mutants.NAMES.values()}
     assert path.stem in shown, "no page shows these figures"
     make, target, arguments = shlex.split(found.command)
     assert make == "make"

@@ -9,6 +9,8 @@ from aclnn_cts.selftest.generated_power import read_generated
 from aclnn_cts.selftest.kill_matrix import read_matrix
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.provenance import Beginning, Checkout
+from benchmarks import corner_mutants
+from benchmarks.stored import read_figures
 from tools import power
 from tools.power import POWER, made_by_text
 
@@ -47,6 +49,15 @@ def test_the_page_tells_how_many_seeds_were_run(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_matrix_of_an_earlier_version_does_not_say() -> None:
     assert "is not known" in made_by_text(None)
+
+
+def test_corner_mutants_that_are_not_measured_name_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = load_specs()
+    assert "Not measured yet; `make power-corners" not in "\n".join(power.power_page(specs))
+    names = corner_mutants.NAMES.values()
+    monkeypatch.setattr(power, "read_figures", lambda name: None if name in names else read_figures(name))
+    page = "\n".join(power.power_page(specs))
+    assert page.count("Not measured yet; `make power-corners ARGS='--profile") == len(corner_mutants.NAMES)
 
 
 def test_measurements_of_one_profile_stand_under_one_heading() -> None:

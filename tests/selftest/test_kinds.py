@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.expected import OracleInput
-from aclnn_cts.core.rounding import BINARY_FORMATS
+from aclnn_cts.core.rounding import BINARY_FORMATS, to_dtype, widen
 from aclnn_cts.formula.mutants import KINDS as OPERATION_KINDS
 from aclnn_cts.formula.mutants import MORE_KINDS, SCATTER_KINDS, TERM_KINDS, Mutant, Site
 from aclnn_cts.selftest.fault_catalogue import read_catalogue
@@ -23,6 +23,7 @@ from aclnn_cts.selftest.kinds import (
     described,
     known_kinds,
     names_constraint,
+    spoiled,
 )
 from aclnn_cts.selftest.power import Task, attempt
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -111,6 +112,21 @@ def test_neighbours_are_counted_once() -> None:
 )
 def test_a_result_is_stored_wrongly(kind: str, values: Any, expected: Any) -> None:
     assert STORE_KINDS[kind](np.array(values), FLOAT16).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "expected"),
+    [
+        ("FLOAT16", [0.0, -1.0, 65504.0, INF, -INF, NAN], [-65504.0, 65504.0, -65504.0, -65504.0, 65504.0, 65504.0]),
+        ("FLOAT8_E4M3FN", [0.0, -448.0, NAN], [-448.0, 448.0, 448.0]),
+        ("FLOAT8_E8M0", [1.0, 2.0**127], [2.0**127, 2.0**-127]),
+        ("INT8", [-128, 0, 127], [127, -128, -128]),
+        ("UINT8", [0, 255], [255, 0]),
+    ],
+)
+def test_a_spoiled_result_is_far_from_right_in_every_element(dtype: str, values: Any, expected: Any) -> None:
+    made = to_dtype(spoiled(np.array(values, np.float64), BINARY_FORMATS[dtype]), dtype)
+    assert widen(made).tolist() == expected
 
 
 @pytest.mark.parametrize(
