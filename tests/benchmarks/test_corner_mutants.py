@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,12 @@ def test_a_call_without_values_is_no_survivor(
     assert whole[0] == "all 1"
     assert "`mask outputMask: 000` (no values, " in of_operator[-1]
     assert of_operator[-1] in capsys.readouterr().out
+
+
+def test_a_mutant_that_a_standard_plan_should_find_decides_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing: dict[str, Counter[str]] = {}
+    monkeypatch.setattr(corner_mutants, "missing_corners", lambda *_: missing)
+    for ends, quick, standard in (({}, 0, 1), ({"open": 3}, 0, 0), ({"open": 3, "passed": 1}, 1, 1)):
+        missing["dim: 2"] = Counter(ends)
+        for profile, code in (("quick", quick), ("standard", standard)):
+            assert main(["--profile", profile, "--op", "softmax_backward"]) == code
