@@ -261,7 +261,7 @@ power-generated: $(STAMP)
 	$(BIN)/aclnn-cts mutants --profile standard --number 24 --decoys 0 --min-kill-rate 0.97 --workers $(JOBS) \
 		-o benchmarks/figures/power/generated_standard.json $(ARGS)
 
-# Mutants that are wrong at one corner alone. Half an hour; `ARGS='--profile quick'` takes minutes, `ARGS='--op OPERATOR'` less.
+# Mutants that are wrong at one corner alone. A quarter of an hour; `ARGS='--profile quick'` takes minutes, `ARGS='--op OPERATOR'` less.
 power-corners: $(STAMP)
 	@$(BIN)/python -m benchmarks.corner_mutants $(ARGS)
 

@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Judged, Record, Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
@@ -41,7 +42,7 @@ Missing = Mapping[str, Counter[str]]
 """Corners of which no spoiled call failed, and how the trials at each of them ended."""
 
 
-def listed(spec: Spec, profile: Profile) -> tuple[str, ...]:
+def listed_corners(spec: Spec, profile: Profile) -> tuple[str, ...]:
     """The corners that a plan must be at."""
     found = recorded_corners(spec, spec.usual_product)
     return () if found is None else tuple(found.at(heavy=profile.heavy))
@@ -50,7 +51,7 @@ def listed(spec: Spec, profile: Profile) -> tuple[str, ...]:
 def missing_corners(spec: Spec, profile: Profile, specs: Specs, *, trigger: str = "") -> Missing:
     """The corners whose mutants the plan of seed 0 does not find; `trigger`: spoil only those calls."""
     target = Target(product=spec.usual_product)
-    missing = {corner: Counter[str]() for corner in listed(spec, profile)}
+    missing = {corner: Counter[str]() for corner in listed_corners(spec, profile)}
     session = MutatedSession(target, specs)
     session.switch(Mutant(kind=SPOILED, site=Site.STORE, operator=spec.operator, trigger=trigger))
     settings = BenchSettings(adapter="reference", target=target)
@@ -71,21 +72,21 @@ def _count(record: Record, missing: dict[str, Counter[str]]) -> None:
         if record.verdict.result == Result.FAILED:
             del missing[corner]
         else:
-            missing[corner][_end(record)] += 1
+            missing[corner][_outcome_of(record)] += 1
 
 
-def _end(record: Record) -> str:
+def _outcome_of(record: Record) -> str:
     verdict = record.verdict
     if verdict.result != Result.PASSED:
         return verdict.kind or verdict.result
     return PASSED if verdict.judged == Judged.VALUES else NO_VALUES
 
 
-def measured(specs: Specs, operators: Sequence[Spec], profile: Profile) -> Rounds:
+def measure_operators(specs: Specs, operators: Sequence[Spec], profile: Profile) -> Rounds:
     """Of each operator how many corners are listed and found, and the calls at each of the others."""
     rounds: dict[str, tuple[float, ...]] = {}
     for number, spec in enumerate(operators, start=1):
-        corners, missing = listed(spec, profile), missing_corners(spec, profile, specs)
+        corners, missing = listed_corners(spec, profile), missing_corners(spec, profile, specs)
         rounds[f"corners, {spec.operator}"] = (len(corners),)
         rounds[f"found, {spec.operator}"] = (len(corners) - len(missing),)
         for corner, ends in missing.items():
@@ -95,7 +96,7 @@ def measured(specs: Specs, operators: Sequence[Spec], profile: Profile) -> Round
     return rounds
 
 
-def shown(rounds: Rounds) -> Iterator[tuple[str, ...]]:
+def corner_rows(rounds: Rounds) -> Iterator[tuple[str, ...]]:
     """A row for all operators, and one for each that has a corner whose mutant is not found."""
     corners, found = (figures_of(rounds, name) for name in ("corners", "found"))
     missing: dict[str, list[str]] = {operator: [] for operator in corners}
@@ -124,9 +125,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--store", action="store_true", help="keep the figures for docs/power.md (then: make docs)")
     options = parser.parse_args(arguments)
     started, specs = start(), load_specs()
-    operators = [specs.find(word, where="--op") for word in options.op or specs]
-    rounds = measured(specs, operators, PROFILES[options.profile])
-    print("\n".join(table(COLUMNS, list(shown(rounds)))))
+    try:
+        operators = [specs.find(word, where="--op") for word in options.op or specs]
+    except UsageError as error:
+        parser.error(str(error))
+    rounds = measure_operators(specs, operators, PROFILES[options.profile])
+    print("\n".join(table(COLUMNS, list(corner_rows(rounds)))))
     if options.store:
         command = f"make power-corners ARGS='{' '.join(arguments)}'"
         store(NAMES[options.profile], rounds, command=command, started=started, needed=("corners", "found"))

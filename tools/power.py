@@ -157,7 +157,7 @@ def _corners() -> Iterator[str]:
         if measured is None:
             yield f"Not measured yet; `make power-corners ARGS='--profile {profile} --store'` does."
         else:
-            yield from table(corner_mutants.COLUMNS, corner_mutants.shown(measured.rounds))
+            yield from table(corner_mutants.COLUMNS, corner_mutants.corner_rows(measured.rounds))
             yield ""
             yield provenance([measured])
         yield ""

@@ -189,8 +189,8 @@ ULPS = "element 2 ulp off"
 SPOILED = "every element spoiled"
 
 
-def spoiled(values: Values, form: BinaryFormat) -> Values:
-    """Each number at the farther end of its format, beyond any bound that leaves something to judge; nan as well."""
+def spoil_elements(values: Values, form: BinaryFormat) -> Values:
+    """Put each number, nan as well, at the farther end of its format: beyond any bound that leaves it to judge."""
     least = -form.largest if form.signed else 0.0
     return np.where(values >= (least + form.largest) / 2.0, least, form.largest)
 

@@ -49,7 +49,7 @@ from aclnn_cts.selftest.kinds import (
     fires,
     names_constraint,
     place_of,
-    spoiled,
+    spoil_elements,
     status_named,
     triggered,
 )
@@ -414,7 +414,7 @@ def _store(
         if mutant.kind in STORE_KINDS:
             wrong = STORE_KINDS[mutant.kind](wrong, form)
         elif mutant.kind == SPOILED:
-            wrong = spoiled(wrong, form)
+            wrong = spoil_elements(wrong, form)
         elif mutant.kind == ULPS and wrong.size:
             wrong, place = np.array(wrong), place_of(mutant, wrong.size)
             value = float(wrong.reshape(-1)[place])

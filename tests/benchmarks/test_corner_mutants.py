@@ -10,7 +10,7 @@ import pytest
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.trials.plan import PROFILES
 from benchmarks import corner_mutants, stored
-from benchmarks.corner_mutants import listed, main, missing_corners, shown
+from benchmarks.corner_mutants import corner_rows, listed_corners, main, missing_corners
 from benchmarks.stored import read_figures
 
 QUICK = PROFILES["quick"]
@@ -23,7 +23,7 @@ def specs() -> Specs:
 
 @pytest.mark.parametrize("operator", ["aclnnThresholdBackward", "aclnnSigmoidBackward"])
 def test_a_quick_plan_finds_every_corner_of_a_small_operator(operator: str, specs: Specs) -> None:
-    assert listed(specs[operator], QUICK)
+    assert listed_corners(specs[operator], QUICK)
     assert missing_corners(specs[operator], QUICK, specs) == {}
 
 
@@ -40,7 +40,7 @@ def test_a_corner_at_which_outputs_are_right_is_missing(specs: Specs) -> None:
 
 def test_outputs_that_are_right_everywhere_show_no_corner(specs: Specs) -> None:
     spec = specs["aclnnThresholdBackward"]
-    assert set(missing_corners(spec, QUICK, specs, trigger="numel(self) < 0")) == set(listed(spec, QUICK))
+    assert set(missing_corners(spec, QUICK, specs, trigger="numel(self) < 0")) == set(listed_corners(spec, QUICK))
 
 
 def test_a_call_without_values_is_no_survivor(
@@ -50,7 +50,7 @@ def test_a_call_without_values_is_no_survivor(
     assert main(["--profile", "quick", "--op", "group_norm_backward", "--store"]) == 0
     figures = read_figures(corner_mutants.NAMES["quick"])
     assert figures is not None
-    whole, of_operator = shown(figures.rounds)
+    whole, of_operator = corner_rows(figures.rounds)
     assert whole[0] == "all 1"
     assert "`mask outputMask: 000` (no values, " in of_operator[-1]
     assert of_operator[-1] in capsys.readouterr().out
@@ -63,3 +63,10 @@ def test_a_mutant_that_a_standard_plan_should_find_decides_the_exit_code(monkeyp
         missing["dim: 2"] = Counter(ends)
         for profile, code in (("quick", quick), ("standard", standard)):
             assert main(["--profile", profile, "--op", "softmax_backward"]) == code
+
+
+def test_an_unknown_operator_is_told_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--op", "nosuch"])
+    assert ended.value.code == 2
+    assert "nosuch" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from aclnn_cts.selftest.kinds import (
     described,
     known_kinds,
     names_constraint,
-    spoiled,
+    spoil_elements,
 )
 from aclnn_cts.selftest.power import Task, attempt
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -125,7 +125,7 @@ def test_a_result_is_stored_wrongly(kind: str, values: Any, expected: Any) -> No
     ],
 )
 def test_a_spoiled_result_is_far_from_right_in_every_element(dtype: str, values: Any, expected: Any) -> None:
-    made = to_dtype(spoiled(np.array(values, np.float64), BINARY_FORMATS[dtype]), dtype)
+    made = to_dtype(spoil_elements(np.array(values, np.float64), BINARY_FORMATS[dtype]), dtype)
     assert widen(made).tolist() == expected
 
 
