@@ -39,6 +39,8 @@ _CHECKS_ROWS = 2
 """The innerPrecise with which rows that see nothing are computed as they should be."""
 _RIGHT_DOWN = 3
 """The sparse mode whose rows that see nothing are found by themselves."""
+_BATCHES, _SHARED_HEADS, _QUERIES = 0, 1, 3
+"""Axes of a part's arrays, of which some places are computed at a time."""
 _OUTPUTS = ("dqOut", "dkOut", "dvOut")
 WRT = dict(zip(_OUTPUTS, ("query", "keyIn", "value"), strict=True))
 SAVED = ("attentionInOptional", "softmaxMaxOptional", "softmaxSumOptional")
@@ -115,7 +117,9 @@ class Part:
     value: Array
     """[B, h, Skv, D of values]."""
     pse: Array | None
-    """[B or 1, N, Sq or 1, Skv]; None where there is none, or none that fits."""
+    """[B or 1, h or 1, g or 1, Sq or 1, Skv]; None where there is none, or none that fits."""
+    sink: Array | None
+    """[1, h, g, 1, 1]."""
     seen: Flags
     """[B, h, g, Sq, Skv]: where a query sees a key."""
     kept: Flags | None
@@ -130,7 +134,7 @@ class Part:
         rows, columns = query.shape[3], key.shape[2]
         shape = (*query.shape[:3], rows, columns)
         seen = np.broadcast_to(place.grouped(call.sparsity.seen(rows, columns, place)), shape)
-        pse = _fitting(call, place, shape)
+        pse = _pse_of_part(call, place, shape)
         return cls(
             call=call,
             place=place,
@@ -138,28 +142,29 @@ class Part:
             key=key,
             value=place.of_keys(call.value),
             pse=pse,
+            sink=None if call.sink is None else call.sink.reshape(1, *shape[1:3], 1, 1),
             seen=seen,
-            kept=_kept(call, place, shape),
+            kept=_kept_by_dropout(call, place, shape),
             is_open=_open_rows(call, place, seen) | (call.pse is not None and pse is None),
         )
 
-    def among(self, rows: slice) -> Part:
-        """The part with some of the queries alone."""
+    def among(self, axis: int, places: slice) -> Part:
+        """The part with some of the batches, shared heads or queries alone."""
+
+        def some(array: Any) -> Any:  # noqa: ANN401 - a NumPy array, one of a formula, or none
+            return _some(array, axis, places)
+
         return replace(
             self,
-            query=self.query[:, :, :, rows],
-            pse=self.pse if self.pse is None or self.pse.shape[2] == 1 else self.pse[:, :, rows],
-            seen=self.seen[:, :, :, rows],
-            kept=None if self.kept is None else self.kept[:, :, :, rows],
-            is_open=self.is_open[:, :, :, rows],
+            query=some(self.query),
+            key=self.key if axis == _QUERIES else some(self.key),
+            value=self.value if axis == _QUERIES else some(self.value),
+            pse=some(self.pse),
+            sink=some(self.sink),
+            seen=some(self.seen),
+            kept=some(self.kept),
+            is_open=some(self.is_open),
         )
-
-    @property
-    def sink(self) -> Array:
-        """[1, h, g, 1, 1], of a call that has one."""
-        sink: Any = self.call.sink
-        found: Array = sink.reshape(1, *self.shape[1:3], 1, 1)
-        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -169,11 +174,10 @@ class Part:
     def scores(self, f: F) -> Array:
         """S, of all keys."""
         scores = f.einsum("bhgid,bhjd->bhgij", self.query, self.key)
-        pse = None if self.pse is None else self.place.grouped(self.pse)
-        if pse is not None and self.call.adds_first:
-            scores = scores + pse
+        if self.pse is not None and self.call.adds_first:
+            scores = scores + self.pse
         scores = scores * self.call.scale
-        result: Array = scores if pse is None or self.call.adds_first else scores + pse
+        result: Array = scores if self.pse is None or self.call.adds_first else scores + self.pse
         return result
 
     def dropped(self, f: F, array: Array) -> Array:
@@ -184,7 +188,7 @@ class Part:
         """The forward pass: the result [B, h, g, Sq, D], and the greatest score and the sum of each row."""
         scores, sees_none = self.scores(f), ~self.seen.any(4, keepdims=True)
         seen = f.where(self.seen, scores, -1e4)
-        if self.call.sink is None:
+        if self.sink is None:
             top = seen.max(4, keepdims=True)
             powers = f.where(self.seen, f.exp(scores - top), 0.0)
             total = powers.sum(4, keepdims=True) + sees_none
@@ -207,20 +211,25 @@ class Part:
         dq = f.einsum("bhgij,bhjd->bhgid", ds, self.key)
         dk = f.einsum("bhgij,bhgid->bhjd", ds, self.query)
         dv = f.einsum("bhgij,bhgid->bhjd", f.store(self.dropped(f, p)), dy)
-        if self.call.sink is None:
+        if self.sink is None:
             return dq, dk, dv
         return dq, dk, dv, -(p * dp).sum(4, keepdims=True) * (f.exp(self.sink - top) / total)
 
 
-def _fitting(call: Attention, place: Sequences, shape: tuple[int, ...]) -> Array | None:
-    """The part's pse."""
+def _some(array: Any, axis: int, places: slice) -> Any:  # noqa: ANN401 - a NumPy array, one of a formula, or none
+    """Some places of an axis, or all of an axis that stands for each of them."""
+    return array if array is None or array.shape[axis] == 1 else array[(slice(None),) * axis + (places,)]
+
+
+def _pse_of_part(call: Attention, place: Sequences, shape: tuple[int, ...]) -> Array | None:
+    """[B or 1, h or 1, g or 1, Sq or 1, Skv]; None where it does not fit."""
     if call.pse is None or call.pse.shape[-1] != shape[4]:
         return None
-    found: Array = of_sequences(call.pse, place)
-    return found if found.shape[2] in (1, shape[3]) else None
+    found: Array = place.grouped(of_sequences(call.pse, place))
+    return found if found.shape[3] in (1, shape[3]) else None
 
 
-def _kept(call: Attention, place: Sequences, shape: tuple[int, ...]) -> Flags | None:
+def _kept_by_dropout(call: Attention, place: Sequences, shape: tuple[int, ...]) -> Flags | None:
     """What a dropout keeps of the part."""
     if call.drop_mask is None or call.keep_probability == 1 or not place.is_alone:
         return None
@@ -260,17 +269,26 @@ def backward(f: F, arguments: Mapping[str, Any]) -> Outputs:
     return results | ({"dsinkOut": f.concat(sinks, 2).sum((0, 2, 3))} if sinks else {})
 
 
-def _part_gradients(f: F, part: Part, saved: Sequence[Array]) -> tuple[Array, ...]:
-    """[B, N, S, D] of query, key and value, and [B, N, Sq, 1] of a sink, from the part's dY, Y and statistics."""
+def _gradients(f: F, part: Part, saved: Sequence[Array], axis: int = _BATCHES) -> Sequence[Array]:
+    """`Part.gradients`, some batches at a time, of large ones some shared heads, of these some queries."""
 
-    def compute(place: slice) -> tuple[Sequence[Array], Sequence[Array]]:
-        is_all = place == slice(None)
-        block, own = (part, saved) if is_all else (part.among(place), [array[:, :, :, place] for array in saved])
+    def compute(places: slice) -> tuple[Sequence[Array], Sequence[Array]]:
+        block, own = part, saved
+        if places != slice(None):
+            block, own = part.among(axis, places), [_some(array, axis, places) for array in saved]
+        if axis != _QUERIES:
+            return _gradients(f, block, own, _SHARED_HEADS if axis == _BATCHES else _QUERIES), ()
         dq, dk, dv, *sink = block.gradients(f, *own)
         return (dq, *sink), (dk, dv)
 
-    each = part.seen.size // max(part.shape[3], 1)
-    (dq, *sink), (dk, dv) = in_blocks(f, compute, count=part.shape[3], each=each, axis=3)
+    count = part.shape[axis]
+    along, sums = in_blocks(f, compute, count=count, each=part.seen.size // max(count, 1), axis=axis)
+    return (along[0], *sums, *along[1:])
+
+
+def _part_gradients(f: F, part: Part, saved: Sequence[Array]) -> tuple[Array, ...]:
+    """[B, N, S, D] of query, key and value, and [B, N, Sq, 1] of a sink, from the part's dY, Y and statistics."""
+    dq, dk, dv, *sink = _gradients(f, part, saved)
     dq, dk = dq * part.call.scale, dk * part.call.scale
     opened = part.is_open[..., None]
     some = np.any(opened, axis=(2, 3))[:, :, None]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from aclnn_cts import expected
 from aclnn_cts.core.attention import Sequences, Sparsity, band, compressed, in_layout
 from aclnn_cts.core.case import Case, Data, Tensor
-from aclnn_cts.core.expected import Expected, OracleInput
+from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.oracles import _blocks, registry
 
@@ -58,11 +58,6 @@ def numbers(
 ) -> Arrays:
     """The gradients of a call with the statistics of its own forward pass, which recipes make."""
     return registry.load_values(stem)(call_of(tensors, outputs=outputs, **attributes))
-
-
-def gradients(tensors: Mapping[str, NDArray[Any]], **attributes: Any) -> Expected:
-    """The same with their bounds."""
-    return registry.load("flash_attention_score_grad")(call_of(tensors, **attributes))
 
 
 def call_of(
@@ -217,13 +212,28 @@ def test_what_mask_and_window_say_differently_is_open() -> None:
     assert contradicts(5, free[None, None])
 
 
-@pytest.mark.parametrize("attributes", [{}, {"sparseMode": 3, "attenMaskOptional": compressed((2048, 2048)) != 0}])
-def test_queries_in_blocks_give_what_all_of_them_give(
-    monkeypatch: pytest.MonkeyPatch, attributes: Mapping[str, Any]
+_PSE = np.random.default_rng(11).standard_normal((1, N, ROWS, COLUMNS))
+_DROPPED = np.random.default_rng(13).integers(0, 256, -(-B * N * ROWS * COLUMNS // 8), np.uint8)
+
+
+@pytest.mark.parametrize("scores", [2 * N // SHARED * COLUMNS, N // SHARED * ROWS * COLUMNS, N * ROWS * COLUMNS])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"sparseMode": 3, "attenMaskOptional": compressed((2048, 2048)) != 0},
+        {"pseShiftOptional": _PSE, "dropMaskOptional": _DROPPED, "keepProb": 0.5},
+        {"sinkInOptional": np.linspace(-1.0, 1.0, N), "pseType": 1, "outputs": {"dsinkOut": (N,)}},
+    ],
+)
+def test_attention_in_blocks_of_queries_heads_or_batches_equals_that_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch, attributes: Mapping[str, Any], scores: int
 ) -> None:
-    whole = gradients(drawn(), **attributes)
-    monkeypatch.setattr(_blocks, "_MOST", 2 * B * N * COLUMNS)
-    blocks = gradients(drawn(), **attributes)
+    stem = "flash_attention_score_grad" + ("_v3" if "pseType" in attributes else "")
+    call = call_of(drawn(), **attributes)
+    whole = registry.load(stem)(call)
+    monkeypatch.setattr(_blocks, "_MOST", scores)
+    blocks = registry.load(stem)(call)
     for name, output in whole.items():
         np.testing.assert_allclose(blocks[name].value, output.value, rtol=1e-12, atol=1e-14, err_msg=name)
         bounds = [np.asarray(item.error, np.float64) for item in (blocks[name], output)]
@@ -247,18 +257,21 @@ def test_rows_of_a_normalisation_in_blocks_give_what_all_of_them_give(monkeypatc
         np.testing.assert_allclose(bounds[0], bounds[1], rtol=1e-3, err_msg=name)
 
 
-def test_2048_queries_are_judged_in_little_memory() -> None:
-    random, length = np.random.default_rng(5), 2048
-    shapes = dict.fromkeys(("query", "keyIn", "value", "dy", "attentionInOptional"), (1, 1, length, 64))
+@pytest.mark.parametrize(
+    ("queries", "keys"), [((1, 1, 2048, 64), (1, 1, 2048, 64)), ((31, 24, 1, 5), (31, 3, 4432, 5))]
+)
+def test_millions_of_scores_are_judged_in_little_memory(queries: tuple[int, ...], keys: tuple[int, ...]) -> None:
+    random = np.random.default_rng(5)
+    shapes = {"query": queries, "keyIn": keys, "value": keys, "dy": queries, "attentionInOptional": queries}
     inputs = {name: random.standard_normal(shape).astype(np.float16) for name, shape in shapes.items()}
-    inputs |= dict.fromkeys(("softmaxMaxOptional", "softmaxSumOptional"), np.ones((1, 1, length, 8), np.float32))
+    inputs |= dict.fromkeys(("softmaxMaxOptional", "softmaxSumOptional"), np.ones((*queries[:3], 8), np.float32))
     tracemalloc.start()
-    found = expected("aclnnFlashAttentionScoreGrad", {**inputs, **ATTRIBUTES, "headNum": 1})
+    found = expected("aclnnFlashAttentionScoreGrad", {**inputs, **ATTRIBUTES, "headNum": queries[1]})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert np.isfinite(found["dkOut"].bound).all()
-    # One array of all scores has 34 MB, and their bounds have a dozen.
-    assert peak < 300e6
+    # One array of all scores has 34 or 26 MB, and their bounds have a dozen; all keys have 16 MB, and their gradients.
+    assert peak < 400e6
 
 
 def test_a_sink_takes_part_in_the_softmax_and_its_gradient_is_that_of_its_share() -> None:
