@@ -101,7 +101,7 @@ class Judged:
     MEMORY = "memory"
     """What the call wrote, and what it must leave alone."""
     FORM = "form"
-    """The outputs have no elements: how the call ended, and their shapes."""
+    """No output is asked for, or none has elements: how the call ended, and their shapes."""
 
 
 class RunVerdict(str, Enum):
@@ -392,6 +392,11 @@ def aim(check: str, parameters: Container[str]) -> str:
 def compares_values(verdict: Verdict) -> bool:
     """Whether a verdict rests on elements that were compared; a failure says something of values, whatever its kind."""
     return verdict.result == Result.FAILED or (verdict.result == Result.PASSED and verdict.judged == Judged.VALUES)
+
+
+def leaves_no_value(verdict: Verdict) -> bool:
+    """Whether no value of a call is left to be judged: they were compared, or there are none."""
+    return compares_values(verdict) or (verdict.result == Result.PASSED and verdict.judged == Judged.FORM)
 
 
 EXECUTOR_AFTER_ERROR = "executor after the error"

@@ -398,14 +398,14 @@ class Judge:
         mode = self.spec.mode(case).name
         outputs = self._outputs(case)
         if _succeeded(performed):
-            if not got and not self.has_statuses:
+            if outputs and not got and not self.has_statuses:
                 return Verdict(
                     result=Result.OUT_OF_SCOPE,
                     kind=OutOfScope.STATUSES,
                     message="the first phase alone returned, and no status says how",
                     mode=mode,
                 )
-            if not got:
+            if outputs and not got:
                 return Verdict(
                     result=Result.PASSED, mode=mode, judged=Judged.STATUS, facts={"status": SUCCESS, "phases": 1}
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from aclnn_cts.core.case_json import canonical_json, case_to_json
 from aclnn_cts.core.target import Target
@@ -19,13 +19,9 @@ from aclnn_cts.speclang.package import digest_with_families
 _CALLS = 1_000
 """Calls of a walk: those of the profile `standard`."""
 _OFTEN = 5
-"""Calls of the walk that are at a corner at least. Where fewer are, chance decides: no run is asked for it."""
-
-
+"""Calls of each walk that are at a corner at least. Where fewer are, chance decides: no run is asked for it."""
 _COMPARED = 100
 """Calls by which products are compared: the documents' differences are in tables of dtypes, which each call shows."""
-
-
 SELDOM = "hardly any call has such a place"
 
 
@@ -35,13 +31,13 @@ def listed_corners(spec: Spec) -> CornerList:
 
 
 def listed_groups(spec: Spec) -> Iterator[ListedProducts]:
-    """Products that have the same corners, with them: one walk each, made when it is asked for."""
+    """Products that have the same corners, with them: walks that are made when they are asked for."""
     alike: dict[Hashable, list[Sampler]] = {}
     for product in spec.products:
         sampler = Sampler(spec, Target(product))
         alike.setdefault(_shown(sampler), []).append(sampler)
     for samplers in alike.values():
-        yield ListedProducts(tuple(sampler.target.product for sampler in samplers), _factors(samplers[0]))
+        yield ListedProducts(tuple(sampler.target.product for sampler in samplers), _factors(samplers))
 
 
 def _shown(sampler: Sampler) -> Hashable:
@@ -53,20 +49,21 @@ def _shown(sampler: Sampler) -> Hashable:
     return canonical_json([factors, rules, calls])
 
 
-def _factors(sampler: Sampler) -> tuple[ListedFactor, ...]:
-    walk = CornerWalk(sampler, seed=0, heavy=True)
-    calls = Counter(itertools.chain.from_iterable(walk.following().corners for _ in range(_CALLS)))
-    refusals = {(factor, label): reason for factor, label, reason in walk.missed()}
-    return tuple(_listed(factor, calls, refusals) for factor in walk.factors)
+def _factors(samplers: Sequence[Sampler]) -> tuple[ListedFactor, ...]:
+    """What the walks of all these products are at: the calls of each are its own, and so are those it gives up."""
+    walks = [CornerWalk(sampler, seed=0, heavy=True) for sampler in samplers]
+    calls = [Counter(itertools.chain.from_iterable(walk.following().corners for _ in range(_CALLS))) for walk in walks]
+    refusals = {(factor, label): reason for walk in walks for factor, label, reason in walk.missed()}
+    return tuple(_listed(factor, calls, refusals) for factor in walks[0].factors)
 
 
 def _listed(
-    factor: Factor, calls: Mapping[tuple[str, str], int], refusals: Mapping[tuple[str, str], str]
+    factor: Factor, calls: Sequence[Mapping[tuple[str, str], int]], refusals: Mapping[tuple[str, str], str]
 ) -> ListedFactor:
     visited, refused = [], dict[str, list[str]]()
     for label in (corner.label for corner in factor.corners):
         key = factor.name, label
-        if calls[key] >= _OFTEN:
+        if all(found[key] >= _OFTEN for found in calls):
             visited.append(label)
         else:
             refused.setdefault(refusals.get(key, SELDOM), []).append(label)

@@ -23,6 +23,7 @@ from aclnn_cts.core.verdict import (
     aim_of,
     compares_values,
     is_judged,
+    leaves_no_value,
     observations_of,
 )
 
@@ -384,7 +385,7 @@ class OperatorSummary(msgspec.Struct):
             found = self.corners.get(corner) or self.corners.setdefault(corner, CornerCount())
             found.aside += is_aside
             found.planned += not is_aside
-            found.judged += not is_aside and compares_values(verdict)
+            found.judged += not is_aside and leaves_no_value(verdict)
         if is_aside:
             return
         if aim == Aim.VALUES:

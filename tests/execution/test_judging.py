@@ -19,10 +19,11 @@ from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, OracleI
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Result, Skip, Verdict
+from aclnn_cts.core.verdict import Judged, Result, Skip, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.generate.choices import stream_block
+from aclnn_cts.generate.corner_walk import CornerWalk
 from aclnn_cts.generate.recipes import RECIPES, case_arrays, many_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.compare import compare_all
@@ -131,6 +132,21 @@ def test_calls_judged_together_have_the_verdicts_that_each_has_alone(operator: s
     # The first element of a plane, which is made wrong, lies in a window, where the mask decides.
     wanted = {Result.PASSED} | (set() if operator == "aclnnMaxPool2dWithMaskBackward" else {Result.FAILED})
     assert {verdict.result for verdict in verdicts} >= wanted
+
+
+@pytest.mark.parametrize("has_statuses", [True, False])
+def test_a_call_that_asks_for_no_output_passes_by_its_form(has_statuses: bool) -> None:
+    spec = SPECS["aclnnLayerNormBackward"]
+    target = Target(spec.usual_product)
+    walk = CornerWalk(Sampler(spec, target), seed=0)
+    calls = (walk.following() for _ in range(200))
+    cases = [call.case for call in calls if ("mask outputMask", "000") in call.corners]
+    outputs = tuple(spec.outputs)
+    assert {sum(case.tensor(name) is not None for name in outputs) for case in cases} >= {0, len(outputs)}
+    with open_host("reference", target=target, specs=SPECS) as host:
+        done = Performer(host=host, specs=SPECS).perform([Asked(case) for case in cases])
+    verdicts = map(Judges(has_statuses=has_statuses).of(spec).values, done)
+    assert {(verdict.result, verdict.judged) for verdict in verdicts} == {(Result.PASSED, Judged.FORM)}
 
 
 def test_a_call_that_the_oracle_fails_on_costs_no_other_its_verdict() -> None:

@@ -239,20 +239,22 @@ def test_what_hangs_on_a_waived_failure_keeps_a_test_of_the_gate_from_nothing(
     assert summary.conclusion.verdict == verdict
 
 
-def at_corner(item: Record, *corners: str) -> Record:
+def at_corner(item: Record, *corners: str, judged: str = Judged.VALUES) -> Record:
     case = msgspec.structs.replace(item.trial.case, origin=Origin(kind="valid", corners=corners))
-    verdict = msgspec.structs.replace(item.verdict, judged=Judged.VALUES)
+    verdict = msgspec.structs.replace(item.verdict, judged=judged)
     return msgspec.structs.replace(item, trial=msgspec.structs.replace(item.trial, case=case), verdict=verdict)
 
 
 @pytest.mark.parametrize(
     ("left", "every", "verdict", "words"),
     [
-        (PASSED, True, RunVerdict.CONFORMS, "conforms; 3 of 3 corners"),
-        (UNJUDGED, True, RunVerdict.INCONCLUSIVE, "inconclusive"),
-        (UNJUDGED, False, RunVerdict.CONFORMS, "conforms; 2 of 3 corners"),
-        (SKIPPED, True, RunVerdict.CONFORMS, "conforms; 2 of 2 corners"),
-        (OUTSIDE, True, RunVerdict.CONFORMS, "conforms; 2 of 2 corners; dtype BF16 not offered"),
+        (at_corner(PASSED, "dim: -1"), True, RunVerdict.CONFORMS, "conforms; 3 of 3 corners"),
+        (at_corner(PASSED, "dim: -1", judged=Judged.FORM), True, RunVerdict.CONFORMS, "conforms; 3 of 3 corners"),
+        (at_corner(PASSED, "dim: -1", judged=Judged.STATUS), True, RunVerdict.INCONCLUSIVE, "inconclusive"),
+        (at_corner(UNJUDGED, "dim: -1"), True, RunVerdict.INCONCLUSIVE, "inconclusive"),
+        (at_corner(UNJUDGED, "dim: -1"), False, RunVerdict.CONFORMS, "conforms; 2 of 3 corners"),
+        (at_corner(SKIPPED, "dim: -1"), True, RunVerdict.CONFORMS, "conforms; 2 of 2 corners"),
+        (at_corner(OUTSIDE, "dim: -1"), True, RunVerdict.CONFORMS, "conforms; 2 of 2 corners; dtype BF16 not offered"),
         (None, True, RunVerdict.INCONCLUSIVE, "inconclusive"),
         (None, False, RunVerdict.CONFORMS, "conforms; 2 of 3 corners"),
     ],
@@ -263,7 +265,7 @@ def test_a_corner_at_which_no_values_were_judged(
     summary = Summary(terms=Terms(Plan.PROFILE, every_corner=every), finished=True)
     summary.demand(SOFTMAX, corners=["dim: 0", "dim: 1", "dim: -1"])
     records = [*(make_record(number) for number in range(10, 20)), at_corner(make_record(20), "dim: 0", "dim: 1")]
-    records += [at_corner(left, "dim: -1")] if left is not None else []
+    records += [left] if left is not None else []
     summary.plan(SOFTMAX, "valid", number=len(records))
     for item in records:
         summary.add(item)
