@@ -10,8 +10,8 @@ from aclnn_cts.formula.array import Array, F
 Compute: TypeAlias = Callable[[slice], tuple[Sequence[Array], Sequence[Array]]]
 """Of places of a dimension: results that have these places along an axis, and results that are sums over them."""
 
-_MOST = 1 << 21
-"""Elements of an intermediate: the bounds of a dozen of so many take 300 MB."""
+_MOST = 1 << 19
+"""Elements of an intermediate: arrays of 4 MB, whose memory the next block has without asking the system for it."""
 
 
 def in_blocks(f: F, compute: Compute, *, count: int, each: int, axis: int) -> tuple[Sequence[Array], Sequence[Array]]:

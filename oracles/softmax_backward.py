@@ -32,13 +32,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.expected import Block, ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS, as_operand, blocks
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
@@ -49,11 +50,15 @@ _ONE = np.array(1.0).view(np.int64)[()]
 
 def expected(call: OracleInput) -> Expected:
     """The gradient `out`, of the shape of `gradOutput`, rank 0 included."""
-    shape = call.tensors["output"].shape
     y, g = _lines(call, "output"), _lines(call, "gradOutput")
-    unsettled = None
     with np.errstate(all="ignore"):
         loads = _loads_may_underflow(call, y, g)
+        return _expected_of_lines(call, y, g, call.tensors["output"].shape, loads=loads)
+
+
+def _expected_of_lines(call: OracleInput, y: Float64, g: Float64, shape: tuple[int, ...], *, loads: bool) -> Expected:
+    unsettled = None
+    with np.errstate(all="ignore"):
         known = _known(y, g, loads=loads)
         if not known.finite:
             value, unsettled = settle(_expanded(1), _factored(1), operands=(y, g))
@@ -64,20 +69,23 @@ def expected(call: OracleInput) -> Expected:
         return {"out": _stated(call, known, shape, unsettled=unsettled, loads=loads)}
 
 
-def expected_blocks(call: OracleInput) -> Iterator[tuple[slice, Expected] | None]:
-    """The same of some slices after others; None where an input is not finite, or sums overflow."""
+def expected_blocks(call: OracleInput) -> Iterator[Block]:
+    """The same of some slices after others."""
     y, g = _lines(call, "output"), _lines(call, "gradOutput")
     each = y.shape[1] * y.shape[2]
     places = list(blocks(y.shape[0], each=each))
     with np.errstate(all="ignore"):
         loads = any(_loads_may_underflow(call, as_operand(y[place]), as_operand(g[place])) for place in places)
         for place in places:
-            known = _known(as_operand(y[place]), as_operand(g[place]), loads=loads, reach=bool(call.lattices))
-            if not known.finite:
-                yield None
-                return
+            own = as_operand(y[place]), as_operand(g[place])
+            known = _known(*own, loads=loads, reach=bool(call.lattices))
+            shape = (known.value.size,)
+            careful = partial(_expected_of_lines, call, *own, shape, loads=loads)
             flat = slice(place.start * each, place.stop * each)
-            yield flat, {"out": _stated(call, known, (known.value.size,), loads=loads)}
+            if known.finite:
+                yield Block(flat, {"out": _stated(call, known, shape, loads=loads)}, careful)
+            else:
+                yield Block(flat, careful())
 
 
 def _lines(call: OracleInput, name: str) -> Float64:

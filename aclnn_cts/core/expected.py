@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -218,13 +218,26 @@ EachOracle: TypeAlias = Callable[[Sequence[OracleInput]], Sequence[Expected]]
 An oracle file's `expected_each`, where it has one because that costs less than `expected` of each, or `one_by_one`.
 """
 
-BlockOracle: TypeAlias = Callable[[OracleInput], Iterator[tuple[slice, Expected] | None]]
-"""What an oracle says of a large call, a block of consecutive elements of all outputs after another.
 
-An oracle file's `expected_blocks`, where slices of the inputs know nothing of each other: what it yields, flat, has
-the values that `expected` says of these elements, with no larger bounds and no `operand` terms. It is given the tensors
-as they are stored, and widens a block at a time (`core.rounding.as_operand`). Where it states no lattice it may leave
-`partial` out. None: the call must be looked at as a whole, which it may say in the middle as well.
+class Block(NamedTuple):
+    """What an oracle says of consecutive elements of all outputs of a large call, flat."""
+
+    place: slice
+    outputs: Expected
+    careful: Callable[[], Expected] | None = None
+    """All that `expected` says, of a block whose `outputs` leave out what ordinary elements do not need.
+
+    That is `partial` where no lattice is stated. It is asked where an element is at fault, inf, nan or open.
+    """
+
+
+BlockOracle: TypeAlias = Callable[[OracleInput], Iterator[Block | None]]
+"""What an oracle says of a large call, one block after another.
+
+An oracle file's `expected_blocks`, where slices of the inputs know nothing of each other: a block has the values that
+`expected` says of its elements, with no larger bounds and no `operand` terms. It is given the tensors as they are
+stored, and widens a block at a time (`core.rounding.as_operand`). None: the call must be looked at as a whole, which it
+may say in the middle as well.
 """
 
 

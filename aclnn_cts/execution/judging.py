@@ -141,11 +141,6 @@ class Judge:
         return bool(getattr(self.oracle, "follows_errors", False))
 
     @cached_property
-    def _blocks_say_all(self) -> bool:
-        """Whether blocks are those of the formula: an oracle's own may leave out where an intermediate overflows."""
-        return isinstance(getattr(self.blocks, "__self__", None), FormulaOracle)
-
-    @cached_property
     def thorough(self) -> Judge:
         """The same judge, which puts every call to all tolerances and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
@@ -260,7 +255,7 @@ class Judge:
             return None
         stored = {name: components(array) for name, array in performed.arrays.items() if case.tensor(name) is not None}
         ask = partial(self.blocks, self._with_arithmetic(self._question(case, stored), models))
-        ordinary = not self._blocks_say_all or sum(array.size for array in got.values()) <= _WHOLE
+        ordinary = sum(array.size for array in got.values()) <= _WHOLE
         found = compare_blocks(got, models, ask, ordinary=ordinary)
         if found is None or (ordinary and any(item.deviation.open for item in found[0].values())):
             return None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.expected import Arithmetic, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.expected import Arithmetic, Block, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.core.rounding import as_operand, blocks
 from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
 from aclnn_cts.formula.definition import Operator, default_arithmetic, is_complex, output_shapes
@@ -48,7 +48,7 @@ class FormulaOracle:
                 return self._special(call, shapes)
             return self._ordinary(call, inputs, shapes, careful=False)
 
-    def in_blocks(self, call: OracleInput) -> Iterator[tuple[slice, Expected] | None]:
+    def in_blocks(self, call: OracleInput) -> Iterator[Block | None]:
         """The same of an elementwise operator, some elements after others (`core.expected.BlockOracle`).
 
         None for a call with complex tensors or several shapes, and for one whose elements depend on how many there are,
@@ -59,7 +59,7 @@ class FormulaOracle:
             yield None
             return
         for place in blocks(math.prod(*shapes)):
-            yield place, self(_block(call, place))
+            yield Block(place, self(_block(call, place)))
 
     def _depends_on_count(self, call: OracleInput) -> bool:
         """Whether an element of two has another value than the same one of three."""

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.expected import Expected, ExpectedOutput
+from aclnn_cts.core.expected import Block, ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import blocks
 from aclnn_cts.judgement.bound import margins
@@ -29,7 +29,7 @@ from aclnn_cts.judgement.operands import OperandFacts
 def compare_blocks(
     got: Mapping[str, NDArray[Any]],
     models: Mapping[str, ComputeModel],
-    ask: Callable[[], Iterable[tuple[slice, Expected] | None]],
+    ask: Callable[[], Iterable[Block | None]],
     *,
     ordinary: bool,
 ) -> tuple[dict[str, Comparison], dict[str, ComputeModel]] | None:
@@ -50,8 +50,7 @@ def compare_blocks(
             for block in ask():
                 if block is None:
                     return None
-                place, outputs = block
-                unsettled = {name for name, output in outputs.items() if not blockwise[name].look_at(place, output)}
+                unsettled = _unsettled(block, blockwise)
                 if unsettled and ordinary:
                     return None
                 if unsettled:
@@ -60,6 +59,18 @@ def compare_blocks(
                 merged = {name: output.merged() for name, output in blockwise.items()}
                 return merged, {name: models[name].using(output.functions) for name, output in blockwise.items()}
         mixed |= unsettled
+
+
+def _unsettled(block: Block, blockwise: Mapping[str, _Blockwise]) -> set[str]:
+    """The outputs of which a look at one more block settles nothing."""
+    place, outputs, careful = block
+    left = {
+        name for name, output in outputs.items() if not blockwise[name].look_at(place, output, is_all=careful is None)
+    }
+    if not left or careful is None:
+        return left
+    known = careful()
+    return {name for name in left if not blockwise[name].look_at(place, known[name])}
 
 
 def compare_in_blocks(item: Compared) -> Comparison | None:
@@ -99,8 +110,11 @@ class _Blockwise:
         self.functions: tuple[str, ...] = ()
         """Those that the bound of the last block rests on."""
 
-    def look_at(self, place: slice, expected: ExpectedOutput) -> bool:
-        """Look at one more block: whether that settled it, in the same way as those before."""
+    def look_at(self, place: slice, expected: ExpectedOutput, *, is_all: bool = True) -> bool:
+        """Look at one more block: whether that settled it, in the same way as those before.
+
+        `is_all`: what is expected says all that is known of elements that are not ordinary.
+        """
         model, self.functions = self._model, expected.functions
         part = Compared(
             output=self._output, got=self._got[place], expected=expected, model=model, operands=self._operands
@@ -118,7 +132,7 @@ class _Blockwise:
             settle_within([entry])
         elif expected.open is None:
             settle_exact([entry])
-        if entry.found is None and self._careful:
+        if entry.found is None and self._careful and is_all:
             entry.found = msgspec.structs.replace(compare_carefully(part, known), elements=None)
         if entry.found is None:
             return False
