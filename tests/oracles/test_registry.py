@@ -63,10 +63,8 @@ def test_an_oracle_may_answer_several_calls_at_once(tmp_path: Path) -> None:
 
 
 def test_an_oracle_may_answer_a_large_call_in_blocks(tmp_path: Path) -> None:
-    text = (
-        TWICE
-        + "\n\nfrom aclnn_cts.core.expected import Block\n\n\ndef expected_blocks(call):\n    yield Block(slice(0, 3), expected(call))\n"
-    )
+    text = TWICE + "\n\nfrom aclnn_cts.core.expected import Block\n"
+    text += "\n\ndef expected_blocks(call):\n    yield Block(slice(0, 3), expected(call))\n"
     write(tmp_path, "twice", text)
     in_blocks = registry.load_blocks("twice", elementwise=False, folders=[tmp_path])
     assert in_blocks is not None
