@@ -16,3 +16,7 @@ class Regime(enum.Enum):
     WIDE = "wide"
     REAL = "real"
     HEAVY = "heavy"
+
+
+LEAST_LARGE = 64
+"""Elements of the least size that training has large together with others: a block of a kernel."""

@@ -184,7 +184,7 @@ class NameDrawer:
         if step.beside is None:
             return _attribute(choices, low, high, step.factor, configuration)
         most = max(low, min(high, self._room(step, names, sizes.budget)))
-        return sizes.size(choices, low, most, later=step.later, is_last=step.is_last, is_large=step.draw.is_large)
+        return sizes.size(choices, low, most, later=step.later, is_last=step.is_last, unit=step.draw.unit)
 
     def _room(self, step: _Step, names: Mapping[str, Any], budget: int) -> int:
         """The largest size that keeps every tensor of the name within the budget."""
@@ -345,7 +345,7 @@ class NameDrawer:
 
     def joint_sizes(self) -> tuple[str, ...]:
         """Those that training has large together, by the spec's marks; all free sizes where it marks none."""
-        return tuple(step.draw.name for step in self._steps if step.draw.is_large) or self.free_sizes()
+        return tuple(step.draw.name for step in self._steps if step.draw.unit) or self.free_sizes()
 
     def free_integers(self) -> tuple[str, ...]:
         """Those that are one size each."""

@@ -149,7 +149,7 @@ class Sampler:
             for family in ("float", "other")
         }
         self._vast = _of_outputs_alone(spec)
-        self._has_large = any(draw.is_large for draw in spec.draws)
+        self._has_large = any(draw.unit for draw in spec.draws)
 
     @property
     def given_rows(self) -> tuple[Mapping[str, str], ...]:

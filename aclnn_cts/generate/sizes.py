@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from aclnn_cts.core.regime import Regime
+from aclnn_cts.core.regime import LEAST_LARGE, Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.speclang.package import products
@@ -41,10 +41,10 @@ class Sizes(Protocol):
         """Fewest dimensions that a tensor needs for them."""
         ...
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, unit: int = 0) -> int:
         """A dimension in [low, high], with `later` dimensions to be drawn after it.
 
-        `is_last` of a tensor; `is_large` where training has it large together with others.
+        `is_last` of a tensor; `unit`: elements of one, where training has it large together with others, else 0.
         """
         ...
 
@@ -62,7 +62,7 @@ class MixedSizes:
         """Any rank has sizes of every sort."""
         return 0
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, unit: int = 0) -> int:
         """A dimension in [low, high]: small, preferred or anything."""
         value = _size_value(choices, low, high, self.taken)
         if self.distinct:
@@ -200,7 +200,7 @@ SHARES: Mapping[Regime, int] = MappingProxyType(
 )
 """How many of a thousand random cases are drawn for each regime; all others mix sizes (`sizes.MixedSizes`)."""
 
-LARGE_SHARES: Mapping[bool, int] = MappingProxyType({False: 125, True: 500})
+LARGE_SHARES: Mapping[bool, int] = MappingProxyType({False: 125, True: 520})
 """How many of a thousand random cases have large sizes, of an operator that has such: in quick, and in longer profiles.
 
 So a third of the calls of a standard plan do, and of quick as many as cost a tenth of its time.
@@ -217,7 +217,6 @@ _REAL = (
 """Hidden sizes of language and vision models; mel bins and frames of audio models; queries and anchors of detectors;
 vocabularies."""
 
-_BLOCK = 64
 _LARGE = (64, 65, 80, 96, 127, 128, 129, 192, 255, 256, 257, 511, 512, 513, 2047, 2048, 2049, 4096)
 """Blocks of kernels with their edges, and the widths of heads of published networks."""
 _LARGE_ELEMENTS = {False: (1 << 15, 1 << 16), True: (1 << 16, 1 << 18)}
@@ -264,7 +263,7 @@ class RegimeSizes:
         """Rows stand before a last dimension."""
         return 2 if self.regime is Regime.WIDE else 0
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, unit: int = 0) -> int:
         """A dimension in [low, high], with `later` dimensions to be drawn after it; `is_last` of a tensor."""
         if high <= low:
             return low
@@ -306,14 +305,14 @@ class LargeSizes:
     budget: int
     least_rank: int = field(default=0, init=False)
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, unit: int = 0) -> int:
         """A dimension in [low, high], with `later` dimensions to be drawn after it."""
-        if not is_large:
+        if not unit:
             return max(low, min(high, 2)) if choices.chance(1, 4) else low
         # Sizes after it get a block at least.
-        most = max(math.isqrt(high * _BLOCK), _BLOCK) if later else high
-        fitting = [size for size in _LARGE if low <= size <= min(high, most)]
-        return choices.pick(fitting) if fitting else max(low, min(high, _BLOCK))
+        most = max(math.isqrt(high * unit * LEAST_LARGE), LEAST_LARGE) if later else high * unit
+        fitting = [size // unit for size in _LARGE if size % unit == 0 and low * unit <= size <= min(high * unit, most)]
+        return choices.pick(fitting) if fitting else max(low, min(high, LEAST_LARGE // unit))
 
 
 def large_sizes(choices: Choices, *, heavy: bool = False) -> LargeSizes:

@@ -72,7 +72,7 @@ class StandardSizes:
     least_rank: int = field(default=0, init=False)
     _is_met: bool = False
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, unit: int = 0) -> int:
         """A dimension in [low, high], with `later` dimensions to be drawn after it."""
         if high <= low:
             return low

@@ -411,7 +411,7 @@ class _WitnessSizes:
         """None: any rank is a witness."""
         return 0
 
-    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, is_large: bool = False) -> int:
+    def size(self, choices: Choices, low: int, high: int, *, later: int, is_last: bool, unit: int = 0) -> int:
         """A dimension in [low, high]; those after it mostly keep room of their own."""
         if later and choices.chance(3, 4):
             high = max(low, int(high ** (1 / (1 + min(later, self.most_dimensions)))))

@@ -10,6 +10,7 @@ import msgspec
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.regime import LEAST_LARGE
 from aclnn_cts.speclang.build_constraints import ConstraintContext, Rows, product_table, rank_table
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds_dtype import PROMOTE, names_read
@@ -378,14 +379,21 @@ def _single(
     if len(given) != 1:
         problems.add(path, f"draw {name}: expected exactly one of in, is, one_of, dtype_of")
         return None
-    problems.add_if(entry.large and entry.in_ is None, (*path, "large"), f"draw {name}: only one with `in` is large")
+    problems.add_if(
+        bool(entry.large) and entry.in_ is None, (*path, "large"), f"draw {name}: only one with `in` is large"
+    )
+    problems.add_if(
+        not 0 <= entry.large <= LEAST_LARGE,
+        (*path, "large"),
+        f"draw {name}: large: {entry.large}; expected true, or elements of one from 2 to {LEAST_LARGE}",
+    )
     if entry.dtype_of is not None:
         tensors = [item for item, kind in kinds.items() if kind in _TENSORS]
         problems.known(entry.dtype_of, tensors, (*path, "dtype_of"), "tensor")
         return Draw(name=name, kind="dtype", of=entry.dtype_of)
     if entry.in_ is not None:
         low, high = _bounds(entry.in_, (*path, "in"), problems, names)
-        return Draw(name=name, kind="integer", low=low, high=high, is_large=entry.large)
+        return Draw(name=name, kind="integer", low=low, high=high, unit=int(entry.large))
     if entry.is_ is not None:
         return Draw(name=name, kind="derived", value=problems.expression(entry.is_, (*path, "is"), names))
     choices = tuple(problems.expression(choice, (*path, "one_of"), names) for choice in entry.one_of or ())

@@ -193,8 +193,8 @@ class Draw:
     sizes: tuple[Evaluator, Evaluator] | None = None
     of: str = ""
     """Of kind `dtype`: the tensor whose dtype it is."""
-    is_large: bool = False
-    """Whether it is one of the sizes that a training call has large together."""
+    unit: int = 0
+    """Elements of one, of a size that a training call has large together with others; 0 of all other draws."""
 
     @property
     def is_run(self) -> bool:

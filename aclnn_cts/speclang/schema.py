@@ -109,7 +109,7 @@ class DrawModel(FileEntry, frozen=True, kw_only=True):
     numel: str | None = None
     total: str | None = None
     broadcasts_with: str | None = None
-    large: bool = False
+    large: bool | int = False
 
 
 class ModesModel(FileEntry, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -301,20 +301,27 @@ def test_a_run_that_asks_for_any_length_gets_a_bounded_one() -> None:
         assert len(chosen.draw(StreamChoices(1, "x", index)).names["A"]) <= MAX_LENGTH
 
 
-@pytest.mark.parametrize(("heavy", "share"), [(False, 0.06), (True, 0.4)])
-def test_sizes_of_attention_are_large_together(*, heavy: bool, share: float) -> None:
-    chosen = sampler("flash_attention_score_grad_v2", "atlas-a2")
-    large = 0
-    for index in range(400):
-        arguments = chosen.random_case(StreamChoices(1, "large", index), index, heavy=heavy).arguments
-        query, key, heads = (arguments[name] for name in ("query", "keyIn", "headNum"))
-        assert isinstance(query, Tensor)
-        assert isinstance(key, Tensor)
-        assert isinstance(heads, int)
-        place = {"BSH": 1, "SBH": 0, "BNSD": 2, "BSND": 1}[str(arguments["inputLayout"])]
-        width = query.shape[-1] // (heads if len(query.shape) == 3 else 1)
-        large += min(query.shape[place], key.shape[place], width) >= 64
-    assert large / 400 > share
+def longest_sequence(arguments: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Queries, keys and the width of a head, of the sequence of a call that has most of the least of them."""
+    query, key, heads = (arguments[name] for name in ("query", "keyIn", "headNum"))
+    layout = str(arguments["inputLayout"])
+    width = query.shape[-1] // (heads if layout in ("BSH", "SBH") else 1)
+    if layout != "TND":
+        place = {"BSH": 1, "SBH": 0, "BNSD": 2, "BSND": 1}[layout]
+        return query.shape[place], key.shape[place], width
+    ends = ([0, *arguments[f"actualSeq{of}LenOptional"]] for of in ("Q", "Kv"))
+    lengths = ([stop - start for start, stop in itertools.pairwise(places)] for places in ends)
+    rows, columns = max(zip(*lengths, strict=True), key=min)
+    return rows, columns, width
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPECS.values() if spec.large_calls], ids=lambda spec: spec.stem)
+@pytest.mark.parametrize(("heavy", "share"), [(False, 0.02), (True, 0.4)])
+def test_sizes_of_attention_are_large_together(spec: Spec, *, heavy: bool, share: float) -> None:
+    chosen = Sampler(spec, Target(spec.usual_product))
+    cases = [chosen.random_case(StreamChoices(1, "large", index), index, heavy=heavy) for index in range(400)]
+    # Of the calls of a standard plan five in six are random: a third of all are large.
+    assert sum(min(longest_sequence(case.arguments)) >= 64 for case in cases) / len(cases) > share
 
 
 def test_templates_of_the_spec_stand_for_the_default_of_their_kind_alone() -> None:

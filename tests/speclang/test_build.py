@@ -67,6 +67,7 @@ MISTAKES = [
     ("  - {name: pad, in: [0, 7]}\n", "", 9, "pad: no draw of that name; add one to `draws`"),
     ("{name: pad, in: [0, 7]}", "{name: pad, in: [0, 7], is: 3}", 16, "expected exactly one of in, is, one_of"),
     ("{name: pad, in: [0, 7]}", "{name: pad, is: 3, large: true}", 16, "draw pad: only one with `in` is large"),
+    ("{name: pad, in: [0, 7]}", "{name: pad, in: [0, 7], large: 65}", 16, "large: 65; expected true, or elements"),
     ("{name: pad, in: [0, 7]}", "{name: pad}", 16, "expected exactly one of in, is, one_of"),
     ("one_of: [false, true]", "one_of: []", 17, "draw flag: one_of is empty"),
     ("{name: pad, in: [0, 7]}", '{name: pad, in: [0, "scale"]}', 16, "in the expression 'scale': 'scale'"),
