@@ -86,6 +86,8 @@ _WHOLE = 1 << 22
 
 _SMALL = 1 << 12
 """Elements of all outputs of a call up to which it is looked at together with others."""
+_SMALL_INPUTS = 1 << 16
+"""The same of all inputs: a mask of attention has 4 million elements, and those of many calls take a gigabyte."""
 
 
 def _spares_none(_performed: Performed, _verdict: Verdict) -> bool:
@@ -301,7 +303,7 @@ class Judge:
         """
         opened: list[Opened] = []
         for performed in calls:
-            if sum(array.size for array in performed.got.values()) > _SMALL or self.form(performed) is not None:
+            if not _is_small(performed) or self.form(performed) is not None:
                 continue
             with contextlib.suppress(Exception):  # whose mistake it is, `values` will say
                 opened.append(self._opened(performed, self._outputs(performed.case)))
@@ -479,6 +481,12 @@ class Judge:
 def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The inputs as oracles take them: floating dtypes (complex ones as components) in float64, integers in int64."""
     return {name: as_operand(components(array)) for name, array in arrays.items() if case.tensor(name) is not None}
+
+
+def _is_small(performed: Performed) -> bool:
+    """Whether a call is looked at together with others."""
+    counts = (sum(array.size for array in arrays.values()) for arrays in (performed.got, performed.arrays))
+    return all(count <= most for count, most in zip(counts, (_SMALL, _SMALL_INPUTS), strict=True))
 
 
 def _succeeded(performed: Performed) -> bool:

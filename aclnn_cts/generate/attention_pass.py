@@ -5,7 +5,7 @@ Its exponential is its own: those of libraries differ in their last bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -102,27 +102,45 @@ def _with_rope(call: Mapping[str, Any], name: str) -> Real:
 
 
 def _part(call: Mapping[str, Any], place: Sequences, query: Real, key: Real, value: Real) -> Forward:
-    """The forward pass of the sequences at a place, so many queries at a time that their scores take little memory."""
+    """The forward pass of sequences at a place, some heads and queries at a time: their scores take little memory."""
     q = by_heads(query, place.layout, place.heads, place.rows)
     k, v = (place.of_keys(array) for array in (key, value))
-    rows, columns = q.shape[2], k.shape[2]
+    rows, columns, shared = q.shape[2], k.shape[2], k.shape[1]
     seen = np.broadcast_to(Sparsity.of(call).seen(rows, columns, place), (*q.shape[:2], rows, columns))
     pse, mask, share = call.get("pseShiftOptional"), call.get("dropMaskOptional"), float(call["keepProb"])
     pse = None if pse is None else of_sequences(widen(pse), place)
     kept = None if mask is None or share == 1.0 else kept_bits(mask, seen.shape)
     sink = call.get("sinkInOptional")
-    step = max(_SCORES * rows // max(seen.size, 1), 1)
+    sink = None if sink is None else widen(sink)[None, :, None]
+    group = place.heads // shared
+    each = max(q.shape[0] * group * columns, 1)
+    heads = min(max(_SCORES // each, 1), shared)
+    step = max(_SCORES // (each * heads), 1)
     found: list[Forward] = []
-    for start in range(0, max(rows, 1), step):
-        some = slice(start, start + step)
-        of_some = None if pse is None or pse.shape[2] == 1 else pse[:, :, some]
-        scores = _scores(call, q[:, :, some], k, pse if of_some is None else of_some)
-        powers, top, total = _softmax(scores, seen[:, :, some], None if sink is None else widen(sink)[None, :, None])
-        shares = powers / total[..., None]
-        if kept is not None:
-            shares = np.where(kept[:, :, some], shares / share, 0.0)
-        found.append((_product_of_heads(shares, v), top, total))
-    result, top, total = (np.concatenate(arrays, axis=2) for arrays in zip(*found, strict=True))
+    for first in range(0, shared, heads):
+        own, keys = slice(first * group, (first + heads) * group), slice(first, first + heads)
+        parts: list[Forward] = []
+        for start in range(0, max(rows, 1), step):
+            some = slice(start, start + step)
+            scores = _scores(call, q[:, own, some], k[:, keys], _some(_some(pse, 1, own), 2, some))
+            powers, top, total = _softmax(scores, seen[:, own, some], _some(sink, 1, own))
+            shares = powers / total[..., None]
+            if kept is not None:
+                shares = np.where(kept[:, own, some], shares / share, 0.0)
+            parts.append((_product_of_heads(shares, v[:, keys]), top, total))
+        found.append(_joined(parts, 2))
+    return _joined(found, 1)
+
+
+def _some(array: Real | None, axis: int, places: slice) -> Real | None:
+    """Some places of an axis, or all of an axis that stands for each of them."""
+    return array if array is None or array.shape[axis] == 1 else array[(slice(None),) * axis + (places,)]
+
+
+def _joined(parts: Sequence[Forward], axis: int) -> Forward:
+    if len(parts) == 1:
+        return parts[0]
+    result, top, total = (np.concatenate(arrays, axis) for arrays in zip(*parts, strict=True))
     return result, top, total
 
 

@@ -187,6 +187,7 @@ class _Breaker:
 
     def __init__(self, sampler: Sampler, constraint: Constraint, drawing: Drawing, twin: Case) -> None:
         self._sampler, self._constraint, self._drawing, self._twin = sampler, constraint, drawing, twin
+        self._twin_id = case_id(twin)
         self.ways = list(_ways(constraint, drawing, twin, sampler))
 
     def by_way(self, place: int) -> Derived | None:
@@ -228,7 +229,7 @@ class _Breaker:
 
     def _prove(self, way: Way, *, beside: frozenset[str] = frozenset()) -> Derived | None:
         constraint = self._constraint
-        origin = Origin(kind="invalid", constraint=constraint.id, change=way.text, twin=case_id(self._twin))
+        origin = Origin(kind="invalid", constraint=constraint.id, change=way.text, twin=self._twin_id)
         case = _apply(self._sampler, self._drawing, way, origin)
         if case is None:
             return None
