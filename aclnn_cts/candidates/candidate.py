@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,14 @@ from aclnn_cts.adapters.results import run_each
 from aclnn_cts.candidates.verdict import Isolation
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.sandbox.candidate_host import CandidateFunction, CandidateHost
-from aclnn_cts.sandbox.candidate_program import Function, named, store, to_torch
+from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateFunction, CandidateHost, output_orders
+from aclnn_cts.sandbox.candidate_program import Function, named, stored, to_torch
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
 from aclnn_cts.sandbox.limits import memory_of_runner
 from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.model import Spec
 
 _CANN_HOMES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
 """Variables that the toolkit's set_env.sh sets."""
@@ -52,10 +54,24 @@ class Runnable:
         """Whether it is given arrays and has no statuses."""
         return self.function is not None or self.closure is not None
 
-    def open(self, settings: BenchSettings, specs: Specs, *, names: Mapping[str, str], stops: bool) -> SessionHost:
-        """Open it; whoever calls closes it. `names`: C names of parameters by every name."""
+    def expected(self, operator: str) -> str:
+        """What a candidate without an operator is expected to have; empty where nobody knows."""
+        functions = f"{operator}GetWorkspaceSize and {operator}"
+        return f"; expected a library that exports {functions}" if self.word.endswith(".so") else ""
+
+    def open(
+        self,
+        settings: BenchSettings,
+        specs: Specs,
+        *,
+        spec: Spec,
+        names: Mapping[str, str],
+        stops: bool,
+        end: float,
+    ) -> SessionHost:
+        """Open it for calls of an operator; whoever calls closes it. Names and limits are those of `CandidateHost`."""
         if self.closure is not None:
-            return InProcessHost(_ClosureSession(self.closure, names))
+            return InProcessHost(_ClosureSession(self.closure, names, spec, end))
         if self.function is None:
             try:
                 return settings.open_host(specs)
@@ -71,10 +87,13 @@ class Runnable:
         return CandidateHost(
             self.function,
             names=names,
+            outputs=tuple(spec.outputs),
+            computed=spec.computed,
             target=settings.target,
             call_seconds=settings.call_seconds or 60.0,
             memory_bytes=memory,
             stops=stops,
+            end=end,
         )
 
 
@@ -120,15 +139,16 @@ def _check_name(word: str, path: Path, function: str) -> None:
 def _library_word(file: Path) -> str:
     """The word that opens a shared library with operators: on the CANN installation here, else on the software device.
 
-    What the library lacks, the runtime say, comes from there. Raises HarnessError where neither is possible.
+    What the library lacks, the runtime say, comes from there; no operator does. Raises HarnessError where neither is
+    possible.
     """
     if any(os.environ.get(name) for name in _CANN_HOMES):
         from aclnn_cts.adapters.cann.library import search  # noqa: PLC0415 - few candidates are libraries
 
-        return f"cann:library={','.join([str(file), *search(os.environ).files])}"
+        return f"cann:library={','.join([str(file), *search(os.environ).files])},operators=first"
     from aclnn_cts.adapters.loopback_build import build  # noqa: PLC0415 - as above
 
-    return f"loopback:library={file},{build().library}"
+    return f"loopback:library={file},{build().library},operators=first"
 
 
 def _of_callable(candidate: Callable[..., Any], *, sandbox: bool) -> Runnable:
@@ -163,8 +183,8 @@ def _source_file(candidate: Callable[..., Any]) -> Path | None:
 class _ClosureSession:
     """A function of the caller's own process."""
 
-    def __init__(self, function: Callable[..., Any], names: Mapping[str, str]) -> None:
-        self._function = Function(function, names)
+    def __init__(self, function: Callable[..., Any], names: Mapping[str, str], spec: Spec, end: float) -> None:
+        self._function, self._spec, self._end = Function(function, names), spec, end
         self.capabilities = Capabilities(description="a function in the caller's process")
         self.environment: Mapping[str, str] = {"implementation": "closure"}
 
@@ -177,20 +197,19 @@ class _ClosureSession:
 
     def _call(self, call: Call) -> Outcome:
         buffers, case = call.buffers, call.case
+        if time.monotonic() >= self._end:
+            return Outcome(ended=Ended.INEXPRESSIBLE, message=f"{NOT_CALLED}: the budget was spent")
         if buffers is None:
             raise TypeError("a function has no first phase of its own")
         outputs = {name: item.view for name, item in buffers.outputs.items()}
         arrays: dict[str, Any] = {**{name: item.view for name, item in buffers.inputs.items()}, **outputs}
         if self._function.wants_torch:
             arrays = {name: to_torch(array) for name, array in arrays.items()}
-        null = [name for name, value in case.arguments.items() if value is None]
         values = {name: _value(name, value, arrays) for name, value in case.arguments.items()}
         formats = {name: tensor.format for name, tensor in case.tensors()}
-        facts = {}
-        for name, result in named(self._function(values, formats), outputs, null, self._function).items():
-            if shape := store(outputs[name], result):
-                facts[f"{name}.shape"] = shape
-        return Outcome(facts=facts)
+        orders = output_orders(tuple(self._spec.outputs), outputs, self._spec.computed(case))
+        results = named(self._function(values, formats), outputs, orders, self._function)
+        return Outcome(facts=stored(results, outputs))
 
 
 def _value(name: str, value: Argument, arrays: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any argument

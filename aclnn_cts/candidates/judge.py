@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import time
@@ -23,7 +24,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.finding_text import quoted_clause
-from aclnn_cts.sandbox.candidate_host import CandidateHost
+from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateHost
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.store.run_verdict import MIN_JUDGED
 from aclnn_cts.trials.plan import EQUAL_CALLS, Part, plan_parts
@@ -72,6 +73,8 @@ class _Tally:
     repeated: int = 0
     passed_first: int = 0
     call_seconds: float = 0.0
+    error_ratio: float = 0.0
+    """The largest of all failures."""
     error: str = ""
     """Why the harness could not go on."""
     failures: dict[tuple[str, str], Record] = field(default_factory=dict)
@@ -91,8 +94,10 @@ class _Tally:
         return self.made - self.left_open
 
     def add(self, record: Record, *, repeated: bool) -> None:
-        """Count one trial, of the plan or repeated."""
+        """Count one trial, of the plan or repeated; none that was not made."""
         verdict = record.verdict
+        if verdict.result == Result.SKIPPED and verdict.message.startswith(NOT_CALLED):
+            return
         self.repeated += repeated
         self.call_seconds += sum(outcome.seconds for outcomes in record.attempts for outcome in outcomes)
         if verdict.result == Result.PASSED:
@@ -100,6 +105,8 @@ class _Tally:
             self.passed_first += not (self.failed or repeated)
         elif verdict.result == Result.FAILED:
             self.failed += 1
+            worst = worst_element(verdict)
+            self.error_ratio = max(self.error_ratio, 0.0 if worst is None else float(worst.error_ratio))
             key = str(verdict.kind), record.fingerprint.output
             known = self.failures.get(key)
             if known is None and len(self.failures) >= self.reveal:
@@ -157,15 +164,19 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
         call_seconds=seconds,
         workers=workers,
     )
-    with found.open(settings, specs, names=known.names, stops=fail_fast) as host:
+    end = began + seconds
+    with found.open(settings, specs, spec=known.spec, names=known.names, stops=fail_fast, end=end) as host:
         if not found.is_function:
             settings = settings.on(host, [known.spec])
         bench = Bench(
             specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True, overlapped=False
         )
+        if not bench.scope.offers(known.spec.operator, settings.target.product):
+            lacking = known.spec.operator
+            raise UsageError(f"candidate {found.word}: has no {lacking}{found.expected(lacking)}")
         tally = _Tally(reveal=reveal)
         parts = _parts(known, settings.target.product, profile, found)
-        complete = _try_all(bench, host, parts, tally, seed=drawn, end=began + seconds, fail_fast=fail_fast)
+        complete = _try_all(bench, host, parts, tally, seed=drawn, end=end, fail_fast=fail_fast)
         findings = tuple(_finding(record, bench, known) for record in tally.failures.values())
         missing = host.missing if isinstance(host, CandidateHost) else ()
     return _judgement(
@@ -183,6 +194,7 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
             unjudged=tally.unjudged,
             repeated=tally.repeated,
             passed_first=tally.passed_first,
+            error_ratio=tally.error_ratio if tally.error_ratio < math.inf else "inf",
             judged_share=tally.judged / max(tally.counted, 1),
             complete=complete,
             isolation=found.isolation if found.is_function or host.isolated else Isolation.NONE,

@@ -71,6 +71,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """Of all trials that were made, those that repeat one of the plan: with other values, or at other addresses."""
     passed_first: int = 0
     """Trials of the plan that passed before the first failure."""
+    error_ratio: float | str = 0.0
+    """Of the worst element of all failures: error over bound; 0 where no value was wrong."""
     judged_share: float = 0.0
     """Share of the trials made that were judged, without those that the document leaves open."""
     complete: bool = False
@@ -105,7 +107,7 @@ def reward(judgement: Judgement) -> float:
     """One number for programs that learn from verdicts: 1 for a candidate that conforms, else 0 to 0.9.
 
     0.8 times the share of the planned trials that passed before the first failure, plus 0.1 / (1 + log2 r), where r is
-    the largest error ratio of the findings: a failing candidate that is nearly right has more. A failure that is not of
+    the largest error ratio of the failures: a failing candidate that is nearly right has more. A failure that is not of
     values adds nothing, and an inconclusive candidate has 0, as a wrong one that passes no trial.
     """
     if judgement.ok:
@@ -113,6 +115,6 @@ def reward(judgement: Judgement) -> float:
     if judgement.verdict != "fails":
         return 0.0
     share = min(judgement.passed_first / max(judgement.planned, 1), 1.0)
-    ratio = max((float(item.error_ratio) for item in judgement.findings), default=0.0)
+    ratio = float(judgement.error_ratio)
     near = 1.0 / (1.0 + math.log2(ratio)) if 1.0 <= ratio < math.inf else 0.0
     return _OF_PASSED * share + _OF_RATIO * near

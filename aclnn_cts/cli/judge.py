@@ -41,7 +41,7 @@ _CANDIDATE: View = (
     Line("{where}", indent=2),
 )
 _WHERE = {
-    "confined": "ran confined, with nothing of the suite in its reach",
+    "confined": "ran confined, in a process without the suite",
     "process": "ran in a process that holds the specs",
     "none": "ran in the caller's process",
 }

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import msgspec
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities
-from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
+from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.target import Target
@@ -33,9 +35,11 @@ from aclnn_cts.sandbox.wire import ChannelError, Opening, decoded
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SCRATCHES = (SCRATCH, "/var/tmp", "/dev/shm")  # noqa: S108 - they are hidden, and not used
 LIMITS: Mapping[str, int] = {"CORE": 0, "NOFILE": 1024, "NPROC": 4096, "FSIZE": 1 << 30}
+NOT_CALLED = "not called"
+"""Begins the message of a call that was not made."""
 CPU_SECONDS = 3600
-_FACTS = ".shape"
-"""Ends the only facts that a candidate's process may state."""
+_FACTS = re.compile(r"(.+)\.(?:shape|dtype)")
+"""The only facts that a candidate's process may state, of outputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,9 @@ class _CandidateRunners(Runners):
 
     def _declaration(self, reply: bytes) -> Declaration:
         try:
-            self.missing = decoded(msgspec.json.Decoder(_Opened), reply).missing
+            missing = decoded(msgspec.json.Decoder(_Opened), reply).missing
+            unlimited = () if self.children[-1].limits_processes else ("a limit on the number of processes",)
+            self.missing = (*missing, *unlimited)
         except ChannelError as error:
             raise HarnessError(f"the process of a candidate could not be started: {error}") from None
         return Declaration(capabilities=Capabilities(in_place=True), environment={})
@@ -94,25 +100,32 @@ class CandidateHost(ProcessHost):
     isolated = False
     """Failures are run again by whoever judges: a batch's own calls are not."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a process is, and what a call of it may take
         self,
         candidate: CandidateFunction,
         *,
         names: Mapping[str, str],
+        outputs: Sequence[str],
+        computed: Callable[[Case], Collection[str]],
         target: Target,
         call_seconds: float,
         memory_bytes: int,
         stops: bool,
+        end: float,
     ) -> None:
-        """`names`: C names of parameters by every name. `stops`: no call is made after one that ended the process.
+        """`names`: C names of parameters by every name; `outputs`: those of the outputs, as the prototype has them.
+
+        `computed`: the outputs that a call asks for.
+        `stops`: no call is made after one that ended the process. `end`: none begins after that moment of the
+        monotonic clock.
 
         Raises HarnessError where no process can be started, UsageError where the file cannot be read.
         """
         self._candidate = candidate
-        self._names = names
+        self._names, self._outputs, self._computed = names, outputs, computed
         self._stops = stops
         self._decoder = msgspec.json.Decoder(_Answer)
-        self._shift = 0
+        self._shift, self._end = 0, end
         limits = Limits(call_seconds=call_seconds, close_seconds=0.0, memory_bytes=memory_bytes)
         super().__init__(candidate.word, target=target, limits=limits)
         self.has_guard_pages = False
@@ -174,7 +187,7 @@ class CandidateHost(ProcessHost):
         body = {
             "memory": self._arena.size,
             "outputs": outputs,
-            "null": [name for name, value in case.arguments.items() if value is None],
+            "orders": output_orders(self._outputs, outputs, self._computed(case)),
             "arguments": {name: _argument(name, value, places) for name, value in case.arguments.items()},
             "formats": {name: tensor.format for name, tensor in case.tensors()},
         }
@@ -183,6 +196,9 @@ class CandidateHost(ProcessHost):
     def _work(self, child: Child, calls: Sequence[tuple[Call, msgspec.Raw, float]]) -> Answers:
         outcomes: list[Outcome] = []
         for call, raw, seconds in calls:
+            if time.monotonic() >= self._end:
+                outcomes.append(Outcome(ended=Ended.INEXPRESSIBLE, message=f"{NOT_CALLED}: the budget was spent"))
+                continue
             reply = child.send(bytes(raw), seconds=seconds) or child.receive(seconds=seconds)
             ending: Ending | None = reply if isinstance(reply, Ending) else None
             if not isinstance(reply, Ending):
@@ -192,7 +208,7 @@ class CandidateHost(ProcessHost):
                     ending = child.broken(str(error))
             if ending is not None:
                 if self._stops:
-                    message = "not called: an earlier call ended the process"
+                    message = f"{NOT_CALLED}: an earlier call ended the process"
                     self._lost = Outcome(ended=Ended.INEXPRESSIBLE, message=message)
                 # What it wrote into the pipe, or did to the processes around it, is its own doing.
                 ended = Ended.EXIT if ending.ended == Ended.NOT_RUN else ending.ended
@@ -205,12 +221,23 @@ def _outcome(answer: _Answer, buffers: Buffers | None) -> Outcome:
     if answer.ended not in (Ended.RETURNED, Ended.RAISED):
         raise ChannelError(f"`ended` is {answer.ended[:80]!r}")
     outputs = buffers.outputs if buffers is not None else {}
-    facts = {name: value for name, value in answer.facts.items() if name.removesuffix(_FACTS) in outputs}
+    named = {name: _FACTS.fullmatch(name) for name in answer.facts}
+    facts = {name: answer.facts[name] for name, found in named.items() if found is not None and found[1] in outputs}
     states = {
         name: BufferState(sha256=hashlib.sha256(item.view.tobytes()).hexdigest()) for name, item in outputs.items()
     }
     seconds = answer.seconds if 0.0 <= answer.seconds < CPU_SECONDS else 0.0
     return Outcome(ended=answer.ended, message=answer.message, seconds=seconds, buffers=states, facts=facts)
+
+
+def output_orders(names: Sequence[str], outputs: Collection[str], computed: Collection[str]) -> list[list[str]]:
+    """All outputs of a prototype, and those that a call computes; of lists their tensors.
+
+    One that is a null pointer stands under its parameter's name.
+    """
+    tensors = {name: [item for item in outputs if item == name or item.startswith(f"{name}[")] for name in names}
+    every = [item for name, found in tensors.items() for item in found or [name]]
+    return [every, [item for name, found in tensors.items() if name in computed for item in found]]
 
 
 def _place(view: NDArray[Any], base: int) -> dict[str, Any]:

@@ -79,16 +79,22 @@ class Memory:
         return self._np.dtype(getattr(self._ml, name, name))
 
 
-def store(output: Any, result: Any) -> str:  # noqa: ANN401
-    """Put a result into an output, rounded to its dtype; its shape where that is another one, and nothing is stored."""
+def stored(results: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, str]:
+    """Put results into outputs, rounded to their dtypes; by `name.shape` or `name.dtype` what cannot be put there."""
     import numpy as np  # noqa: PLC0415
 
-    array = from_torch(result) if is_torch(result) else np.asarray(result)
-    if array.shape != output.shape:
-        return str(list(array.shape))
-    with np.errstate(all="ignore"):
-        output[...] = array if array.dtype == output.dtype else array.astype(output.dtype)
-    return ""
+    facts = {}
+    for name, result in results.items():
+        output = outputs[name]
+        array = from_torch(result) if is_torch(result) else np.asarray(result)
+        if array.shape != output.shape:
+            facts[f"{name}.shape"] = str(list(array.shape))
+        elif array.dtype.kind in "OSUMm" or (array.dtype.kind == "c" and output.dtype.kind != "c"):
+            facts[f"{name}.dtype"] = array.dtype.name
+        else:
+            with np.errstate(all="ignore"):
+                output[...] = array if array.dtype == output.dtype else array.astype(output.dtype)
+    return facts
 
 
 def is_torch(value: object) -> bool:
@@ -154,6 +160,16 @@ class Function:
 
 def load(opening: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what a candidate's file holds
     """The function that the opening names; its module where it names none."""
+    try:
+        return _loaded(opening)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "aclnn_cts":
+            raise
+        advice = "put the function into a file that does not import aclnn_cts"
+        raise ImportError(f"a candidate's process has nothing of the judge: {advice}") from None
+
+
+def _loaded(opening: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as above
     import importlib  # noqa: PLC0415
     import importlib.util  # noqa: PLC0415
 
@@ -194,15 +210,15 @@ def answer(function: Function, memory: Memory, call: Mapping[str, Any]) -> dict[
     values = {name: value(argument) for name, argument in call["arguments"].items()}
     start = time.perf_counter()
     result = function(values, call[FORMATS])
-    facts = {}
-    for name, item in named(result, outputs, call["null"], function).items():
-        if shape := store(outputs[name], item):
-            facts[f"{name}.shape"] = shape
+    facts = stored(named(result, outputs, call["orders"], function), outputs)
     return {"ended": "returned", "seconds": time.perf_counter() - start, "facts": facts}
 
 
-def named(result: Any, outputs: Mapping[str, Any], null: list[str], function: Function) -> dict[str, Any]:  # noqa: ANN401
-    """What a function returned, by output; nothing where it has written into the arrays that it was given."""
+def named(result: Any, outputs: Mapping[str, Any], orders: list[list[str]], function: Function) -> dict[str, Any]:  # noqa: ANN401
+    """What a function returned, by output; nothing where it has written into the arrays that it was given.
+
+    `orders`: outputs in which results may come one behind the other: all of the prototype, or those that are asked for.
+    """
     if result is None:
         return {}
     if isinstance(result, dict):
@@ -211,11 +227,13 @@ def named(result: Any, outputs: Mapping[str, Any], null: list[str], function: Fu
             raise KeyError(f"{unknown[0]!r} is no output of this call; expected {', '.join(outputs)}")
         return found
     results = list(result) if isinstance(result, (tuple, list)) else [result]
-    if len(results) != len(outputs):
+    for order in orders:
+        if len(results) == len(order):
+            return {
+                name: item for name, item in zip(order, results, strict=True) if item is not None and name in outputs
+            }
         results = [item for item in results if item is not None]
-    if len(results) != len(outputs) and len(results) != len(outputs) + len(null):
-        raise ValueError(f"it returned {len(results)} arrays; expected {len(outputs)}: {', '.join(outputs)}")
-    return dict(zip(outputs, results, strict=False))
+    raise ValueError(f"it returned {len(results)} arrays; expected {len(orders[-1])}: {', '.join(orders[-1])}")
 
 
 def failure(error: BaseException) -> dict[str, Any]:

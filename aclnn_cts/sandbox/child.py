@@ -129,6 +129,7 @@ class Child:
         self._group = make_group(memory_bytes + memory_bytes // _SPARE)
         if self._group is not None:
             self._group.add(self._process.pid)
+        self.limits_processes = os.geteuid() != 0 or (self._group is not None and self._group.limits_processes)
         with contextlib.suppress(OSError):
             # A system without memory is to end it, and all that it will start, before a judge.
             Path(f"/proc/{self._process.pid}/oom_score_adj").write_text("1000")

@@ -73,6 +73,7 @@ _LOOPBACK_SOCS = MappingProxyType(
 """By product, a chip that the software device stands in for where none is named (`loopback/src/product.cpp`)."""
 
 
+_FIRST = "first"
 _SERIAL = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -85,6 +86,7 @@ class CannAdapter:
     - `deterministic`: switches deterministic computation on or off; without it the installation's own setting stays.
     - `timeout`: seconds that the device may take for a call.
     - `serial`: the device's serial number (`npu-smi info -t board`), which no function of the interface tells.
+    - `operators`: `first`: those of the first library alone are offered; what else it needs comes from the others.
     """
 
     library: str = ""
@@ -92,6 +94,7 @@ class CannAdapter:
     deterministic: str = ""
     timeout: str = "45"
     serial: str = ""
+    operators: str = ""
     name: str = "cann"
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> CannSession:
@@ -107,6 +110,8 @@ class CannAdapter:
                 f"--adapter {self.name}: serial={shown(self.serial)}: expected a serial number of at most 64 letters, "
                 "digits, dots, dashes and underscores"
             )
+        if self.operators not in ("", _FIRST):
+            raise UsageError(f"--adapter {self.name}: operators={shown(self.operators)}: expected {_FIRST}")
         library = _loaded(self.library, runtime_is_optional=bool(target.product))
         runtime, meta = Functions(library, RUNTIME), Functions(library, META)
         if "aclCreateTensor" not in meta:
@@ -150,7 +155,7 @@ class CannAdapter:
         software = _is_software(library)
         # All are bound at once, so that where each symbol came from is known before anything is run.
         absent = [name for name in RUNTIME if name not in api.runtime] + [name for name in META if name not in api.meta]
-        shipped = [name for name in specs if ships_operator(library, name)]
+        shipped = [name for name in specs if ships_operator(library, name) and self._offers(library, name)]
         description = _description(chip, target, software=software)
         facts = _facts(library, device, chip, target, software=software) | {
             "description": description,
@@ -183,6 +188,11 @@ class CannAdapter:
             time_limit=limit,
         )
 
+    def _offers(self, library: Library, operator: str) -> bool:
+        """Whether the library that has an operator is one whose operators are offered."""
+        others = {Path(file).resolve() for file in list(library.handles)[1:]} if self.operators == _FIRST else set()
+        return Path(library.symbols[operator]).resolve() not in others
+
 
 @dataclass(frozen=True, slots=True)
 class LoopbackAdapter:
@@ -191,7 +201,7 @@ class LoopbackAdapter:
     - `soc`: which chip it stands in for, by its full name; without it that is `$ACLNN_LOOPBACK_SOC`, else one of the
       product's.
     - `library`: a build to use instead of our own.
-    - `serial`: as of `cann`.
+    - `serial`, `operators`: as of `cann`.
     """
 
     soc: str = ""
@@ -199,6 +209,7 @@ class LoopbackAdapter:
     deterministic: str = ""
     timeout: str = "45"
     serial: str = ""
+    operators: str = ""
 
     def open(self, target: Target, specs: Mapping[str, Spec]) -> CannSession:
         """Build it if need be, and open it. Raises HarnessError where it cannot be built."""
@@ -223,6 +234,7 @@ class LoopbackAdapter:
             deterministic=self.deterministic,
             timeout=self.timeout,
             serial=self.serial,
+            operators=self.operators,
             name="loopback",
         )
         # The software device reads its own while it is opened.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from typing import Any
@@ -55,3 +56,30 @@ def hangs(grad_output: Any, output: Any, dim: int) -> None:
 
 def crashes(grad_output: Any, output: Any, dim: int) -> None:
     os.abort()
+
+
+def slower(grad_output: Any, output: Any, dim: int) -> Any:
+    time.sleep(1.2)
+    return right(grad_output, output, dim)
+
+
+def complex_result(grad_output: Any, output: Any, dim: int) -> Any:
+    return right(grad_output, output, dim) + 1e6j
+
+
+def tuple_of_all(**arguments: Any) -> Any:
+    names = ("gradOut", "input", "mean", "rstd")
+    grad, x, mean, rstd = (np.asarray(arguments[name], np.float64) for name in names)
+    normalized, weight = arguments["normalizedShape"], arguments["weightOptional"]
+    rows = tuple(range(x.ndim - len(normalized)))
+    columns = tuple(range(len(rows), x.ndim))
+    with np.errstate(all="ignore"):
+        hat = (x - mean) * rstd
+        weighted = grad if weight is None else grad * weight.astype(np.float64)
+        means = [item.sum(axis=columns, keepdims=True) / math.prod(normalized) for item in (weighted, weighted * hat)]
+        found = [rstd * (weighted - means[0] - hat * means[1]), (grad * hat).sum(axis=rows), grad.sum(axis=rows)]
+    return tuple(item if is_asked else None for item, is_asked in zip(found, arguments["outputMask"], strict=True))
+
+
+def tuple_of_asked(**arguments: Any) -> Any:
+    return tuple(item for item in tuple_of_all(**arguments) if item is not None)

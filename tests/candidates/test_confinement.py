@@ -8,6 +8,7 @@ import pytest
 
 import aclnn_cts
 from aclnn_cts.candidates.verdict import Judgement
+from aclnn_cts.sandbox.control_group import PROCESSES
 from tests.candidates import kernels
 
 _PROBE = """
@@ -48,6 +49,18 @@ def test_package_is_neither_importable_nor_on_the_disk(tmp_path: Path) -> None:
 def test_no_other_process_is_seen(tmp_path: Path) -> None:
     body = "raise ValueError('seen: %s' % len(list(Path('/proc').glob('[0-9]*'))))"
     assert "seen: 2" in said(tmp_path, body)
+
+
+def test_a_candidate_starts_few_processes(tmp_path: Path) -> None:
+    body = """
+    try:
+        while os.fork():
+            pass
+        import time; time.sleep(60)
+    except OSError:
+        raise ValueError("processes: %s" % len(list(Path("/proc").glob("[0-9]*"))))
+"""
+    assert 10 < int(said(tmp_path, body.lstrip()).rpartition("processes: ")[2]) <= PROCESSES
 
 
 def test_there_is_no_network(tmp_path: Path) -> None:

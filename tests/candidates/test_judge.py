@@ -129,6 +129,15 @@ def test_library_with_the_c_interface_is_judged_with_its_statuses(tmp_path: Path
     assert found.findings[0].fault == "unwritten"
 
 
+@pytest.mark.slow
+def test_library_without_the_operator_is_refused(tmp_path: Path) -> None:
+    source, library = tmp_path / "op.cpp", tmp_path / "libop.so"
+    source.write_text(_OPERATOR_THAT_WRITES_NOTHING, encoding="utf-8")
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    with pytest.raises(UsageError, match="exports aclnnSoftmaxBackwardGetWorkspaceSize and aclnnSoftmaxBackward"):
+        aclnn_cts.judge(str(library), "softmax_backward", seed=1)
+
+
 @pytest.mark.parametrize("word", ["nothing.py:f", f"{FILE}", f"{FILE}:two words", "nothing.so", "no_adapter"])
 def test_candidate_that_cannot_be_understood_is_refused(word: str) -> None:
     with pytest.raises(UsageError):
@@ -147,7 +156,7 @@ def test_wrong_budget_is_refused(text: str) -> None:
 
 
 def failing(*, passed_first: int, ratio: float | str) -> Judgement:
-    finding = CandidateFinding(fault="value", sentence="", error_ratio=ratio)
+    finding = CandidateFinding(fault="value", sentence="")
     return Judgement(
         verdict="fails",
         candidate="",
@@ -155,6 +164,7 @@ def failing(*, passed_first: int, ratio: float | str) -> Judgement:
         product="",
         seed=0,
         findings=(finding,),
+        error_ratio=ratio,
         planned=100,
         passed_first=passed_first,
     )
@@ -167,6 +177,44 @@ def test_reward_grows_with_passed_trials_and_falls_with_the_error_ratio() -> Non
     assert by_ratio == sorted(by_ratio, reverse=True)
     assert len({*by_passed}) == len({*by_ratio}) == 4
     assert max(*by_passed, *by_ratio) < 1.0
+
+
+def test_reward_depends_on_no_number_of_shown_findings() -> None:
+    found = [judged("wrong", reveal=number) for number in (0, 1, 3)]
+    assert [len(item.findings) for item in found[:2]] == [0, 1]
+    assert len({aclnn_cts.reward(item) for item in found}) == 1
+    assert float(found[0].error_ratio) > 1.0
+
+
+def test_slow_function_is_not_called_behind_the_budget() -> None:
+    start = time.monotonic()
+    found = judged("slower", budget="2s")
+    assert (found.verdict, found.unjudged) == ("inconclusive", 0)
+    assert found.passed <= 2
+    assert time.monotonic() - start < 10
+
+
+def test_slow_closure_is_not_called_behind_the_budget() -> None:
+    found = aclnn_cts.judge(kernels.slower, OPERATOR, sandbox=False, budget="1s")
+    assert (found.verdict, found.passed) == ("inconclusive", 1)
+
+
+@pytest.mark.parametrize("name", ["tuple_of_all", "tuple_of_asked"])
+def test_results_in_the_order_of_the_prototype_conform_where_a_mask_leaves_some_out(name: str) -> None:
+    found = aclnn_cts.judge(f"{FILE}:{name}", "layer_norm_backward", budget="60s", seed=3)
+    assert found.verdict == "conforms", found.reason
+
+
+def test_complex_results_for_a_real_output_fail() -> None:
+    assert judged("complex_result").findings[0].fault == "dtype"
+
+
+def test_candidate_that_imports_the_judge_is_told_so(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text("import aclnn_cts\n\n\ndef f(**arguments):\n    return None\n", encoding="utf-8")
+    found = aclnn_cts.judge(f"{file}:f", OPERATOR, budget="60s", seed=1)
+    assert (found.verdict, found.findings[0].fault) == ("fails", "rejected")
+    assert "put the function into a file that does not import aclnn_cts" in found.reason
 
 
 def test_inconclusive_counts_as_wrong() -> None:
