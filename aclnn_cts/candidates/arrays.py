@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList, made, owner
+from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList, made
 from aclnn_cts.core.dtypes import DIMENSIONS, acl_name, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outside import spelled
@@ -38,7 +38,7 @@ class BoundCall:
     """Descriptors without contents."""
     inputs: Mapping[str, NDArray[Any]]
     inferred: frozenset[str]
-    """The outputs whose shape follows from the inputs."""
+    """The outputs whose shape and dtype follow from the inputs: the case has these."""
 
 
 def as_array(value: object) -> NDArray[Any]:
@@ -76,9 +76,10 @@ def bind(
     target: Target,
     where: str = "inputs",
 ) -> BoundCall:
-    """The call of these inputs, attributes and outputs. Outputs that are not given have the shape that follows.
+    """The call of these inputs and attributes, with the outputs that follow from them.
 
-    Raises UsageError, opened by `where`, for a name or value that the prototype does not take.
+    Where none follow, those given stand as they are. Raises UsageError, opened by `where`, for a name or value that the
+    prototype does not take.
     """
     given: dict[str, object] = {}
     for word, value in inputs.items():
@@ -102,12 +103,7 @@ def bind(
         if not outputs:
             raise
     known = {item.name: arguments.get(item.name) for item in spec.parameters}
-    known.update(found)
-    for name, array in outputs.items():
-        held = found.get(owner(name))
-        if not isinstance(held, TensorList):
-            shape = held.shape if isinstance(held, Tensor) else array.shape
-            known[name] = Tensor(shape, acl_name(array.dtype))
+    known.update(found or {name: described(array) for name, array in outputs.items() if known.get(name) is None})
     case = Case(spec.operator, dict(_formatted(spec, known, target)), target)
     check_prototype(spec, case, where=where)
     return BoundCall(case=case, inputs=arrays, inferred=frozenset(name for name, item in found.items() if item))
@@ -200,6 +196,11 @@ _NUMBERS: Mapping[str, Callable[[float], Argument]] = {"double": float, "bool": 
 def _tensor(name: str, value: object, arrays: dict[str, NDArray[Any]]) -> Tensor:
     array = as_array(value)
     arrays[name] = array
+    return described(array)
+
+
+def described(array: NDArray[Any]) -> Tensor:
+    """The descriptor of an array, without contents."""
     return Tensor(array.shape, acl_name(array.dtype))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import msgspec
@@ -22,10 +22,13 @@ from aclnn_cts.candidates.arrays import (
     plain_json,
     with_channels_last,
 )
-from aclnn_cts.core.case import Case, Tensor, owner, real_view
+from aclnn_cts.core.case import Case, Tensor, owner, real_view, with_arguments
+from aclnn_cts.core.dtypes import DTYPES, acl_name, numpy_dtype
 from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import Float64
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.printable import either
 from aclnn_cts.core.rounding import is_large, keep_freed_memory
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
@@ -185,14 +188,15 @@ def check(
         keep_freed_memory()
     call, rules = _call(known, inputs, got)
     judge, case, operator = known.judge, call.case, known.spec.operator
-    if (wrong := _wrong_outputs(known, call, got)) is not None and not rules.broken:
+    wrong = _wrong_outputs(known, call, got)
+    if wrong is not None and not rules.broken:
         return wrong
     rule = clause = words = ""
     if rules.broken:
         first = rules.broken[0]
         rule, words = first.id, first.rule.describe(case.product).en
         clause = next(iter(known.spec.clauses_of(first.id)), "")
-    if rules.broken and not rules.has_values:
+    if rules.broken and (wrong is not None or not rules.has_values):
         return Check(
             ok=False,
             verdict=RunVerdict.INCONCLUSIVE.value,
@@ -218,7 +222,8 @@ def _call(
     """The call of these arrays, and what the rules say of it.
 
     Arrays have no format. Channels come second, as frameworks have them; where a rule is then broken and none with
-    channels last, they come last.
+    channels last, they come last. Outputs have the dtypes that follow from the inputs; those given where no more rules
+    are then broken.
     """
     call = bind(known.spec, inputs, outputs, names=known.names, target=known.target)
     rules = evaluation(known.spec, call, known.contents)
@@ -227,8 +232,37 @@ def _call(
         if other is not call:
             again = evaluation(known.spec, other, known.contents)
             if not again.broken:
-                return other, again
+                call, rules = other, again
+    given = {
+        name: dtype
+        for name in known.spec.computed(call.case)
+        if name in outputs and _differs(known, call.case, name, dtype := acl_name(outputs[name].dtype))
+    }
+    if given and DTYPES.keys() >= set(given.values()):
+        adopted = _with_dtypes(call, given)
+        again = evaluation(known.spec, adopted, known.contents)
+        if set(_ids(again)) <= set(_ids(rules)):
+            return adopted, again
     return call, rules
+
+
+def _differs(known: Document, case: Case, name: str, dtype: str) -> bool:
+    """Whether an output of this dtype may be meant where another follows; one that is an input too has its own."""
+    tensor = case.tensor(name)
+    return tensor is not None and tensor.dtype != dtype and owner(name) not in known.spec.inputs
+
+
+def _with_dtypes(call: BoundCall, dtypes: Mapping[str, str]) -> BoundCall:
+    changes = {
+        name: msgspec.structs.replace(tensor, dtype=dtype)
+        for name, dtype in dtypes.items()
+        if (tensor := call.case.tensor(name)) is not None
+    }
+    return replace(call, case=with_arguments(call.case, changes))
+
+
+def _ids(rules: Evaluation) -> list[str]:
+    return [item.id for item in rules.broken]
 
 
 def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> Check:
@@ -303,21 +337,39 @@ def named_outputs(known: Document, outputs: object) -> dict[str, NDArray[Any]]:
 
 
 def _wrong_outputs(known: Document, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> Check | None:
-    """The check of outputs that are missing or have another shape than follows from the inputs."""
+    """The check of outputs that are missing, or have another shape or dtype than follows from the inputs."""
     for name in known.spec.computed(call.case):
         tensor = call.case.tensor(name)
-        if tensor is None or owner(name) not in call.inferred:
+        if tensor is None or owner(name) not in (*call.inferred, *known.spec.inputs):
             continue
-        fault, reason = "", ""
+        fault: Fault | None = None
+        reason = ""
         if name not in got:
-            fault, reason = "unwritten", f"{name} is missing; the call computes it"
+            fault, reason = Fault.UNWRITTEN, f"{name} is missing; the call computes it"
         elif got[name].shape != tensor.shape:
-            fault, reason = "shape", f"{name} has the shape {list(got[name].shape)}, expected {list(tensor.shape)}"
-        if fault:
+            fault, reason = Fault.SHAPE, f"{name} has the shape {list(got[name].shape)}, expected {list(tensor.shape)}"
+        elif acl_name(got[name].dtype) != tensor.dtype:
+            named = either([f"{dtype} ({numpy_dtype(dtype)})" for dtype in _allowed(known, call, name)])
+            fault, reason = Fault.DTYPE, f"{name} has the dtype {got[name].dtype}, expected {named}"
+        if fault is not None:
             return Check(
-                ok=False, verdict=RunVerdict.FAILS.value, operator=known.spec.operator, reason=reason, fault=fault
+                ok=False, verdict=RunVerdict.FAILS.value, operator=known.spec.operator, reason=reason, fault=str(fault)
             )
     return None
+
+
+def _allowed(known: Document, call: BoundCall, name: str) -> list[str]:
+    """The dtypes that an output may have beside these inputs, what follows from them first."""
+    tensor, item = call.case.tensor(name), known.spec.parameter(owner(name))
+    follows = [tensor.dtype] if tensor is not None else []
+    others = [] if owner(name) in known.spec.inputs else known.spec.dtypes_of(item, call.case.product)
+    broken = set(_ids(evaluation(known.spec, call, known.contents)))
+    return follows + [
+        dtype
+        for dtype in others
+        if dtype not in follows
+        and set(_ids(evaluation(known.spec, _with_dtypes(call, {name: dtype}), known.contents))) <= broken
+    ]
 
 
 def expected(

@@ -137,7 +137,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda out: out, "PASSED"),
         (lambda out: out * 1.001, "INCORRECT_NUMERICAL"),
         (lambda out: out[1:], "INCORRECT_SHAPE"),
-        (lambda out: out.astype(np.int32), "RUNTIME_ERROR"),
+        (lambda out: out.astype(np.int32), "INCORRECT_DTYPE"),
     ],
 )
 def test_a_later_call_that_is_wrong_fails_the_solution(spoiled: Any, status: str) -> None:

@@ -120,11 +120,45 @@ def test_unknown_names_and_values_are_refused(inputs: dict[str, Any], outputs: A
         aclnn_cts.check("softmax_backward", {**good, **inputs}, outputs)
 
 
-def test_framework_names_stand_for_those_of_the_prototype() -> None:
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.bool_, np.complex64, ">f4", "U3"])
+def test_output_in_a_dtype_that_the_document_does_not_list_fails(dtype: Any) -> None:
+    inputs, out = call()
+    found = aclnn_cts.check("softmax_backward", inputs, out.astype(dtype))
+    assert (found.verdict, found.fault, found.rule) == ("fails", "dtype", "")
+    assert f"out has the dtype {np.dtype(dtype)}, expected FLOAT (float32), FLOAT16 (float16) or BF16" in found.reason
+
+
+def test_output_in_any_dtype_that_the_document_lists_conforms() -> None:
+    inputs, out = call()
+    assert aclnn_cts.check("softmax_backward", inputs, out.astype(np.float16)).ok
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float16, np.bool_, np.complex64])
+def test_right_gradients_in_another_dtype_than_the_input_fail(dtype: Any) -> None:
+    inputs = layer_norm()
+    outputs = {
+        name: item.value.astype(np.float32)
+        for name, item in aclnn_cts.expected("layer_norm_backward", inputs).outputs.items()
+    }
+    for name, output in outputs.items():
+        found = aclnn_cts.check("layer_norm_backward", inputs, {**outputs, name: output.astype(dtype)})
+        assert (found.verdict, found.fault) == ("fails", "dtype")
+        assert found.reason == f"{name} has the dtype {np.dtype(dtype)}, expected FLOAT (float32)"
+
+
+def test_outputs_of_inputs_that_break_a_rule_are_not_blamed() -> None:
+    inputs, out = call()
+    for outputs in (out, out.astype(np.int8), {}):
+        found = aclnn_cts.check("softmax_backward", {**inputs, "grad_output": inputs["grad_output"][0]}, outputs)
+        assert (found.verdict, found.rule) == ("inconclusive", "output.shape")
+        assert "the inputs break the rule output.shape" in found.reason
+
+
+def layer_norm() -> dict[str, Any]:
     generator = np.random.default_rng(1)
     rows = generator.standard_normal((4, 8))
     mean, var = rows.mean(axis=1, keepdims=True), rows.var(axis=1, keepdims=True)
-    inputs = {
+    return {
         "grad_out": generator.standard_normal((4, 8)).astype(np.float32),
         "input": rows.astype(np.float32),
         "normalized_shape": [8],
@@ -134,6 +168,10 @@ def test_framework_names_stand_for_those_of_the_prototype() -> None:
         "bias": np.zeros(8, np.float32),
         "output_mask": [True, True, True],
     }
+
+
+def test_framework_names_stand_for_those_of_the_prototype() -> None:
+    inputs = layer_norm()
     expected = aclnn_cts.expected("layer_norm_backward", inputs)
     outputs = {name: item.value.astype(np.float32) for name, item in expected.outputs.items()}
     assert set(outputs) == {"gradInputOut", "gradWeightOut", "gradBiasOut"}
