@@ -19,6 +19,7 @@ from aclnn_cts.candidates.arrays import (
     bind,
     content_rules,
     evaluation,
+    first_broken_rule,
     plain_json,
     with_channels_last,
 )
@@ -28,21 +29,25 @@ from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.printable import either
+from aclnn_cts.core.printable import either, shown
 from aclnn_cts.core.rounding import is_large, keep_freed_memory
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.judgement.bound import bound, left_open
+from aclnn_cts.speclang.editions import check_edition
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.names import parameter_names
-from aclnn_cts.speclang.package import check_product
+from aclnn_cts.speclang.package import check_product, package_folder
 
 _UNDEFINED = (ArithmeticError, IndexError, KeyError, TypeError, ValueError, OracleError)
 """What an oracle raises where the mathematics has no value for the arguments."""
+
+
+_NOTHING_COMPARED = "nothing was compared: the call computes no element of any output"
 
 
 class WorstElement(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +73,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """`conforms`, `fails` or `inconclusive`."""
     operator: str
     reason: str = ""
-    """One sentence: what is wrong, or why nothing was judged; empty where the outputs conform."""
+    """One sentence: what is wrong, or why nothing was judged or compared; else empty."""
     fault: str = ""
     """The code of the fault (`docs/verdicts.md`); empty where there is none."""
     rule: str = ""
@@ -142,9 +147,24 @@ class Document:
     contents: ContentRules
 
 
-@functools.cache
 def document(op: str, product: str | None = None, edition: str | None = None) -> Document:
     """The document of an operator by its C name or short name. Raises UsageError for an unknown one."""
+    check_word(op, where="op")
+    for where, word in (("product", product), ("edition", edition)):
+        if word is not None:
+            check_word(word, where=where)
+    return _document(op, product, edition)
+
+
+def check_word(value: object, *, where: str) -> None:
+    """UsageError for a parameter that is no string."""
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: {shown(value)}; expected a name, as a string")
+
+
+@functools.cache
+def _document(op: str, product: str | None, edition: str | None) -> Document:
+    check_edition(edition or "", (package_folder(),), where="edition")
     specs = shipped_specs(edition or "")
     spec = specs.find(op, where="op")
     if product is not None:
@@ -191,25 +211,21 @@ def check(
     wrong = _wrong_outputs(known, call, got)
     if wrong is not None and not rules.broken:
         return wrong
-    rule = clause = words = ""
+    rule = clause = reason = ""
     if rules.broken:
-        first = rules.broken[0]
-        rule, words = first.id, first.rule.describe(case.product).en
-        clause = next(iter(known.spec.clauses_of(first.id)), "")
-    if rules.broken and (wrong is not None or not rules.has_values):
-        return Check(
-            ok=False,
-            verdict=RunVerdict.INCONCLUSIVE.value,
-            operator=operator,
-            reason=f"the inputs break the rule {rule}: {words}; their outputs are not judged",
-            rule=rule,
-            clause=clause,
-        )
-    performed = Performed(case=case, outcome=Outcome(), arrays=call.inputs, got=got)
-    try:
-        verdict = judge.values(performed, allowed=rules.statuses)
-    except _UNDEFINED as error:
-        reason = f"the mathematics gives no value for such arguments ({type(error).__name__}: {error})"
+        rule = rules.broken[0].id
+        clause = next(iter(known.spec.clauses_of(rule)), "")
+        broken = first_broken_rule(known.spec, call, rules)
+        reason = f"the inputs break the rule {broken}; their outputs are not judged"
+    verdict: Verdict | None = None
+    if not rules.broken or (wrong is None and rules.has_values):
+        performed = Performed(case=case, outcome=Outcome(), arrays=call.inputs, got=got)
+        try:
+            verdict = judge.values(performed, allowed=rules.statuses)
+        except _UNDEFINED as error:
+            unknown = f"the mathematics gives no value for such arguments ({type(error).__name__}: {error})"
+            reason = reason or unknown
+    if verdict is None:
         return Check(
             ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=operator, reason=reason, rule=rule, clause=clause
         )
@@ -267,6 +283,7 @@ def _ids(rules: Evaluation) -> list[str]:
 
 def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> Check:
     passed, failed = verdict.result == Result.PASSED, verdict.result == Result.FAILED
+    compared = any(item.elements for item in verdict.deviations)
     return Check(
         ok=passed,
         verdict=RunVerdict.CONFORMS.value
@@ -275,7 +292,7 @@ def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> Check:
         if failed
         else RunVerdict.INCONCLUSIVE.value,
         operator=operator,
-        reason="" if passed else verdict.message,
+        reason=verdict.message if not passed else "" if compared else _NOTHING_COMPARED,
         fault=str(verdict.kind) if failed else "",
         rule=rule,
         clause=clause,
@@ -319,10 +336,14 @@ def named_outputs(known: Document, outputs: object) -> dict[str, NDArray[Any]]:
             raise UsageError(f"outputs: {len(values)} arrays; {spec.operator} writes {', '.join(spec.outputs)}")
         outputs = dict(zip(spec.outputs, values, strict=False))
     got: dict[str, NDArray[Any]] = {}
+    words: dict[str, object] = {}
     for word, value in outputs.items():
         name = known.names.get(str(word), "")
         if name not in spec.outputs:
-            raise UsageError(f"outputs: {word!r}: {spec.operator} writes {', '.join(spec.outputs)}")
+            raise UsageError(f"outputs: {shown(word)}: {spec.operator} writes {', '.join(spec.outputs)}")
+        if name in words:
+            raise UsageError(f"outputs: {words[name]} and {word} are one output; give one of them")
+        words[name] = word
         if value is None:
             continue
         items = value if isinstance(value, (list, tuple)) and spec.parameter(name).kind == "tensor_list" else None
@@ -383,8 +404,7 @@ def expected(
     known = document(op, product, edition)
     call, rules = _call(known, inputs, {})
     if rules.broken and not rules.has_values:
-        first = rules.broken[0]
-        raise UsageError(f"inputs: the rule {first.id} is broken: {first.rule.describe(call.case.product).en}")
+        raise UsageError(f"inputs: they break the rule {first_broken_rule(known.spec, call, rules)}")
     return expected_of(known, call.case, call.inputs)
 
 

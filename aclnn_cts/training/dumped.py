@@ -99,7 +99,8 @@ def bound_case(
 ) -> Case:
     """The case of a call with these arguments, its data drawn. Raises UsageError where the prototype has others."""
     known = document(operator, product)
-    inputs = {name: _value(value, name) for name, value in given.items() if value is not None}
+    written = {name for name, own in known.names.items() if known.spec.parameter(own).role == "output"}
+    inputs = {name: _value(value, name) for name, value in given.items() if value is not None and name not in written}
     bound = bind(known.spec, inputs, {}, names=known.names, target=known.target, where="arguments")
     strides = {known.names[name]: _strides(value) for name, value in given.items()}
     sampler = Sampler(known.spec, known.target)

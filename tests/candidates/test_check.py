@@ -112,12 +112,85 @@ def test_outputs_in_wrong_form_fail(outputs: Any, fault: str) -> None:
         ({"grad_outputs": 1}, {}, "did you mean"),
         ({}, {"result": np.zeros(1)}, "writes out"),
         ({"dim": "last"}, {"out": np.zeros(1)}, "int64_t"),
+        ({"dim": 1.5}, {}, r"dim: 1\.5; expected an integer \(int64_t\)"),
+        ({"dim": float("nan")}, {}, "dim: nan; expected an integer"),
+        ({"dim": 2**70}, {}, "inputs: dim: 1180591620717411303424; expected int64_t"),
+        ({"dim": None}, {}, r"dim is missing; expected an integer \(int64_t\)"),
+        ({"gradOutput": np.zeros(1)}, {}, "grad_output and gradOutput are one parameter"),
+        ({"out": np.zeros(1)}, {}, "out is an output of aclnnSoftmaxBackward"),
+        ({3: 1}, {}, "inputs: 3: aclnnSoftmaxBackward takes"),
+        ({"output": [[1], [1, 2]]}, {}, "all rows of the same length"),
+        ({"output": np.ma.masked_array([1.0, 2.0], [True, False])}, {}, "masked array with masked elements"),
     ],
 )
 def test_unknown_names_and_values_are_refused(inputs: dict[str, Any], outputs: Any, message: str) -> None:
     good, _ = call()
     with pytest.raises(UsageError, match=message):
         aclnn_cts.check("softmax_backward", {**good, **inputs}, outputs)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        ("op", 3, "op: 3; expected a name"),
+        ("op", [], "op: "),
+        ("inputs", [1], "inputs: list; expected a mapping"),
+        ("product", 3, "product: 3; expected a name"),
+        ("edition", "never", "edition: 'never' is not known"),
+    ],
+)
+def test_wrong_parameter_is_named(parameter: str, value: Any, message: str) -> None:
+    inputs, out = call()
+    given = {"op": "softmax_backward", "inputs": inputs, "outputs": out, parameter: value}
+    with pytest.raises(UsageError, match=message) as raised:
+        aclnn_cts.check(**given)
+    assert "--" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "given"),
+    [
+        ("grad_output", np.ones((10, 100), ">f4"), "gradOutput >f4 [10, 100]"),
+        ("grad_output", [[1.0]], "gradOutput float64 [1, 1]"),
+        ("grad_output", 3, "gradOutput int64 []"),
+        ("dim", 7, "dim 7"),
+        ("output", None, "output None"),
+    ],
+)
+def test_reason_says_what_was_given_of_a_broken_rule(name: str, value: Any, given: str) -> None:
+    inputs, out = call()
+    found = aclnn_cts.check("softmax_backward", {**inputs, name: value}, out)
+    assert found.verdict == "inconclusive"
+    assert given in found.reason
+    with pytest.raises(UsageError, match="they break the rule"):
+        aclnn_cts.expected("softmax_backward", {**inputs, name: value})
+
+
+def test_broken_rule_is_the_reason_where_the_mathematics_has_no_value() -> None:
+    inputs, out = call()
+    found = aclnn_cts.check("softmax_backward", {**inputs, "output": inputs["output"][0]}, out)
+    assert found.reason.startswith("the inputs break the rule output.shape")
+
+
+def test_subclasses_of_arrays_are_arrays() -> None:
+    inputs, out = call()
+    matrix = inputs["output"].view(np.matrix)
+    for array in (matrix, np.ma.masked_array(inputs["output"])):
+        assert aclnn_cts.check("softmax_backward", {**inputs, "output": array}, out).ok
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("normalized_shape", [8.5]), ("normalized_shape", "8"), ("output_mask", [1, 0, 3])]
+)
+def test_items_of_another_kind_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=r"expected (integers|True and False)"):
+        aclnn_cts.check("layer_norm_backward", {**layer_norm(), name: value}, {})
+
+
+def test_call_without_outputs_says_that_nothing_was_compared() -> None:
+    found = aclnn_cts.check("layer_norm_backward", {**layer_norm(), "output_mask": [False] * 3}, {})
+    assert found.ok
+    assert "nothing was compared" in found.reason
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, np.bool_, np.complex64, ">f4", "U3"])
