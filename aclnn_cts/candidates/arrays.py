@@ -43,7 +43,12 @@ SHOWN_ELEMENTS = 4096
 _MOST_NAMED = 4
 """Parameters of a rule that a message describes."""
 
-_RAW = {"bfloat16": "BF16", "float8_e5m2": "FLOAT8_E5M2", "float8_e4m3fn": "FLOAT8_E4M3FN"}
+_RAW = {
+    "bfloat16": "BF16",
+    "float8_e5m2": "FLOAT8_E5M2",
+    "float8_e4m3fn": "FLOAT8_E4M3FN",
+    "float8_e8m0fnu": "FLOAT8_E8M0",
+}
 """Floating dtypes of torch that NumPy has through ml_dtypes alone."""
 
 
@@ -69,8 +74,7 @@ def as_array(value: object) -> NDArray[Any]:
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
         return _of_torch(value)
     if hasattr(value, "__dlpack__"):
-        found: NDArray[Any] = np.from_dlpack(value)
-        return found
+        return _of_dlpack(value)
     if isinstance(value, (np.generic, int, float, list, tuple)) or hasattr(value, "__array__"):
         try:
             return np.asarray(value)
@@ -79,16 +83,39 @@ def as_array(value: object) -> NDArray[Any]:
     raise TypeError(f"{type(value).__name__}; expected a NumPy array, a torch tensor or an object with __dlpack__")
 
 
+def _of_dlpack(value: Any) -> NDArray[Any]:  # noqa: ANN401 - any library's array
+    """What speaks DLPack; NumPy itself reads no BF16 and no memory of a device there."""
+    try:
+        found: NDArray[Any] = np.from_dlpack(value)
+    except (RuntimeError, BufferError, TypeError, ValueError) as error:
+        if (torch := sys.modules.get("torch")) is not None:
+            with contextlib.suppress(RuntimeError, BufferError, TypeError, ValueError, AttributeError):
+                return _of_torch(torch.utils.dlpack.from_dlpack(value))
+        if hasattr(value, "__array__"):
+            return np.asarray(value)
+        raise TypeError(_unread(value, error)) from None
+    return found
+
+
 def _of_torch(value: Any) -> NDArray[Any]:  # noqa: ANN401 - torch is not imported here
     torch = sys.modules["torch"]
-    tensor = value.detach().cpu()
-    if (name := _RAW.get(str(tensor.dtype).removeprefix("torch."))) is None:
-        plain: NDArray[Any] = tensor.numpy()
-        return plain
-    dtype = numpy_dtype(name)
-    integers = torch.int16 if dtype.itemsize == 2 else torch.uint8
-    raw: NDArray[Any] = tensor.contiguous().view(integers).numpy()
+    try:
+        tensor = value.detach().cpu().resolve_conj().resolve_neg()
+        if (name := _RAW.get(str(tensor.dtype).removeprefix("torch."))) is None:
+            plain: NDArray[Any] = tensor.numpy()
+            return plain
+        dtype = numpy_dtype(name)
+        integers = torch.int16 if dtype.itemsize == 2 else torch.uint8
+        raw: NDArray[Any] = tensor.contiguous().view(integers).numpy()
+    except (RuntimeError, TypeError) as error:  # a NotImplementedError of a device without memory is one
+        raise TypeError(_unread(value, error)) from None
     return raw.view(dtype)
+
+
+def _unread(value: Any, error: Exception) -> str:  # noqa: ANN401 - as above
+    described = f"{type(value).__name__} of {getattr(value, 'dtype', '?')} on {getattr(value, 'device', '?')}"
+    why = shown(str(error).partition("\n")[0])
+    return f"{described}: {why}; expected elements that can be read; hand over a NumPy array or a dense torch tensor"
 
 
 def bind(

@@ -271,18 +271,38 @@ def test_torch_and_dlpack_give_what_numpy_gives() -> None:
     assert as_array(tensor).dtype == numpy_dtype("BF16")
     assert aclnn_cts.check("softmax_backward", inputs, tensor).ok
 
-    class Exporter:
-        def __init__(self, array: Any) -> None:
-            self.array = array
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self.array.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self.array.__dlpack_device__()
-
     plain, right_out = call()
-    assert aclnn_cts.check("softmax_backward", plain, Exporter(right_out)).ok
+    assert aclnn_cts.check("softmax_backward", plain, Dlpack(right_out)).ok
+
+
+class Dlpack:
+    """A tensor of which DLPack alone is known."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._tensor.__dlpack_device__()
+
+
+def test_views_and_formats_that_numpy_cannot_read_are_read() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+    plain = torch.tensor([1.0, -2.0])
+    assert as_array(torch._neg_view(plain)).tolist() == [-1.0, 2.0]
+    assert as_array(torch.tensor([1 + 2j]).conj()).tolist() == [1 - 2j]
+    brain = as_array(Dlpack(plain.bfloat16()))
+    assert (brain.dtype, brain.tolist()) == (numpy_dtype("BF16"), [1.0, -2.0])
+
+
+def test_tensors_without_elements_to_read_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+    inputs, out = call()
+    for tensor in (torch.empty(3, device="meta"), torch.eye(3).to_sparse()):
+        with pytest.raises(UsageError, match=r"gradOutput: Tensor of torch\.[a-z0-9]+ on \w+: "):
+            aclnn_cts.check("softmax_backward", {**inputs, "grad_output": tensor}, out)
 
 
 def test_check_needs_no_package_of_an_extra() -> None:
@@ -308,5 +328,11 @@ def test_every_public_name_is_there() -> None:
     for name in PUBLIC:
         assert getattr(aclnn_cts, name) is not None
         assert f'"{name}"' in stub
+    starred: dict[str, Any] = {}
+    exec("from aclnn_cts import *", starred)  # noqa: S102 - a function cannot do it
+    for name in (*PUBLIC, "__version__"):
+        assert name in starred
+        assert name in dir(aclnn_cts)
+    assert aclnn_cts.UsageError is UsageError
     with pytest.raises(AttributeError):
         getattr(aclnn_cts, "nothing")  # noqa: B009 - no type has it
