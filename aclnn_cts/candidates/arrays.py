@@ -248,6 +248,8 @@ def _argument(item: Parameter, value: object, arrays: dict[str, NDArray[Any]], t
         number = _number(item.kind, value)
     except (TypeError, OverflowError):
         raise TypeError(f"{shown(value)}; expected {_EXPECTED[item.kind]} ({item.c_type})") from None
+    if item.c_type == "uint64_t" and -(2**63) <= number < 0:
+        return number % 2**64  # what C makes of the -1 that frameworks pass
     if item.kind == "scalar":
         allowed = item.dtypes.get(target.product, ())
         wanted = "BOOL" if isinstance(number, bool) else "INT64" if isinstance(number, int) else "FLOAT"

@@ -93,6 +93,24 @@ def test_elements_out_of_range_break_their_rule() -> None:
     assert "indices" in found.rule
 
 
+@pytest.mark.parametrize("padding", [-1, 2**64 - 1])
+def test_negative_padding_index_has_no_effect(padding: int) -> None:
+    inputs = {
+        "grad": np.ones((2, 3), np.float32),
+        "indices": np.array([3, 0]),
+        "numWeights": 4,
+        "paddingIdx": padding,
+        "scaleGradByFreq": False,
+    }
+    out = np.zeros((4, 3), np.float32)
+    out[[0, 3]] = 1
+    assert aclnn_cts.check("embedding_dense_backward", inputs, out).ok
+    out[3] = 0
+    assert aclnn_cts.check("embedding_dense_backward", inputs, out).verdict == "fails"
+    with pytest.raises(UsageError, match=r"numWeights|out"):
+        aclnn_cts.check("embedding_dense_backward", {**inputs, "numWeights": -1}, out)
+
+
 @pytest.mark.parametrize(
     ("outputs", "fault"),
     [
