@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from aclnn_cts.candidates.arrays import bind
+from aclnn_cts.candidates.arrays import BoundCall, bind, first_broken_rule
 from aclnn_cts.candidates.check import document, shipped_specs
 from aclnn_cts.core.case import Case, Data, Origin, Tensor, owner, with_arguments
 from aclnn_cts.core.dtypes import DTYPES, INEXACT, numpy_dtype
@@ -31,6 +31,7 @@ from aclnn_cts.core.outside import read_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.configuration import Template
 from aclnn_cts.generate.sampler import Sampler, data_value
+from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.training.inverse import inverse_bindings
 
 _TORCH_DTYPES: Mapping[str, str] = MappingProxyType(
@@ -70,7 +71,7 @@ class DumpedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpedEntry:
-    """A line, and its case or the reason why it has none."""
+    """A line, and its case or the reason why it has none; of a case, the rule that it breaks."""
 
     line: int
     case: Case | None = None
@@ -84,14 +85,21 @@ def read_dumped(path: Path, *, seed: int = 0, product: str | None = None) -> Ite
         if line.strip():
             try:
                 call = msgspec.json.decode(line, type=DumpedCall)
-                yield DumpedEntry(line=number, case=_case(call, seed=seed + number, product=product))
+                case, broken = _case(call, seed=seed + number, product=product)
+                yield DumpedEntry(line=number, case=case, reason=broken)
             except (msgspec.MsgspecError, UsageError) as error:
                 yield DumpedEntry(line=number, reason=str(error))
 
 
-def _case(call: DumpedCall, *, seed: int, product: str | None) -> Case:
+def _case(call: DumpedCall, *, seed: int, product: str | None) -> tuple[Case, str]:
+    """The case of a line, and the first rule that it breaks; of contents, which are drawn, no rule is asked."""
     operator, given = next(named_calls(call))
-    return bound_case(operator, given, source=f"call of {call.function or call.operator}", seed=seed, product=product)
+    source = f"call of {call.function or call.operator}"
+    case = bound_case(operator, given, source=source, seed=seed, product=product)
+    known = document(operator, product)
+    bound = BoundCall(case=case, inputs={}, inferred=frozenset())
+    rules = evaluate(known.spec, case)
+    return case, f"breaks the rule {first_broken_rule(known.spec, bound, rules)}" if rules.broken else ""
 
 
 def bound_case(
@@ -164,8 +172,9 @@ def _value(value: Any, name: str) -> Any:  # noqa: ANN401 - a JSON value
         raise UsageError(f"arguments: {name}: dtype {shown(facts.dtype)}; expected a name of torch or of aclDataType")
     try:
         return np.broadcast_to(np.zeros((), numpy_dtype(dtype)), facts.shape)
-    except ValueError as error:
-        raise UsageError(f"arguments: {name}: shape {shown(str(facts.shape))}: {error}") from None
+    except ValueError:
+        sizes = "sizes of 0 or more, in memory that can be addressed"
+        raise UsageError(f"arguments: {name}: shape {shown(list(facts.shape))}; expected {sizes}") from None
 
 
 def _strides(value: object) -> Sequence[int] | None:
