@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aclnn_cts.cli.given import given_options
 from aclnn_cts.cli.options import (
     OutputPath,
     checked_target,
     command,
     edition_option,
     force_option,
-    given_options,
     number_of_phases,
     output_file,
     phases_option,

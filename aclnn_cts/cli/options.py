@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
@@ -231,14 +230,3 @@ def checked_target(product: str | None) -> Target:
 
         check_product(product, where="--product")
     return Target(product=product or OWN_PRODUCT)
-
-
-def given_options() -> frozenset[str]:
-    """The options and arguments that stand on the command line."""
-    context = click.get_current_context()
-    return frozenset(
-        option
-        for parameter in context.command.params
-        if context.get_parameter_source(str(parameter.name)) != ParameterSource.DEFAULT
-        for option in parameter.opts
-    )

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from aclnn_cts.candidates.arrays import BoundCall, bind, first_broken_rule
+from aclnn_cts.candidates.arrays import BoundCall, bind, evaluation, first_broken_rule
 from aclnn_cts.candidates.check import document, shipped_specs
 from aclnn_cts.core.case import Case, Data, Origin, Tensor, owner, with_arguments
 from aclnn_cts.core.dtypes import DTYPES, INEXACT, numpy_dtype
@@ -31,7 +31,6 @@ from aclnn_cts.core.outside import read_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.generate.configuration import Template
 from aclnn_cts.generate.sampler import Sampler, data_value
-from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.training.inverse import inverse_bindings
 
 _TORCH_DTYPES: Mapping[str, str] = MappingProxyType(
@@ -98,7 +97,7 @@ def _case(call: DumpedCall, *, seed: int, product: str | None) -> tuple[Case, st
     case = bound_case(operator, given, source=source, seed=seed, product=product)
     known = document(operator, product)
     bound = BoundCall(case=case, inputs={}, inferred=frozenset())
-    rules = evaluate(known.spec, case)
+    rules = evaluation(known.spec, bound, known.contents)
     return case, f"breaks the rule {first_broken_rule(known.spec, bound, rules)}" if rules.broken else ""
 
 
