@@ -19,3 +19,7 @@ if _LINK.is_file():
 # What `candidates` makes public is imported when it is used: importing the package is free.
 def __getattr__(name: str) -> object:
     return importlib.import_module(f"{__name__}.candidates.public").public(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})  # type: ignore[misc]  # names

@@ -2,6 +2,7 @@ from aclnn_cts.candidates.cases import CaseArrays, cases
 from aclnn_cts.candidates.check import Check, Expected, check, expected
 from aclnn_cts.candidates.judge import judge
 from aclnn_cts.candidates.verdict import Judgement, reward
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.training.watch import watch
 
 __version__: str
@@ -9,7 +10,9 @@ __all__ = [
     "CaseArrays",
     "Check",
     "Expected",
+    "HarnessError",
     "Judgement",
+    "UsageError",
     "__version__",
     "cases",
     "check",

@@ -13,6 +13,7 @@ The format is that of flashinfer-bench 0.1.2 (flashinfer_bench/data/trace.py).
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
@@ -64,6 +65,8 @@ def evaluation(
 ) -> dict[str, Any]:
     """A judgement as the JSON of an Evaluation: ratio, clause, seed and counts stand in `correctness.extra`.
 
+    A status that has no `correctness` has them as JSON in the last line of `log`.
+
     - `latency_ms`: of one call; None: the mean over the judgement's calls, which says little of speed.
     - `reference_latency_ms`: 0 where nothing was measured; the speed-up is 0 then.
     - `hardware`: default: this machine's processor.
@@ -78,7 +81,8 @@ def evaluation(
         "verdict": judgement.verdict,
         "operator": judgement.operator,
         "seed": judgement.seed,
-        "error_ratio": 0.0 if found is None else found.error_ratio,
+        # Of calls that conform, a judgement keeps no ratio.
+        **({} if found is None else {"error_ratio": found.error_ratio}),
         "fault": "" if found is None else found.fault,
         "clause": "" if found is None else found.clause,
         "planned": judgement.planned,
@@ -93,13 +97,14 @@ def evaluation(
         "log": judgement.reason,
     }
     if status in (Status.PASSED, Status.INCORRECT_NUMERICAL):
-        # The ratio says how wrong it is: errors without a bound to hold them to are not kept.
-        unknown = 0.0 if judgement.ok else "NaN"
+        # The ratio says how wrong it is: errors without a bound are not kept. What is left out is read as 0.
         document["correctness"] = {
-            "max_relative_error": unknown,
-            "max_absolute_error": unknown,
+            "max_relative_error": "NaN",
+            "max_absolute_error": "NaN",
             "extra": {EXTRA: extra},
         }
+    else:
+        document["log"] = f"{judgement.reason}\n{json.dumps({EXTRA: extra})}".lstrip()
     if status is Status.PASSED:
         calls = max(judgement.passed + judgement.failed + judgement.unjudged, 1)
         latency = judgement.call_seconds * 1000 / calls if latency_ms is None else latency_ms
@@ -196,7 +201,7 @@ def _plain(value: Any) -> Any:
 
 def correctness(found: Check) -> dict[str, Any]:
     """A check as the fields of its Correctness: errors of the worst element, and what is ours in `extra`."""
-    absolute = relative = 0.0
+    absolute = relative = math.nan
     if found.worst is not None:
         got, value = float(found.worst.got), float(found.worst.expected)
         absolute = abs(got - value)

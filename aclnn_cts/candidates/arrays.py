@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, BoolArray, Case, Data, FloatArray, Scalar, Tensor, TensorList, made, owner
+from aclnn_cts.core.case import (
+    POINTERS,
+    Argument,
+    BoolArray,
+    Case,
+    Data,
+    FloatArray,
+    Scalar,
+    Tensor,
+    TensorList,
+    made,
+    number,
+    tensors_in,
+)
 from aclnn_cts.core.dtypes import DIMENSIONS, acl_name, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outside import spelled
@@ -26,7 +40,15 @@ from aclnn_cts.speclang.model import Parameter, Spec
 SHOWN_ELEMENTS = 4096
 """Most elements of an array that a JSON document holds."""
 
-_RAW = {"bfloat16": "BF16", "float8_e5m2": "FLOAT8_E5M2", "float8_e4m3fn": "FLOAT8_E4M3FN"}
+_MOST_NAMED = 4
+"""Parameters of a rule that a message describes."""
+
+_RAW = {
+    "bfloat16": "BF16",
+    "float8_e5m2": "FLOAT8_E5M2",
+    "float8_e4m3fn": "FLOAT8_E4M3FN",
+    "float8_e8m0fnu": "FLOAT8_E8M0",
+}
 """Floating dtypes of torch that NumPy has through ml_dtypes alone."""
 
 
@@ -38,33 +60,62 @@ class BoundCall:
     """Descriptors without contents."""
     inputs: Mapping[str, NDArray[Any]]
     inferred: frozenset[str]
-    """The outputs whose shape follows from the inputs."""
+    """The outputs whose shape and dtype follow from the inputs: the case has these."""
 
 
 def as_array(value: object) -> NDArray[Any]:
     """A NumPy array, a torch tensor or what speaks DLPack, as a NumPy array. Raises TypeError for anything else."""
-    if isinstance(value, np.ndarray):
+    if type(value) is np.ndarray:
         return value
+    if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+            raise TypeError("a masked array with masked elements; expected all elements, as `filled(0)` gives them")
+        return np.asarray(value)
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
         return _of_torch(value)
     if hasattr(value, "__dlpack__"):
-        found: NDArray[Any] = np.from_dlpack(value)
-        return found
+        return _of_dlpack(value)
     if isinstance(value, (np.generic, int, float, list, tuple)) or hasattr(value, "__array__"):
-        return np.asarray(value)
+        try:
+            return np.asarray(value)
+        except ValueError:
+            raise TypeError(f"{shown(value)}; expected an array, all rows of the same length") from None
     raise TypeError(f"{type(value).__name__}; expected a NumPy array, a torch tensor or an object with __dlpack__")
+
+
+def _of_dlpack(value: Any) -> NDArray[Any]:  # noqa: ANN401 - any library's array
+    """What speaks DLPack; NumPy itself reads no BF16 and no memory of a device there."""
+    try:
+        found: NDArray[Any] = np.from_dlpack(value)
+    except (RuntimeError, BufferError, TypeError, ValueError) as error:
+        if (torch := sys.modules.get("torch")) is not None:
+            with contextlib.suppress(RuntimeError, BufferError, TypeError, ValueError, AttributeError):
+                return _of_torch(torch.utils.dlpack.from_dlpack(value))
+        if hasattr(value, "__array__"):
+            return np.asarray(value)
+        raise TypeError(_unread(value, error)) from None
+    return found
 
 
 def _of_torch(value: Any) -> NDArray[Any]:  # noqa: ANN401 - torch is not imported here
     torch = sys.modules["torch"]
-    tensor = value.detach().cpu()
-    if (name := _RAW.get(str(tensor.dtype).removeprefix("torch."))) is None:
-        plain: NDArray[Any] = tensor.numpy()
-        return plain
-    dtype = numpy_dtype(name)
-    integers = torch.int16 if dtype.itemsize == 2 else torch.uint8
-    raw: NDArray[Any] = tensor.contiguous().view(integers).numpy()
+    try:
+        tensor = value.detach().cpu().resolve_conj().resolve_neg()
+        if (name := _RAW.get(str(tensor.dtype).removeprefix("torch."))) is None:
+            plain: NDArray[Any] = tensor.numpy()
+            return plain
+        dtype = numpy_dtype(name)
+        integers = torch.int16 if dtype.itemsize == 2 else torch.uint8
+        raw: NDArray[Any] = tensor.contiguous().view(integers).numpy()
+    except (RuntimeError, TypeError) as error:  # a NotImplementedError of a device without memory is one
+        raise TypeError(_unread(value, error)) from None
     return raw.view(dtype)
+
+
+def _unread(value: Any, error: Exception) -> str:  # noqa: ANN401 - as above
+    described = f"{type(value).__name__} of {getattr(value, 'dtype', '?')} on {getattr(value, 'device', '?')}"
+    why = shown(str(error).partition("\n")[0])
+    return f"{described}: {why}; expected elements that can be read; hand over a NumPy array or a dense torch tensor"
 
 
 def bind(
@@ -76,21 +127,19 @@ def bind(
     target: Target,
     where: str = "inputs",
 ) -> BoundCall:
-    """The call of these inputs, attributes and outputs. Outputs that are not given have the shape that follows.
+    """The call of these inputs and attributes, with the outputs that follow from them.
 
-    Raises UsageError, opened by `where`, for a name or value that the prototype does not take.
+    Where none follow, those given stand as they are. Raises UsageError, opened by `where`, for a name or value that the
+    prototype does not take.
     """
-    given: dict[str, object] = {}
-    for word, value in inputs.items():
-        if word not in names:
-            takes = ", ".join(item.name for item in spec.parameters if item.role != "output")
-            raise UsageError(f"{where}: {shown(word)}: {spec.operator} takes {takes}{nearest(word, names)}")
-        given[names[word]] = value
+    given = _by_name(spec, inputs, names, where)
     arrays: dict[str, NDArray[Any]] = {}
     arguments: dict[str, Argument] = {}
     for item in spec.parameters:
         if item.role == "output":
             continue
+        if given.get(item.name) is None and item.kind not in POINTERS:
+            raise UsageError(f"{where}: {item.name} is missing; expected {_EXPECTED[item.kind]} ({item.c_type})")
         try:
             arguments[item.name] = _argument(item, given.get(item.name), arrays, target)
         except (TypeError, ValueError, OverflowError) as error:
@@ -102,15 +151,29 @@ def bind(
         if not outputs:
             raise
     known = {item.name: arguments.get(item.name) for item in spec.parameters}
-    known.update(found)
-    for name, array in outputs.items():
-        held = found.get(owner(name))
-        if not isinstance(held, TensorList):
-            shape = held.shape if isinstance(held, Tensor) else array.shape
-            known[name] = Tensor(shape, acl_name(array.dtype))
+    known.update(found or {name: described(array) for name, array in outputs.items() if known.get(name) is None})
     case = Case(spec.operator, dict(_formatted(spec, known, target)), target)
-    check_prototype(spec, case, where=where)
+    check_prototype(spec, case, where=where, path="")
     return BoundCall(case=case, inputs=arrays, inferred=frozenset(name for name, item in found.items() if item))
+
+
+def _by_name(spec: Spec, inputs: Mapping[str, object], names: Mapping[str, str], where: str) -> dict[str, object]:
+    """Inputs and attributes by C name."""
+    if not isinstance(inputs, Mapping):
+        raise UsageError(f"{where}: {type(inputs).__name__}; expected a mapping of arrays and attributes by name")
+    given: dict[str, object] = {}
+    words: dict[str, str] = {}
+    for word, value in inputs.items():
+        if word not in names:
+            takes = ", ".join(item.name for item in spec.parameters if item.role != "output")
+            raise UsageError(f"{where}: {shown(word)}: {spec.operator} takes {takes}{nearest(str(word), names)}")
+        name = names[word]
+        if name in given:
+            raise UsageError(f"{where}: {words[name]} and {word} are one parameter; give one of them")
+        if spec.parameter(name).role == "output" and value is not None:
+            raise UsageError(f"{where}: {word} is an output of {spec.operator}; expected inputs and attributes alone")
+        given[name], words[name] = value, word
+    return given
 
 
 def with_channels_last(spec: Spec, call: BoundCall) -> BoundCall:
@@ -174,32 +237,79 @@ def _argument(item: Parameter, value: object, arrays: dict[str, NDArray[Any]], t
         if not isinstance(value, Sequence):
             raise TypeError(f"{type(value).__name__}; expected a list of arrays")
         return TensorList(tuple(_tensor(f"{item.name}[{n}]", entry, arrays) for n, entry in enumerate(value)))
-    if isinstance(value, (np.generic, np.ndarray)) or hasattr(value, "tolist"):
-        value = as_array(value).tolist()
-    if item.kind in _ARRAYS:
-        return _ARRAYS[item.kind](value if isinstance(value, (list, tuple)) else (value,))
-    if item.kind == "string":
-        return str(value)
-    if not isinstance(value, (bool, int, float)):
-        raise TypeError(f"{shown(value)}; expected a number for {item.c_type}")
+    value = _plain(value)
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    try:
+        if item.kind in _ARRAYS:
+            of, array = _ARRAYS[item.kind]
+            return array(tuple([_number(of, _plain(entry)) for entry in values]))
+        if item.kind == "string":
+            return _text(value)
+        number = _number(item.kind, value)
+    except (TypeError, OverflowError):
+        raise TypeError(f"{shown(value)}; expected {_EXPECTED[item.kind]} ({item.c_type})") from None
+    if item.c_type == "uint64_t" and -(2**63) <= number < 0:
+        return number % 2**64  # what C makes of the -1 that frameworks pass
     if item.kind == "scalar":
         allowed = item.dtypes.get(target.product, ())
-        wanted = "BOOL" if isinstance(value, bool) else "INT64" if isinstance(value, int) else "FLOAT"
-        return made(wanted if wanted in allowed or not allowed else allowed[0], value)
-    return _NUMBERS[item.kind](value)
+        wanted = "BOOL" if isinstance(number, bool) else "INT64" if isinstance(number, int) else "FLOAT"
+        return made(wanted if wanted in allowed or not allowed else allowed[0], number)
+    return number
 
 
-_ARRAYS: Mapping[str, Callable[[Sequence[Any]], Argument]] = {
-    "int_array": lambda values: tuple(map(int, values)),
-    "bool_array": lambda values: BoolArray(tuple(map(bool, values))),
-    "float_array": lambda values: FloatArray(tuple(map(float, values))),
+def _plain(value: object) -> object:
+    """An array or a number of a library as Python has it."""
+    if isinstance(value, (np.generic, np.ndarray)) or hasattr(value, "tolist"):
+        return as_array(value).tolist()
+    return value
+
+
+def _number(kind: str, value: object) -> float:
+    """A number of a kind. Raises TypeError for what is none, or would lose something."""
+    if isinstance(value, (bool, int, float)):
+        if kind == "scalar":
+            return value
+        if kind == "double":
+            return float(value)
+        if kind == "bool" and value in (0, 1):
+            return bool(value)
+        if kind == "int" and (isinstance(value, int) or value.is_integer()):
+            return int(value)
+    raise TypeError
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError
+
+
+_ARRAYS: Mapping[str, tuple[str, Callable[[tuple[Any, ...]], Argument]]] = {
+    "int_array": ("int", tuple),
+    "bool_array": ("bool", BoolArray),
+    "float_array": ("double", FloatArray),
 }
-_NUMBERS: Mapping[str, Callable[[float], Argument]] = {"double": float, "bool": bool, "int": int}
+"""By kind of argument, the kind of its items and what holds them."""
+_EXPECTED: Mapping[str, str] = {
+    "int": "an integer",
+    "double": "a number",
+    "bool": "True or False",
+    "scalar": "a number",
+    "string": "a string",
+    "int_array": "integers",
+    "bool_array": "True and False",
+    "float_array": "numbers",
+}
 
 
 def _tensor(name: str, value: object, arrays: dict[str, NDArray[Any]]) -> Tensor:
     array = as_array(value)
     arrays[name] = array
+    return described(array)
+
+
+def described(array: NDArray[Any]) -> Tensor:
+    """The descriptor of an array, without contents."""
     return Tensor(array.shape, acl_name(array.dtype))
 
 
@@ -235,6 +345,28 @@ def evaluation(spec: Spec, call: BoundCall, rules: ContentRules) -> Evaluation:
         data = Data(values=tuple(spelled(float(value)) for value in values))
         arguments[name] = msgspec.structs.replace(tensor, data=data)
     return evaluate(spec, msgspec.structs.replace(call.case, arguments=arguments))
+
+
+def first_broken_rule(spec: Spec, call: BoundCall, rules: Evaluation) -> str:
+    """Id and sentence of the first rule that a call breaks, and what the parameters are that the sentence names."""
+    first = rules.broken[0]
+    words = first.rule.describe(call.case.product).en
+    named = [item.name for item in spec.parameters if re.search(rf"\b{item.name}\b", words)]
+    given = ", ".join(_given(call, name) for name in named[:_MOST_NAMED])
+    return f"{first.id}: {words}" + (f" (given: {given})" if given else "")
+
+
+def _given(call: BoundCall, name: str) -> str:
+    """A parameter of a call in words."""
+    value = call.case.arguments.get(name)
+    if isinstance(value, Scalar):
+        return f"{name} {number(value)}"
+    if not isinstance(value, (Tensor, TensorList)):
+        return f"{name} {shown(list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value)}"
+    held = [name] if isinstance(value, Tensor) else [f"{name}[{place}]" for place in range(len(value))]
+    dtypes = [str(call.inputs[word].dtype) if word in call.inputs else "" for word in held]
+    found = [f"{dtype or item.dtype} {list(item.shape)}" for dtype, item in zip(dtypes, tensors_in(value), strict=True)]
+    return f"{name} {' and '.join(dict.fromkeys(found[:_MOST_NAMED]))}"
 
 
 def _extremes(array: NDArray[Any], besides: Sequence[object]) -> list[float]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.candidates.arrays import array_json, plain_json
-from aclnn_cts.candidates.check import document
+from aclnn_cts.candidates.check import check_word, document
 from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.dtypes import numpy_dtype
@@ -20,6 +20,7 @@ from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.trial import Trial
+from aclnn_cts.generate.choices import SEED_LIMIT
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.regime_cells import case_regimes
 from aclnn_cts.generate.sampler import Sampler
@@ -95,11 +96,19 @@ def cases(
     Raises UsageError for an unknown operator, profile or regime.
     """
     known = document(op, product, edition)
+    check_word(profile, where="profile")
+    chosen_profile(profile, where="profile")
+    if n is not None and not (_is_integer(n) and n >= 0):
+        raise UsageError(f"n: {shown(n)}; expected how many calls at most, 0 or more, or None for all")
     drawn = random_seed() if seed is None else seed
+    if not (_is_integer(drawn) and 0 <= drawn < SEED_LIMIT):
+        raise UsageError(f"seed: {shown(drawn)}; expected an integer from 0 to 2^64 - 1 ({SEED_LIMIT - 1}), or None")
     names = [item.value for item in Regime]
+    if regimes is not None and (isinstance(regimes, str) or not isinstance(regimes, Collection)):
+        raise UsageError(f"regimes: {shown(regimes)}; expected a list of {', '.join(names)}, or None for all")
     for name in regimes or ():
         if name not in names:
-            raise UsageError(f"regimes: {shown(name)}: expected any of {', '.join(names)}{nearest(name, names)}")
+            raise UsageError(f"regimes: {shown(name)}: expected any of {', '.join(names)}{nearest(str(name), names)}")
     sampler = Sampler(known.spec, known.target)
     found = (
         case_of(known.spec, trial.case)
@@ -107,6 +116,10 @@ def cases(
         if regimes is None or {item.value for item in case_regimes(trial.case)} & set(regimes)
     )
     return itertools.islice(found, n)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def random_seed() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import msgspec
@@ -19,27 +19,35 @@ from aclnn_cts.candidates.arrays import (
     bind,
     content_rules,
     evaluation,
+    first_broken_rule,
     plain_json,
     with_channels_last,
 )
-from aclnn_cts.core.case import Case, Tensor, owner, real_view
+from aclnn_cts.core.case import Case, Tensor, owner, real_view, with_arguments
+from aclnn_cts.core.dtypes import DTYPES, acl_name, numpy_dtype
 from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import Float64
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
+from aclnn_cts.core.printable import either, shown
 from aclnn_cts.core.rounding import is_large, keep_freed_memory
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.judgement.bound import bound, left_open
+from aclnn_cts.speclang.editions import check_edition
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.names import parameter_names
-from aclnn_cts.speclang.package import check_product
+from aclnn_cts.speclang.package import check_product, package_folder
 
 _UNDEFINED = (ArithmeticError, IndexError, KeyError, TypeError, ValueError, OracleError)
 """What an oracle raises where the mathematics has no value for the arguments."""
+
+
+_NOTHING_COMPARED = "nothing was compared: the call computes no element of any output"
 
 
 class WorstElement(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +73,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """`conforms`, `fails` or `inconclusive`."""
     operator: str
     reason: str = ""
-    """One sentence: what is wrong, or why nothing was judged; empty where the outputs conform."""
+    """One sentence: what is wrong, or why nothing was judged or compared; else empty."""
     fault: str = ""
     """The code of the fault (`docs/verdicts.md`); empty where there is none."""
     rule: str = ""
@@ -139,9 +147,24 @@ class Document:
     contents: ContentRules
 
 
-@functools.cache
 def document(op: str, product: str | None = None, edition: str | None = None) -> Document:
     """The document of an operator by its C name or short name. Raises UsageError for an unknown one."""
+    check_word(op, where="op")
+    for where, word in (("product", product), ("edition", edition)):
+        if word is not None:
+            check_word(word, where=where)
+    return _document(op, product, edition)
+
+
+def check_word(value: object, *, where: str) -> None:
+    """UsageError for a parameter that is no string."""
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: {shown(value)}; expected a name, as a string")
+
+
+@functools.cache
+def _document(op: str, product: str | None, edition: str | None) -> Document:
+    check_edition(edition or "", (package_folder(),), where="edition")
     specs = shipped_specs(edition or "")
     spec = specs.find(op, where="op")
     if product is not None:
@@ -185,27 +208,24 @@ def check(
         keep_freed_memory()
     call, rules = _call(known, inputs, got)
     judge, case, operator = known.judge, call.case, known.spec.operator
-    if (wrong := _wrong_outputs(known, call, got)) is not None and not rules.broken:
+    wrong = _wrong_outputs(known, call, got)
+    if wrong is not None and not rules.broken:
         return wrong
-    rule = clause = words = ""
+    rule = clause = reason = ""
     if rules.broken:
-        first = rules.broken[0]
-        rule, words = first.id, first.rule.describe(case.product).en
-        clause = next(iter(known.spec.clauses_of(first.id)), "")
-    if rules.broken and not rules.has_values:
-        return Check(
-            ok=False,
-            verdict=RunVerdict.INCONCLUSIVE.value,
-            operator=operator,
-            reason=f"the inputs break the rule {rule}: {words}; their outputs are not judged",
-            rule=rule,
-            clause=clause,
-        )
-    performed = Performed(case=case, outcome=Outcome(), arrays=call.inputs, got=got)
-    try:
-        verdict = judge.values(performed, allowed=rules.statuses)
-    except _UNDEFINED as error:
-        reason = f"the mathematics gives no value for such arguments ({type(error).__name__}: {error})"
+        rule = rules.broken[0].id
+        clause = next(iter(known.spec.clauses_of(rule)), "")
+        broken = first_broken_rule(known.spec, call, rules)
+        reason = f"the inputs break the rule {broken}; their outputs are not judged"
+    verdict: Verdict | None = None
+    if not rules.broken or (wrong is None and rules.has_values):
+        performed = Performed(case=case, outcome=Outcome(), arrays=call.inputs, got=got)
+        try:
+            verdict = judge.values(performed, allowed=rules.statuses)
+        except _UNDEFINED as error:
+            unknown = f"the mathematics gives no value for such arguments ({type(error).__name__}: {error})"
+            reason = reason or unknown
+    if verdict is None:
         return Check(
             ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=operator, reason=reason, rule=rule, clause=clause
         )
@@ -218,7 +238,8 @@ def _call(
     """The call of these arrays, and what the rules say of it.
 
     Arrays have no format. Channels come second, as frameworks have them; where a rule is then broken and none with
-    channels last, they come last.
+    channels last, they come last. Outputs have the dtypes that follow from the inputs; those given where no more rules
+    are then broken.
     """
     call = bind(known.spec, inputs, outputs, names=known.names, target=known.target)
     rules = evaluation(known.spec, call, known.contents)
@@ -227,12 +248,42 @@ def _call(
         if other is not call:
             again = evaluation(known.spec, other, known.contents)
             if not again.broken:
-                return other, again
+                call, rules = other, again
+    given = {
+        name: dtype
+        for name in known.spec.computed(call.case)
+        if name in outputs and _differs(known, call.case, name, dtype := acl_name(outputs[name].dtype))
+    }
+    if given and DTYPES.keys() >= set(given.values()):
+        adopted = _with_dtypes(call, given)
+        again = evaluation(known.spec, adopted, known.contents)
+        if set(_ids(again)) <= set(_ids(rules)):
+            return adopted, again
     return call, rules
+
+
+def _differs(known: Document, case: Case, name: str, dtype: str) -> bool:
+    """Whether an output of this dtype may be meant where another follows; one that is an input too has its own."""
+    tensor = case.tensor(name)
+    return tensor is not None and tensor.dtype != dtype and owner(name) not in known.spec.inputs
+
+
+def _with_dtypes(call: BoundCall, dtypes: Mapping[str, str]) -> BoundCall:
+    changes = {
+        name: msgspec.structs.replace(tensor, dtype=dtype)
+        for name, dtype in dtypes.items()
+        if (tensor := call.case.tensor(name)) is not None
+    }
+    return replace(call, case=with_arguments(call.case, changes))
+
+
+def _ids(rules: Evaluation) -> list[str]:
+    return [item.id for item in rules.broken]
 
 
 def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> Check:
     passed, failed = verdict.result == Result.PASSED, verdict.result == Result.FAILED
+    compared = any(item.elements for item in verdict.deviations)
     return Check(
         ok=passed,
         verdict=RunVerdict.CONFORMS.value
@@ -241,7 +292,7 @@ def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> Check:
         if failed
         else RunVerdict.INCONCLUSIVE.value,
         operator=operator,
-        reason="" if passed else verdict.message,
+        reason=verdict.message if not passed else "" if compared else _NOTHING_COMPARED,
         fault=str(verdict.kind) if failed else "",
         rule=rule,
         clause=clause,
@@ -285,10 +336,14 @@ def named_outputs(known: Document, outputs: object) -> dict[str, NDArray[Any]]:
             raise UsageError(f"outputs: {len(values)} arrays; {spec.operator} writes {', '.join(spec.outputs)}")
         outputs = dict(zip(spec.outputs, values, strict=False))
     got: dict[str, NDArray[Any]] = {}
+    words: dict[str, object] = {}
     for word, value in outputs.items():
         name = known.names.get(str(word), "")
         if name not in spec.outputs:
-            raise UsageError(f"outputs: {word!r}: {spec.operator} writes {', '.join(spec.outputs)}")
+            raise UsageError(f"outputs: {shown(word)}: {spec.operator} writes {', '.join(spec.outputs)}")
+        if name in words:
+            raise UsageError(f"outputs: {words[name]} and {word} are one output; give one of them")
+        words[name] = word
         if value is None:
             continue
         items = value if isinstance(value, (list, tuple)) and spec.parameter(name).kind == "tensor_list" else None
@@ -303,21 +358,39 @@ def named_outputs(known: Document, outputs: object) -> dict[str, NDArray[Any]]:
 
 
 def _wrong_outputs(known: Document, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> Check | None:
-    """The check of outputs that are missing or have another shape than follows from the inputs."""
+    """The check of outputs that are missing, or have another shape or dtype than follows from the inputs."""
     for name in known.spec.computed(call.case):
         tensor = call.case.tensor(name)
-        if tensor is None or owner(name) not in call.inferred:
+        if tensor is None or owner(name) not in (*call.inferred, *known.spec.inputs):
             continue
-        fault, reason = "", ""
+        fault: Fault | None = None
+        reason = ""
         if name not in got:
-            fault, reason = "unwritten", f"{name} is missing; the call computes it"
+            fault, reason = Fault.UNWRITTEN, f"{name} is missing; the call computes it"
         elif got[name].shape != tensor.shape:
-            fault, reason = "shape", f"{name} has the shape {list(got[name].shape)}, expected {list(tensor.shape)}"
-        if fault:
+            fault, reason = Fault.SHAPE, f"{name} has the shape {list(got[name].shape)}, expected {list(tensor.shape)}"
+        elif acl_name(got[name].dtype) != tensor.dtype:
+            named = either([f"{dtype} ({numpy_dtype(dtype)})" for dtype in _allowed(known, call, name)])
+            fault, reason = Fault.DTYPE, f"{name} has the dtype {got[name].dtype}, expected {named}"
+        if fault is not None:
             return Check(
-                ok=False, verdict=RunVerdict.FAILS.value, operator=known.spec.operator, reason=reason, fault=fault
+                ok=False, verdict=RunVerdict.FAILS.value, operator=known.spec.operator, reason=reason, fault=str(fault)
             )
     return None
+
+
+def _allowed(known: Document, call: BoundCall, name: str) -> list[str]:
+    """The dtypes that an output may have beside these inputs, what follows from them first."""
+    tensor, item = call.case.tensor(name), known.spec.parameter(owner(name))
+    follows = [tensor.dtype] if tensor is not None else []
+    others = [] if owner(name) in known.spec.inputs else known.spec.dtypes_of(item, call.case.product)
+    broken = set(_ids(evaluation(known.spec, call, known.contents)))
+    return follows + [
+        dtype
+        for dtype in others
+        if dtype not in follows
+        and set(_ids(evaluation(known.spec, _with_dtypes(call, {name: dtype}), known.contents))) <= broken
+    ]
 
 
 def expected(
@@ -331,8 +404,7 @@ def expected(
     known = document(op, product, edition)
     call, rules = _call(known, inputs, {})
     if rules.broken and not rules.has_values:
-        first = rules.broken[0]
-        raise UsageError(f"inputs: the rule {first.id} is broken: {first.rule.describe(call.case.product).en}")
+        raise UsageError(f"inputs: they break the rule {first_broken_rule(known.spec, call, rules)}")
     return expected_of(known, call.case, call.inputs)
 
 

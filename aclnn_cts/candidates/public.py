@@ -9,7 +9,9 @@ PUBLIC = {
     "CaseArrays": "candidates.cases",
     "Check": "candidates.check",
     "Expected": "candidates.check",
+    "HarnessError": "core.errors",
     "Judgement": "candidates.verdict",
+    "UsageError": "core.errors",
     "cases": "candidates.cases",
     "check": "candidates.check",
     "expected": "candidates.check",
@@ -19,8 +21,10 @@ PUBLIC = {
 }
 
 
-def public(name: str) -> Any:  # noqa: ANN401 - a function or a class
-    """What has a public name. Raises AttributeError for any other."""
+def public(name: str) -> Any:  # noqa: ANN401 - a function, a class or names
+    """What has a public name, or `__all__` of them. Raises AttributeError for any other name."""
+    if name == "__all__":
+        return [*PUBLIC, "__version__"]
     if name not in PUBLIC:
         raise AttributeError(f"module 'aclnn_cts' has no attribute {name!r}")
     return getattr(importlib.import_module(f"aclnn_cts.{PUBLIC[name]}"), name)

@@ -197,6 +197,10 @@ def _reasons(left: Iterable[AtkEntry]) -> list[Fields]:
 _CALLS = begins(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"valid","source":"call ')
 
 
+_MOST_LINES = 10
+"""Lines of a file of calls that messages name."""
+
+
 @command("import-calls", example="aclnn-cts import-calls calls.jsonl -o cases.jsonl")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @output_option(text="The case file to write (.jsonl).", required=True)
@@ -208,25 +212,28 @@ def import_calls(*, file: Path, out: Path, seed: int, product: str | None) -> in
     """Turn calls that a program has dumped, one JSON object a line, into a case file for `run --cases`.
 
     A line has operator and arguments, or function, args and kwargs of ATen. Tensors have shape and dtype; their data is
-    drawn. A line that fits no operator, or breaks a rule of its document, is named.
+    drawn. A line that fits no operator is left out; it is named, as one that breaks a rule of its document. The exit
+    code is 3 where a line was left out.
     """
     output = output_file(out, written_by_us=_CALLS)
     checked_target(product)
     # By its name: `cases` and `import-atk` need none of it.
     entries = importlib.import_module("aclnn_cts.training.dumped").read_dumped(file, seed=seed, product=product)
-    left: Counter[str] = Counter()
+    left: list[str] = []
+    broken: list[str] = []
 
     def contents() -> Iterator[Case]:
         for entry in entries:
-            if entry.case is None:
-                left[entry.reason] += 1
-            else:
+            if entry.reason:
+                (left if entry.case is None else broken).append(f"line {entry.line}: {entry.reason}")
+            if entry.case is not None:
                 yield entry.case
 
     written = write_case_file(output, contents())
-    for reason, number in left.most_common():
-        note(f"not carried over, {number}: {reason}")
-    note(
-        f"{output}: {written} of {written + left.total()} calls; aclnn-cts run --cases {output} --adapter A judges them"
-    )
-    return 0
+    for lines, what in ((left, "not carried over"), (broken, "carried over as a call that is not valid")):
+        for line in lines[:_MOST_LINES]:
+            note(f"{what}: {line}")
+        if len(lines) > _MOST_LINES:
+            note(f"{what}: {len(lines) - _MOST_LINES} more lines")
+    note(f"{output}: {written} of {written + len(left)} calls; aclnn-cts run --cases {output} --adapter A judges them")
+    return 3 if left else 0

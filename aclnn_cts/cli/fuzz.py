@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
+from aclnn_cts.cli.given import given_options
 from aclnn_cts.cli.options import (
     OutputPath,
     checked_target,
@@ -188,7 +188,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         waivers=read_waivers([*shipped_waivers(), *waivers]),
         inputs=file_hashes(waivers),
         resume=resume,
-        given=_given(),
+        given=given_options(),
     )
     if resume:
         # Before anything is said to go on.
@@ -229,17 +229,6 @@ def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> Status:
         ) from None
     finally:
         screen.close()
-
-
-def _given() -> frozenset[str]:
-    """The options that stand on the command line."""
-    context = click.get_current_context()
-    return frozenset(
-        option
-        for parameter in context.command.params
-        if context.get_parameter_source(str(parameter.name)) != ParameterSource.DEFAULT
-        for option in parameter.opts
-    )
 
 
 def _begins(options: CampaignOptions) -> str:

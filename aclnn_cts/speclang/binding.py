@@ -34,8 +34,11 @@ def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
     return spec
 
 
-def check_prototype(spec: Spec, case: Case, *, where: str) -> None:
-    """UsageError where the arguments do not fit the prototype or its C types."""
+def check_prototype(spec: Spec, case: Case, *, where: str, path: str = "$.arguments.") -> None:
+    """UsageError where the arguments do not fit the prototype or its C types.
+
+    `path`: what stands before the name of an argument in messages.
+    """
     names = [item.name for item in spec.parameters]
     for name in case.arguments:
         if name not in names:
@@ -49,7 +52,7 @@ def check_prototype(spec: Spec, case: Case, *, where: str) -> None:
                 f"{where}: $.arguments.{item.name}: missing; {spec.operator} takes {', '.join(names)} (null for a "
                 "null pointer)"
             )
-        _check_argument(item, case.arguments[item.name], where=f"{where}: $.arguments.{item.name}")
+        _check_argument(item, case.arguments[item.name], where=f"{where}: {path}{item.name}")
 
 
 def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:

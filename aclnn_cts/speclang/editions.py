@@ -25,11 +25,11 @@ def edition_files(folder: Path, edition: str = "") -> list[Path]:
     return sorted((folder / _FOLDER).glob(f"{edition or '*'}/*.yaml"))
 
 
-def check_edition(edition: str, folders: Sequence[Path]) -> None:
-    """UsageError for an edition that no folder has."""
+def check_edition(edition: str, folders: Sequence[Path], *, where: str = "--edition") -> None:
+    """UsageError, opened by `where`, for an edition that no folder has."""
     known = sorted({path.parent.name for folder in folders for path in edition_files(folder)})
     if edition and edition not in known:
         raise UsageError(
-            f"--edition: {shown(edition)} is not known; expected one of {', '.join(known) or 'none'}, or leave it out"
+            f"{where}: {shown(edition)} is not known; expected one of {', '.join(known) or 'none'}, or leave it out"
             f"{nearest(edition, known)}"
         )

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from aclnn_cts.candidates.arrays import bind
+from aclnn_cts.candidates.arrays import BoundCall, bind, evaluation, first_broken_rule
 from aclnn_cts.candidates.check import document, shipped_specs
 from aclnn_cts.core.case import Case, Data, Origin, Tensor, owner, with_arguments
 from aclnn_cts.core.dtypes import DTYPES, INEXACT, numpy_dtype
@@ -70,7 +70,7 @@ class DumpedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpedEntry:
-    """A line, and its case or the reason why it has none."""
+    """A line, and its case or the reason why it has none; of a case, the rule that it breaks."""
 
     line: int
     case: Case | None = None
@@ -84,14 +84,21 @@ def read_dumped(path: Path, *, seed: int = 0, product: str | None = None) -> Ite
         if line.strip():
             try:
                 call = msgspec.json.decode(line, type=DumpedCall)
-                yield DumpedEntry(line=number, case=_case(call, seed=seed + number, product=product))
+                case, broken = _case(call, seed=seed + number, product=product)
+                yield DumpedEntry(line=number, case=case, reason=broken)
             except (msgspec.MsgspecError, UsageError) as error:
                 yield DumpedEntry(line=number, reason=str(error))
 
 
-def _case(call: DumpedCall, *, seed: int, product: str | None) -> Case:
+def _case(call: DumpedCall, *, seed: int, product: str | None) -> tuple[Case, str]:
+    """The case of a line, and the first rule that it breaks; of contents, which are drawn, no rule is asked."""
     operator, given = next(named_calls(call))
-    return bound_case(operator, given, source=f"call of {call.function or call.operator}", seed=seed, product=product)
+    source = f"call of {call.function or call.operator}"
+    case = bound_case(operator, given, source=source, seed=seed, product=product)
+    known = document(operator, product)
+    bound = BoundCall(case=case, inputs={}, inferred=frozenset())
+    rules = evaluation(known.spec, bound, known.contents)
+    return case, f"breaks the rule {first_broken_rule(known.spec, bound, rules)}" if rules.broken else ""
 
 
 def bound_case(
@@ -99,7 +106,8 @@ def bound_case(
 ) -> Case:
     """The case of a call with these arguments, its data drawn. Raises UsageError where the prototype has others."""
     known = document(operator, product)
-    inputs = {name: _value(value, name) for name, value in given.items() if value is not None}
+    written = {name for name, own in known.names.items() if known.spec.parameter(own).role == "output"}
+    inputs = {name: _value(value, name) for name, value in given.items() if value is not None and name not in written}
     bound = bind(known.spec, inputs, {}, names=known.names, target=known.target, where="arguments")
     strides = {known.names[name]: _strides(value) for name, value in given.items()}
     sampler = Sampler(known.spec, known.target)
@@ -163,8 +171,9 @@ def _value(value: Any, name: str) -> Any:  # noqa: ANN401 - a JSON value
         raise UsageError(f"arguments: {name}: dtype {shown(facts.dtype)}; expected a name of torch or of aclDataType")
     try:
         return np.broadcast_to(np.zeros((), numpy_dtype(dtype)), facts.shape)
-    except ValueError as error:
-        raise UsageError(f"arguments: {name}: shape {shown(str(facts.shape))}: {error}") from None
+    except ValueError:
+        sizes = "sizes of 0 or more, in memory that can be addressed"
+        raise UsageError(f"arguments: {name}: shape {shown(list(facts.shape))}; expected {sizes}") from None
 
 
 def _strides(value: object) -> Sequence[int] | None:

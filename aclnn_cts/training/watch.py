@@ -59,6 +59,8 @@ class Watch:
             raise UsageError(f"sample {sample}: expected a number of steps, at least 1")
         if budget < 1:
             raise UsageError(f"budget {budget}: expected a number of bytes, at least 1")
+        if model is not None and not hasattr(model, "named_modules"):
+            raise UsageError(f"model: {type(model).__name__}; expected a torch.nn.Module, or None")
         self.tally = Tally()
         self.step = 0
         """The step that is made or was made last, from 1 on."""

@@ -173,11 +173,11 @@ STANDARD_PROFILES = ("cann-standard", "cann-l0", "cann-l1", "cann-l2")
 """Profiles by a vendor's acceptance standard (`core.standard.STANDARDS`)."""
 
 
-def profile(name: str, *, standards: bool = False) -> Profile:
+def profile(name: str, *, standards: bool = False, where: str = "--profile") -> Profile:
     """A profile by its name; UsageError for an unknown one. `standards`: one by a vendor's standard may be named."""
     known = (*PROFILES, *(STANDARD_PROFILES if standards else ()))
     if name not in known:
-        raise UsageError(f"--profile {shown(name)}: expected one of {', '.join(known)}{nearest(name, known)}")
+        raise UsageError(f"{where} {shown(name)}: expected one of {', '.join(known)}{nearest(name, known)}")
     return PROFILES[name] if name in PROFILES else _standard_profile(name)
 
 

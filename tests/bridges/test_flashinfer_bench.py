@@ -89,6 +89,18 @@ def test_ratio_clause_and_seed_stand_in_extra() -> None:
     assert (extra["error_ratio"], extra["clause"], extra["seed"]) == (7.5, "function.1", 5)
 
 
+def test_conforming_judgement_claims_no_error_that_was_not_measured() -> None:
+    found = evaluation(judgement("conforms"))["correctness"]
+    assert (found["max_relative_error"], found["max_absolute_error"]) == ("NaN", "NaN")
+    assert "error_ratio" not in found["extra"][EXTRA]
+
+
+@pytest.mark.parametrize(("verdict", "fault"), [("fails", "crash"), ("fails", "shape"), ("inconclusive", "")])
+def test_status_without_correctness_has_the_seed_in_its_log(verdict: str, fault: str) -> None:
+    log = evaluation(judgement(verdict, fault))["log"]
+    assert json.loads(log.splitlines()[-1])[EXTRA]["seed"] == 5
+
+
 def test_a_definition_names_its_operator_by_name_or_tag() -> None:
     assert operator_of(definition()) == "aclnnSoftmaxBackward"
     assert operator_of(definition("my_softmax", ("aclnn:softmax_backward",))) == "aclnnSoftmaxBackward"
@@ -137,7 +149,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda out: out, "PASSED"),
         (lambda out: out * 1.001, "INCORRECT_NUMERICAL"),
         (lambda out: out[1:], "INCORRECT_SHAPE"),
-        (lambda out: out.astype(np.int32), "RUNTIME_ERROR"),
+        (lambda out: out.astype(np.int32), "INCORRECT_DTYPE"),
     ],
 )
 def test_a_later_call_that_is_wrong_fails_the_solution(spoiled: Any, status: str) -> None:

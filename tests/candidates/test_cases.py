@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import jsonschema
 import pytest
@@ -30,6 +31,16 @@ def test_regimes_narrow_the_calls() -> None:
     assert 0 < len(odd) < len(every)
     with pytest.raises(UsageError, match="regimes"):
         aclnn_cts.cases("softmax_backward", regimes=["huge"])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("profile", "huge"), ("profile", 3), ("n", -1), ("n", "a"), ("seed", 1.5), ("seed", -1), ("regimes", "tiny")],
+)
+def test_wrong_parameter_is_named_at_once(parameter: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"^{parameter}") as raised:
+        aclnn_cts.cases("softmax_backward", **{parameter: value})
+    assert "--" not in str(raised.value)
 
 
 @pytest.mark.mechanism

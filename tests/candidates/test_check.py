@@ -93,6 +93,24 @@ def test_elements_out_of_range_break_their_rule() -> None:
     assert "indices" in found.rule
 
 
+@pytest.mark.parametrize("padding", [-1, 2**64 - 1])
+def test_negative_padding_index_has_no_effect(padding: int) -> None:
+    inputs = {
+        "grad": np.ones((2, 3), np.float32),
+        "indices": np.array([3, 0]),
+        "numWeights": 4,
+        "paddingIdx": padding,
+        "scaleGradByFreq": False,
+    }
+    out = np.zeros((4, 3), np.float32)
+    out[[0, 3]] = 1
+    assert aclnn_cts.check("embedding_dense_backward", inputs, out).ok
+    out[3] = 0
+    assert aclnn_cts.check("embedding_dense_backward", inputs, out).verdict == "fails"
+    with pytest.raises(UsageError, match=r"numWeights|out"):
+        aclnn_cts.check("embedding_dense_backward", {**inputs, "numWeights": -1}, out)
+
+
 @pytest.mark.parametrize(
     ("outputs", "fault"),
     [
@@ -112,6 +130,15 @@ def test_outputs_in_wrong_form_fail(outputs: Any, fault: str) -> None:
         ({"grad_outputs": 1}, {}, "did you mean"),
         ({}, {"result": np.zeros(1)}, "writes out"),
         ({"dim": "last"}, {"out": np.zeros(1)}, "int64_t"),
+        ({"dim": 1.5}, {}, r"dim: 1\.5; expected an integer \(int64_t\)"),
+        ({"dim": float("nan")}, {}, "dim: nan; expected an integer"),
+        ({"dim": 2**70}, {}, "inputs: dim: 1180591620717411303424; expected int64_t"),
+        ({"dim": None}, {}, r"dim is missing; expected an integer \(int64_t\)"),
+        ({"gradOutput": np.zeros(1)}, {}, "grad_output and gradOutput are one parameter"),
+        ({"out": np.zeros(1)}, {}, "out is an output of aclnnSoftmaxBackward"),
+        ({3: 1}, {}, "inputs: 3: aclnnSoftmaxBackward takes"),
+        ({"output": [[1], [1, 2]]}, {}, "all rows of the same length"),
+        ({"output": np.ma.masked_array([1.0, 2.0], [True, False])}, {}, "masked array with masked elements"),
     ],
 )
 def test_unknown_names_and_values_are_refused(inputs: dict[str, Any], outputs: Any, message: str) -> None:
@@ -120,11 +147,109 @@ def test_unknown_names_and_values_are_refused(inputs: dict[str, Any], outputs: A
         aclnn_cts.check("softmax_backward", {**good, **inputs}, outputs)
 
 
-def test_framework_names_stand_for_those_of_the_prototype() -> None:
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        ("op", 3, "op: 3; expected a name"),
+        ("op", [], "op: "),
+        ("inputs", [1], "inputs: list; expected a mapping"),
+        ("product", 3, "product: 3; expected a name"),
+        ("edition", "never", "edition: 'never' is not known"),
+    ],
+)
+def test_wrong_parameter_is_named(parameter: str, value: Any, message: str) -> None:
+    inputs, out = call()
+    given = {"op": "softmax_backward", "inputs": inputs, "outputs": out, parameter: value}
+    with pytest.raises(UsageError, match=message) as raised:
+        aclnn_cts.check(**given)
+    assert "--" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "given"),
+    [
+        ("grad_output", np.ones((10, 100), ">f4"), "gradOutput >f4 [10, 100]"),
+        ("grad_output", [[1.0]], "gradOutput float64 [1, 1]"),
+        ("grad_output", 3, "gradOutput int64 []"),
+        ("dim", 7, "dim 7"),
+        ("output", None, "output None"),
+    ],
+)
+def test_reason_says_what_was_given_of_a_broken_rule(name: str, value: Any, given: str) -> None:
+    inputs, out = call()
+    found = aclnn_cts.check("softmax_backward", {**inputs, name: value}, out)
+    assert found.verdict == "inconclusive"
+    assert given in found.reason
+    with pytest.raises(UsageError, match="they break the rule"):
+        aclnn_cts.expected("softmax_backward", {**inputs, name: value})
+
+
+def test_broken_rule_is_the_reason_where_the_mathematics_has_no_value() -> None:
+    inputs, out = call()
+    found = aclnn_cts.check("softmax_backward", {**inputs, "output": inputs["output"][0]}, out)
+    assert found.reason.startswith("the inputs break the rule output.shape")
+
+
+def test_subclasses_of_arrays_are_arrays() -> None:
+    inputs, out = call()
+    matrix = inputs["output"].view(np.matrix)
+    for array in (matrix, np.ma.masked_array(inputs["output"])):
+        assert aclnn_cts.check("softmax_backward", {**inputs, "output": array}, out).ok
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("normalized_shape", [8.5]), ("normalized_shape", "8"), ("output_mask", [1, 0, 3])]
+)
+def test_items_of_another_kind_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=r"expected (integers|True and False)"):
+        aclnn_cts.check("layer_norm_backward", {**layer_norm(), name: value}, {})
+
+
+def test_call_without_outputs_says_that_nothing_was_compared() -> None:
+    found = aclnn_cts.check("layer_norm_backward", {**layer_norm(), "output_mask": [False] * 3}, {})
+    assert found.ok
+    assert "nothing was compared" in found.reason
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.bool_, np.complex64, ">f4", "U3"])
+def test_output_in_a_dtype_that_the_document_does_not_list_fails(dtype: Any) -> None:
+    inputs, out = call()
+    found = aclnn_cts.check("softmax_backward", inputs, out.astype(dtype))
+    assert (found.verdict, found.fault, found.rule) == ("fails", "dtype", "")
+    assert f"out has the dtype {np.dtype(dtype)}, expected FLOAT (float32), FLOAT16 (float16) or BF16" in found.reason
+
+
+def test_output_in_any_dtype_that_the_document_lists_conforms() -> None:
+    inputs, out = call()
+    assert aclnn_cts.check("softmax_backward", inputs, out.astype(np.float16)).ok
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float16, np.bool_, np.complex64])
+def test_right_gradients_in_another_dtype_than_the_input_fail(dtype: Any) -> None:
+    inputs = layer_norm()
+    outputs = {
+        name: item.value.astype(np.float32)
+        for name, item in aclnn_cts.expected("layer_norm_backward", inputs).outputs.items()
+    }
+    for name, output in outputs.items():
+        found = aclnn_cts.check("layer_norm_backward", inputs, {**outputs, name: output.astype(dtype)})
+        assert (found.verdict, found.fault) == ("fails", "dtype")
+        assert found.reason == f"{name} has the dtype {np.dtype(dtype)}, expected FLOAT (float32)"
+
+
+def test_outputs_of_inputs_that_break_a_rule_are_not_blamed() -> None:
+    inputs, out = call()
+    for outputs in (out, out.astype(np.int8), {}):
+        found = aclnn_cts.check("softmax_backward", {**inputs, "grad_output": inputs["grad_output"][0]}, outputs)
+        assert (found.verdict, found.rule) == ("inconclusive", "output.shape")
+        assert "the inputs break the rule output.shape" in found.reason
+
+
+def layer_norm() -> dict[str, Any]:
     generator = np.random.default_rng(1)
     rows = generator.standard_normal((4, 8))
     mean, var = rows.mean(axis=1, keepdims=True), rows.var(axis=1, keepdims=True)
-    inputs = {
+    return {
         "grad_out": generator.standard_normal((4, 8)).astype(np.float32),
         "input": rows.astype(np.float32),
         "normalized_shape": [8],
@@ -134,6 +259,10 @@ def test_framework_names_stand_for_those_of_the_prototype() -> None:
         "bias": np.zeros(8, np.float32),
         "output_mask": [True, True, True],
     }
+
+
+def test_framework_names_stand_for_those_of_the_prototype() -> None:
+    inputs = layer_norm()
     expected = aclnn_cts.expected("layer_norm_backward", inputs)
     outputs = {name: item.value.astype(np.float32) for name, item in expected.outputs.items()}
     assert set(outputs) == {"gradInputOut", "gradWeightOut", "gradBiasOut"}
@@ -160,18 +289,38 @@ def test_torch_and_dlpack_give_what_numpy_gives() -> None:
     assert as_array(tensor).dtype == numpy_dtype("BF16")
     assert aclnn_cts.check("softmax_backward", inputs, tensor).ok
 
-    class Exporter:
-        def __init__(self, array: Any) -> None:
-            self.array = array
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self.array.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self.array.__dlpack_device__()
-
     plain, right_out = call()
-    assert aclnn_cts.check("softmax_backward", plain, Exporter(right_out)).ok
+    assert aclnn_cts.check("softmax_backward", plain, Dlpack(right_out)).ok
+
+
+class Dlpack:
+    """A tensor of which DLPack alone is known."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._tensor.__dlpack_device__()
+
+
+def test_views_and_formats_that_numpy_cannot_read_are_read() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+    plain = torch.tensor([1.0, -2.0])
+    assert as_array(torch._neg_view(plain)).tolist() == [-1.0, 2.0]
+    assert as_array(torch.tensor([1 + 2j]).conj()).tolist() == [1 - 2j]
+    brain = as_array(Dlpack(plain.bfloat16()))
+    assert (brain.dtype, brain.tolist()) == (numpy_dtype("BF16"), [1.0, -2.0])
+
+
+def test_tensors_without_elements_to_read_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
+    inputs, out = call()
+    for tensor in (torch.empty(3, device="meta"), torch.eye(3).to_sparse()):
+        with pytest.raises(UsageError, match=r"gradOutput: Tensor of torch\.[a-z0-9]+ on \w+: "):
+            aclnn_cts.check("softmax_backward", {**inputs, "grad_output": tensor}, out)
 
 
 def test_check_needs_no_package_of_an_extra() -> None:
@@ -197,5 +346,11 @@ def test_every_public_name_is_there() -> None:
     for name in PUBLIC:
         assert getattr(aclnn_cts, name) is not None
         assert f'"{name}"' in stub
+    starred: dict[str, Any] = {}
+    exec("from aclnn_cts import *", starred)  # noqa: S102 - a function cannot do it
+    for name in (*PUBLIC, "__version__"):
+        assert name in starred
+        assert name in dir(aclnn_cts)
+    assert aclnn_cts.UsageError is UsageError
     with pytest.raises(AttributeError):
         getattr(aclnn_cts, "nothing")  # noqa: B009 - no type has it

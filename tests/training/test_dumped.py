@@ -66,13 +66,33 @@ def test_a_line_that_fits_no_operator_has_a_reason(call: Any, reason: str, tmp_p
 
 
 def test_imported_calls_run(call: Callable[..., Called], tmp_path: Path) -> None:
-    path = dumped(tmp_path, LAYER_NORM, {"operator": "nothing"})
-    imported = call("import-calls", str(path), "-o", "cases.jsonl")
+    imported = call("import-calls", str(dumped(tmp_path, LAYER_NORM)), "-o", "cases.jsonl")
     assert imported.code == 0
-    assert "not carried over, 1: " in imported.err
-    assert "1 of 2 calls" in imported.err
+    assert "1 of 1 calls" in imported.err
     ran = call("run", "--cases", "cases.jsonl", "--adapter", "reference", "-o", "out")
     assert "verdict=conforms" in ran.out, ran.out + ran.err
+
+
+def test_lines_that_are_left_out_or_break_a_rule_are_named(call: Callable[..., Called], tmp_path: Path) -> None:
+    integers = {"shape": [8, 16], "dtype": "int32"}
+    negative = {"shape": [8, -16], "dtype": "f32"}
+    path = dumped(
+        tmp_path,
+        {"operator": "tanh_backward", "arguments": {"gradOutput": integers, "output": integers}},
+        {"operator": "tanh_backward", "arguments": {"gradOutput": negative, "output": GRAD}},
+        {"operator": "softmax_backward", "arguments": {"gradOutput": GRAD, "dim": -1}},
+        *[{"operator": "nothing"}] * 12,
+    )
+    imported = call("import-calls", str(path), "-o", "cases.jsonl")
+    assert imported.code == 3
+    assert "not valid: line 1: breaks the rule gradOutput.dtype" in imported.err
+    assert (
+        "not carried over: line 2: arguments: gradOutput: shape [8, -16]; expected sizes of 0 or more" in imported.err
+    )
+    assert "line 3: breaks the rule output.null" in imported.err
+    assert "not carried over: line 4: " in imported.err
+    assert "not carried over: 3 more lines" in imported.err
+    assert "2 of 15 calls" in imported.err
 
 
 @pytest.mark.parametrize("function", COVERED)

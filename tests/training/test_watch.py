@@ -180,11 +180,32 @@ def test_a_call_beyond_the_budget_is_kept_as_hashes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"sample": 0}, "sample 0"), ({"budget": 0}, "budget 0"), ({"ignore": ["nothing"]}, "ignore")],
+    [
+        ({"sample": 0}, "sample 0"),
+        ({"budget": 0}, "budget 0"),
+        ({"ignore": ["nothing"]}, "ignore"),
+        ({"model": 3}, "model: int; expected a torch.nn.Module"),
+    ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         aclnn_cts.watch(**options)
+
+
+def test_an_embedding_without_padding_is_checked() -> None:
+    model = torch.nn.Embedding(5, 4)
+    watched = aclnn_cts.watch(sample=1, model=model)
+    loss = model(torch.tensor([0, 2, 2])).sum()
+    with watched:
+        loss.backward()
+    assert dict(watched.tally.checked) == {"conforms": 1}
+
+
+@pytest.mark.parametrize("words", [("softmax_backward",), ("--adapter", "torch"), ("--seed", "3")])
+def test_words_that_recorded_calls_do_not_use_are_refused(words: tuple[str, ...], call: Call, tmp_path: Path) -> None:
+    called = call("run", *words, "--recorded", str(tmp_path))
+    assert called.code == 2
+    assert f"leave out {words[0] if len(words) > 1 else 'OPERATORS'}" in called.err
 
 
 def test_recorded_calls_are_checked_by_run(call: Call, tmp_path: Path) -> None:
