@@ -102,7 +102,8 @@ class Report:
 
         found = [RunVerdict(name) for name, number in self.verdicts.items() if number]
         said = f"verdict of the selected tests: {worst(found).value}"
-        return "; ".join(part for part in (said, scope_text(self.outside)) if part)
+        alone = "all its findings are of the baseline" if self.known and not self.findings else ""
+        return "; ".join(part for part in (said, alone, scope_text(self.outside)) if part)
 
     def _notices(self) -> tuple[str, ...]:
         """What owners of waivers should know."""
