@@ -321,6 +321,21 @@ def test_changed_files_choose_operators(gate: Run, pytester: pytest.Pytester) ->
     ended(gate("--aclnn-adapter", "reference", "--aclnn-changed", "no-such"), USAGE, "expected a commit that git knows")
 
 
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_selection_without_a_test_passes_and_says_why(gate: Run, pytester: pytest.Pytester, processes: str) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=pytester.path, check=True)
+    name = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *name, "commit", "--allow-empty", "-qm", "first"], cwd=pytester.path, check=True)
+    words = ("--aclnn-adapter", "reference", "-n", processes)
+    shown = ended(gate(*words, "--aclnn-changed", "HEAD"), 0, "no file that differs from 'HEAD' names an operator")
+    assert "the gate does not pass" not in shown
+    few = ("--aclnn-op", "softmax_backward", "-k", "values or memory", "--aclnn-shard", "3/3")
+    ended(gate(*words, *few), 0, "nothing was selected: part 3 of 3 has none of the 2 tests")
+    ended(gate(*words, "-k", "nothing", "--aclnn-shard", "3/3"), pytest.ExitCode.NO_TESTS_COLLECTED)
+    if processes == "0":
+        ended(gate(*words, "--aclnn-changed", "HEAD", "--collect-only"), 0, "no tests collected")
+
+
 def test_a_gate_on_which_nothing_was_judged_fails(gate: Run) -> None:
     result = gate(
         "--aclnn-adapter", "wrong:Wrong,fault=speechless", "--aclnn-op", "softmax_backward", "-k", "memory", "-rs"
