@@ -253,10 +253,20 @@ def test_a_benchmark_of_the_users_own_is_not_called_before_it_is_named_again(
 
 def test_a_benchmark_that_refuses_leaves_its_outputs_without_a_result(ran: Run) -> None:
     run = limited(ran, "cann-l0", 5, "--benchmark", wrong("raise"))
-    assert run.code == 0, run.out
+    assert (run.code, run.result["verdict"]) == (3, "inconclusive")
+    assert f"aclnnTanhBackward: --benchmark {wrong('raise')} answered no call" in " ".join(run.out.split())
+    assert table(run)["Benchmark"][1] == "Not done : none"
     row = table(run)["Precision"]
     assert row[1].startswith("Not done : 0 outputs pass")
     assert "outputs without a benchmark" in row[2]
+
+
+def test_a_benchmark_without_the_operator_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark = "aclnn_cts.adapters.example:OneBlockSoftmax"
+    words = ["run", "tanh_backward", "--adapter", "reference", "--profile", "cann-l0", "--output", str(tmp_path / "r")]
+    assert main([*words, "--benchmark", benchmark]) == 2
+    assert f"--benchmark {benchmark}: does not offer aclnnTanhBackward; expected" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_benchmark_needs_a_rule_that_compares(capsys: pytest.CaptureFixture[str]) -> None:
