@@ -44,6 +44,14 @@ def cell(text: str, longest: int = 160) -> str:
     return plain_text(shown if len(shown) <= longest else shown[: longest - 1] + "…")
 
 
+def condition_texts(card: FindingCard, language: Language) -> Iterator[str]:
+    """The condition that a finding's failures share, as code, where there is one."""
+    if card.shared is not None:
+        before, code, after = (card.shared.zh if language == "zh" else card.shared.en).split("`", 2)
+        shown = " ".join(code.split()).replace("|", "\\|")
+        yield f"{plain_text(before)}`{shown}`{' ' if after.startswith(' ') else ''}{plain_text(after)}"
+
+
 def _times(card: FindingCard) -> str:
     """Failures, of judged trials; of campaigns, which keep few of them, the failures that they counted."""
     if len(card.campaigns) == len(card.runs):
@@ -57,9 +65,9 @@ def table(heads: Iterable[str], rule: Iterable[str], rows: Iterable[Iterable[str
         yield f"| {' | '.join(line)} |"
 
 
-def _more(number: int) -> list[str]:
+def _more(number: int, language: Language, what: str = "more_rows") -> list[str]:
     """That so many lines of a table are left out."""
-    return ["", f"… +{number}"] if number > 0 else []
+    return ["", phrase(f"pr.{what}", language, number=count_text(number))] if number > 0 else []
 
 
 def _lines(report: Acceptance, language: Language) -> Iterator[str]:
@@ -89,18 +97,18 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     yield ""
     yield from _planned_and_run(report, word)
     yield ""
-    yield from _observations(report, word)
+    yield from _observations(report, word, language)
     yield from _openness(report, word, language)
     unwaived = report.unwaived_findings
     counts = phrase("numbers.findings_of", language, all=len(report.findings), unwaived=len(unwaived))
     yield from (f"### {word('section.findings')}{colon}{counts}", "")
     if unwaived:
         yield from table(
-            ["", *map(word, _FINDING_HEADS)],
+            ["", *(capital(word(head)) for head in _FINDING_HEADS)],
             ["---" for _ in ("", *_FINDING_HEADS)],
             [_finding(card, word, language) for card in unwaived[:_FINDINGS]],
         )
-        yield from _more(len(unwaived) - _FINDINGS)
+        yield from _more(len(unwaived) - _FINDINGS, language, "more_findings")
 
 
 _ENDS = (
@@ -129,7 +137,7 @@ def _openness(report: Acceptance, word: Callable[[str], str], language: Language
     heads = ("findings.operator", "precision.dtype", "numbers.check", *(f"openness.{name}" for name in _OPEN_HEADS))
     yield from (f"### {word('openness.title')}", "")
     yield from table(
-        map(word, heads),
+        (capital(word(head)) for head in heads),
         ("---", "---", "---", "---:", "---:", "---:", "---"),
         [
             (
@@ -144,14 +152,14 @@ def _openness(report: Acceptance, word: Callable[[str], str], language: Language
             for row in report.openness[:_FINDINGS]
         ],
     )
-    yield from _more(len(report.openness) - _FINDINGS)
+    yield from _more(len(report.openness) - _FINDINGS, language)
     yield ""
 
 
 _OPEN_HEADS = ("share", "calls", "elements", "why")
 
 
-def _observations(report: Acceptance, word: Callable[[str], str]) -> Iterator[str]:
+def _observations(report: Acceptance, word: Callable[[str], str], language: Language) -> Iterator[str]:
     """What breaks no rule and is not what the documents suggest."""
     if not report.observations:
         return
@@ -164,7 +172,7 @@ def _observations(report: Acceptance, word: Callable[[str], str]) -> Iterator[st
             for operator, row in report.observations[:_FINDINGS]
         ],
     )
-    yield from _more(len(report.observations) - _FINDINGS)
+    yield from _more(len(report.observations) - _FINDINGS, language)
     yield ""
 
 
@@ -176,12 +184,12 @@ _FINDING_HEADS = (
 
 def _finding(card: FindingCard, word: Callable[[str], str], language: Language) -> tuple[str, ...]:
     said = chinese_message(card) if language == "zh" else card.message
-    shared = () if card.shared is None else (card.shared.zh if language == "zh" else card.shared.en,)
-    what = f"{word(f'kind.{card.kind}')}{word('mark.colon')}{word('mark.semi').join((*shared, said))}"
+    what = word("mark.semi").join((*condition_texts(card, language), cell(said)))
+    kind = f"{word(f'kind.{card.kind}')}{word('mark.colon')}"
     dtype, mode = (plain_text(text) or "—" for text in (card.dtype, card.mode))
     return (
         card.id, word("severity." + card.severity), plain_text(card.operator), plain_text(card.check), dtype, mode,
-        cell(what), _times(card), cell(", ".join(at for _, at in card.clauses[:3])),
+        f"{kind}{what}", _times(card), cell(", ".join(at for _, at in card.clauses[:3])),
     )  # fmt: skip
 
 

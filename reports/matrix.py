@@ -34,6 +34,7 @@ class Cell:
     """Trials, without those that a waiver accepts."""
     waived: int
     started: str
+    finished: bool
     address: str
     """Of the evidence."""
 
@@ -98,6 +99,7 @@ def _cell(item: MatrixRun, row: VerdictRow) -> Cell:
         failed=row.ends.unwaived,
         waived=row.ends.waived,
         started=item.run.manifest.started,
+        finished=item.run.finished,
         address=f"{item.page}#trace-{row.operator}",
     )
 
@@ -121,6 +123,7 @@ def matrix_json(matrix: Matrix) -> bytes:
                         "failed": cell.failed,
                         "waived": cell.waived,
                         "started": cell.started,
+                        "finished": cell.finished,
                         "evidence": cell.address,
                     }
                     for cell in cells

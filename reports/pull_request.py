@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from aclnn_cts.core.printable import printable_document
-from aclnn_cts.reports.markdown import cell, plain_text, table
+from aclnn_cts.reports.markdown import cell, condition_texts, plain_text, table
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.sentences import chinese_message, product_text, ran_on_text, verdict_text
-from aclnn_cts.reports.text import Language, count_text, percent_text, phrase, share_text
+from aclnn_cts.reports.text import Language, capital, count_text, phrase, share_text
 
 _ROWS, _FINDINGS = 12, 5
 """With them a page has 40 lines, which a reviewer sees without scrolling; what is left out is counted."""
@@ -26,7 +26,10 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
 
     colon = word("mark.colon")
     names = word("mark.list").join(f"`{part.operator}`" for part in report.operators[:_ROWS])
-    yield from (f"### {word('pr.title')}{colon}{names}{_left_out(len(report.operators))}", "")
+    yield from (
+        f"### {word('pr.title')}{colon}{names}{_left_out(len(report.operators), 'more_operators', language)}",
+        "",
+    )
     yield from (f"**{word('run_verdict.' + report.verdict.value)}** {plain_text(verdict_text(report, language))}", "")
     for run in report.runs:
         yield _ran(run, word, language)
@@ -36,19 +39,20 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     tried = {
         "numbers.planned": ends.cases,
         "result.passed": ends.passed,
-        "result.failed": ends.failed,
-        "result.waived": ends.waived,
+        "sign.failed": ends.unwaived,
+        "sign.waived": ends.waived,
+        "sign.no_result": ends.cases - ends.passed - ends.failed,
     }
     counts = (f"{word(name)} {count_text(number)}" for name, number in tried.items())
     tried_text = colon.join((word("pr.tried"), word("mark.comma").join(counts)))
     yield f"- {tried_text}"
     yield ""
-    yield from _precision(report, word)
+    yield from _precision(report, word, language)
     yield from _findings(report, word, language)
 
 
-def _left_out(number: int, shown: int = _ROWS) -> str:
-    return f" … +{number - shown}" if number > shown else ""
+def _left_out(number: int, what: str, language: Language, shown: int = _ROWS) -> str:
+    return phrase(f"pr.{what}", language, number=count_text(number - shown)) if number > shown else ""
 
 
 def _ran(run: RunFacts, word: Callable[[str], str], language: Language) -> str:
@@ -64,10 +68,10 @@ def _ran(run: RunFacts, word: Callable[[str], str], language: Language) -> str:
     return f"- {word('cover.run')} {plain_text(run.name)}{word('mark.colon')}{word('mark.comma').join(facts)}"
 
 
-def _precision(report: Acceptance, word: Callable[[str], str]) -> Iterator[str]:
+def _precision(report: Acceptance, word: Callable[[str], str], language: Language) -> Iterator[str]:
     """The worst error ratio of each output, and beside it what each rule of the ecosystem says of the same values."""
     rules = sorted({name for row in report.precision for name in row.tolerances})
-    heads = [word(f"precision.{name}") for name in ("output", "dtype", "trials", "elements", "worst")]
+    heads = [capital(word(f"precision.{name}")) for name in ("output", "dtype", "trials", "elements", "worst")]
     worst = sorted(report.precision, key=_largest, reverse=True)
     if not worst:
         yield from (word("precision.empty"), "")
@@ -82,13 +86,13 @@ def _precision(report: Acceptance, word: Callable[[str], str]) -> Iterator[str]:
                 count_text(row.trials),
                 count_text(row.elements),
                 share_text(row.worst),
-                *(_within(row, rule) for rule in rules),
+                *(_within(row, rule, word) for rule in rules),
             )
             for row in worst[:_ROWS]
         ],
     )
-    if left_out := _left_out(len(worst)):
-        yield from ("", left_out.strip())
+    if left_out := _left_out(len(worst), "more_rows", language):
+        yield from ("", left_out)
     yield from ("", word("pr.note"), "")
 
 
@@ -96,11 +100,13 @@ def _largest(row: PrecisionRow) -> float:
     return row.largest
 
 
-def _within(row: PrecisionRow, rule: str) -> str:
+def _within(row: PrecisionRow, rule: str, word: Callable[[str], str]) -> str:
     """Trials within a rule, of those that it applies to."""
     found = row.tolerances.get(rule)
-    measured = 0 if found is None else found.passed + found.failed
-    return "—" if found is None or not measured else percent_text(found.passed, measured)
+    if found is None:
+        return "—"
+    measured = found.passed + found.failed
+    return f"{count_text(found.passed)}/{count_text(measured)}" if measured else word("pr.not_applicable")
 
 
 def _findings(report: Acceptance, word: Callable[[str], str], language: Language) -> Iterator[str]:
@@ -109,10 +115,9 @@ def _findings(report: Acceptance, word: Callable[[str], str], language: Language
     yield f"**{word('section.findings')}**{word('mark.colon')}{counts}"
     for card in unwaived[:_FINDINGS]:
         said = chinese_message(card) if language == "zh" else card.message
-        shared = () if card.shared is None else (card.shared.zh if language == "zh" else card.shared.en,)
         clause = word("mark.list").join(at for _, at in card.clauses[:2])
         where = f"{word('mark.open')}{cell(clause)}{word('mark.close')}" if clause else ""
-        text = cell(word("mark.semi").join((*shared, said)), 240)
+        text = word("mark.semi").join((*condition_texts(card, language), cell(said, 240)))
         yield f"- {word(f'kind.{card.kind}')}{word('mark.colon')}{text}{where}"
-    if left_out := _left_out(len(unwaived), _FINDINGS):
-        yield f"- {left_out.strip()}"
+    if left_out := _left_out(len(unwaived), "more_findings", language, _FINDINGS):
+        yield f"- {left_out}"

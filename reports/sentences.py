@@ -28,7 +28,7 @@ def verdict_text(report: Acceptance, language: Language) -> str:
         "judged": count_text(ends.judged),
         "with_result": count_text(ends.passed + ends.failed),
         "passed": count_text(ends.passed),
-        "waived": count_text(ends.waived),
+        "waived": count_text(ends.judged_waived),
         "unwaived": count_text(ends.unwaived),
         "findings": _findings(len(report.unwaived_findings if ends.unwaived else report.findings), language),
         "clauses": count_text(len(report.clauses)),

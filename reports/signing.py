@@ -53,6 +53,11 @@ _TABLE_COLUMNS = 3_000
 _SHORTEST = 150
 """Columns that the shortest of them takes."""
 _SUM = re.compile(r"\b[0-9a-f]{40,64}\b")
+_ONE = re.compile(
+    r"(?<![\d\u202f])1 ((?:different |generated |failed )?)"
+    r"(call|case|combination|option|output|pair|shape|size)s\b(?! are)"
+)
+"""A plural of one: phrases have the plural alone."""
 _SERIAL = "adapter.device_serial"
 """A fact that an adapter may give."""
 
@@ -167,7 +172,8 @@ def _text(found: Text, language: Language) -> str:
         else value
         for name, value in values.items()
     }
-    return phrase(f"standard.{key}", language, **words)
+    text = phrase(f"standard.{key}", language, **words)
+    return _ONE.sub(r"1 \1\2", text) if language == "en" else text
 
 
 def _reason(row: WaiverRow, language: Language) -> str:

@@ -125,8 +125,11 @@ def main(arguments: Sequence[str]) -> int:
     """Run the tutorials that are named, or all."""
     parser = argparse.ArgumentParser(prog="tools.tutorials", description=__doc__)
     parser.add_argument("name", nargs="*", help="first-bug, say; default: all")
-    for page in english_pages():
-        names = parser.parse_args(arguments).name
+    names, pages = parser.parse_args(arguments).name, english_pages()
+    known = [page.stem for page in pages]
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"{unknown[0]!r} is no tutorial; expected any of {', '.join(known)}")
+    for page in pages:
         if names and page.stem not in names:
             continue
         with tempfile.TemporaryDirectory() as folder:

@@ -69,7 +69,7 @@ def export_pytest(
         "SEED": str(seed),
         "FILE": f"test_{spec.stem}.py",
         "DATA": f"{spec.stem}.npz",
-        "ORDER": json.dumps([item.name for item in spec.parameters if item.role != "input"]),
+        "ORDER": json.dumps(list(spec.outputs)),
     }
     text = (resources.files("aclnn_cts.candidates") / _TEMPLATE).read_text(encoding="utf-8")
     for name, value in fields.items():

@@ -59,7 +59,7 @@ def export(
     edition: str,
     out: Path,
 ) -> None:
-    """Write a test of an operator that needs numpy and pytest, and nothing of this project.
+    """Write a test of an operator that needs numpy, pytest and, for BF16, ml_dtypes, and nothing of this project.
 
     It holds calls of the document with their data, golden values, and the bound of each element.
     IMPLEMENTATION=module:function names what it tests.

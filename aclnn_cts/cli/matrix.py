@@ -42,15 +42,26 @@ def matrix(*, runs: tuple[Path, ...], out: Path, lang: str) -> int:
     data = output_file(
         out / "matrix.json", written_by_us=begins(rb'\{\n "format": "aclnn-cts/matrix/'), make_folder=True
     )
+    earlier = {path for path in out.glob("[0-9][0-9]*-*.html") if _is_evidence(path)}
     found = []
     for number, run in enumerate(directories(runs), start=1):
         name = f"{number:02d}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', run.path.resolve().name)[:60]}.html"
         evidence = output_file(out / name, written_by_us=FORMS["html"].written_by_us, make_folder=True)
         report, page = page_of(run.path, lang)
         evidence.write(page)
+        earlier.discard(out / name)
         found.append(pages.MatrixRun(run=report.runs[0], page=name))
+    # The matrix would not name them any more.
+    for path in earlier:
+        path.unlink(missing_ok=True)
     made = pages.matrix_of(found)
     front.write(pages.matrix_bytes(made, "zh" if lang == "zh" else "en"))
     data.write(pages.matrix_json(made))
     note(f"{front}: operators {len(made.operators)}, implementations {len(made.columns)}, runs {len(found)}")
     return 0
+
+
+def _is_evidence(path: Path) -> bool:
+    """Whether a page is one that this command wrote beside a matrix."""
+    with path.open("rb") as file:
+        return FORMS["html"].written_by_us(file)

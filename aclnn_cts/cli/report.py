@@ -91,6 +91,7 @@ FORMS: Mapping[str, Form] = {
         "test-report.zh.md", "aclnn_cts.reports.markdown:outline_bytes", begins("# aclnn 算子符合性测试报告\n".encode())
     ),
 }
+_SUFFIXES = ", ".join(dict.fromkeys(form.suffix for form in FORMS.values()))
 
 
 @command(example="aclnn-cts report runs/night -o report.pdf")
@@ -102,7 +103,7 @@ FORMS: Mapping[str, Form] = {
     required=True,
     metavar="OUT",
     type=OutputPath(),
-    help="A file whose suffix is the format (.pdf, .html, .xml, .json, .sarif, .csv, .xlsx, .md), or a folder for all.",
+    help=f"A file whose suffix is the format ({_SUFFIXES}), or a folder for all.",
 )
 @force_option
 @click.option(
@@ -194,8 +195,7 @@ def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:
     for name, form in FORMS.items():
         if out.suffix.lower() == form.suffix:
             return {name: out}
-    known = ", ".join(dict.fromkeys(form.suffix for form in FORMS.values()))
-    raise UsageError(f"-o {out}: the suffix says no form; expected one of {known}, a folder, or --format NAME")
+    raise UsageError(f"-o {out}: no format has this suffix; expected one of {_SUFFIXES}, a folder, or --format NAME")
 
 
 def _maker(name: str) -> Callable[[Acceptance, Rows, str], bytes]:

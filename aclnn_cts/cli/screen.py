@@ -234,11 +234,10 @@ def _show_judged(out: Console, summary: Summary) -> None:
     total, conclusion = summary.total, summary.conclusion
     each = " of each operator" if len(conclusion.operators) > 1 else ""
     least = "at least " if each and conclusion.share < 1.0 else ""
-    twins = f" ({total.twin_failed} in the valid twin, not judged)" if total.twin_failed else ""
     wrap(
         out,
         f"Judged: {least}{percent(conclusion.share)}% of what must be judged{each}; {count(total.judged, 'trial')}:"
-        f" {total.passed} passed, {total.unwaived} failed{twins}, {total.waived} failed with a waiver.",
+        f" {total.passed} passed, {total.judged_unwaived} failed, {total.judged_waived} failed with a waiver.",
     )
     missed = [
         f"{short_name(name)} {corner}" if each else corner

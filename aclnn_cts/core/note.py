@@ -45,6 +45,8 @@ class NoteCode:
     """`operator`, `n` rules `of` those that the document lists, `id` of one of them."""
     CORNER = "corner unjudged"
     """`operator`, `n` corners, one `corner` of them."""
+    NO_BENCHMARK = "no benchmark"
+    """`operator`, of which no call was answered by the `benchmark`, an adapter."""
 
 
 class Note(msgspec.Struct, frozen=True):

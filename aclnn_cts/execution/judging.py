@@ -498,7 +498,7 @@ def _not_put(performed: Performed) -> Verdict | None:
     if outcome.ended != Ended.INEXPRESSIBLE:
         return None
     kind = Skip.TOO_LARGE if outcome.message.startswith(TOO_LARGE) else Skip.INEXPRESSIBLE
-    return Verdict(result=Result.SKIPPED, kind=kind, message=outcome.message)
+    return Verdict(result=Result.SKIPPED, kind=kind, message=outcome.message.removeprefix(TOO_LARGE))
 
 
 def _first_dtype(performed: Performed) -> str | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import pytest
 
 from aclnn_cts.core.printable import shown
-from aclnn_cts.plugin.report import Conformance, Refusal, Report, tell
+from aclnn_cts.plugin.report import EMPTY, Conformance, Refusal, Report, tell
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, one_blas_thread
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             report = Report(
                 options.settings.adapter, waivers=options.waivers, unnamed=options.unnamed, sarif=_sarif(config)
             )
+            if not options.operators:
+                report.empty = f"no file that differs from {shown(_given(config, 'changed'))} names an operator"
             config.pluginmanager.register(report, "aclnn-cts-report")
     elif not _is_worker(config) and any(_within_suites(config, word) for word in config.args):
         raise pytest.UsageError(NEEDS_ADAPTER)
@@ -269,16 +271,23 @@ def _test_id(spec: Spec, identifier: str, check: str) -> str:
     return f"{name}-{identifier.removeprefix(check)}" if check.endswith("/") else name
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Suites that a folder above them brought along need `--aclnn-adapter` too; in a worker, their tests say so."""
     suites = any("conformance" in getattr(item, "fixturenames", ()) for item in items)
     if suites and not _given(config, "adapter") and not _is_worker(config):
         raise pytest.UsageError(NEEDS_ADAPTER)
-    items[:] = [item for item in items if _param(item) != _NOTHING]
     part, parts = _shard(config)
-    ours = [item for item in items if "conformance" in getattr(item, "fixturenames", ())]
+    ours = [item for item in items if "conformance" in getattr(item, "fixturenames", ()) and _param(item) != _NOTHING]
     # One of each kind in turn, so that no part has all long tests. Other tests belong to every part.
     left_out = {id(item) for place, item in enumerate(ours) if place % parts != part - 1}
+    if ours and len(ours) == len(left_out):
+        reason = f"part {part} of {parts} has none of the {len(ours)} tests"
+        if _is_worker(config):
+            config.workeroutput[EMPTY] = reason  # type: ignore[attr-defined]  # xdist's
+        elif (report := config.pluginmanager.get_plugin("aclnn-cts-report")) is not None:
+            report.empty = reason
+    left_out |= {id(item) for item in items if _param(item) == _NOTHING}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
     items[:] = [item for item in items if id(item) not in left_out]
     # Stable: pinned cases, whose waivers may be mended, come before what they excuse.

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 PROPERTY = "aclnn-cts"
 """What a test came to, as JSON among its properties: xdist and JUnit files carry it."""
 
+EMPTY = "aclnn-cts-empty"
+"""Where a process of xdist says why it selected nothing."""
+
 
 def tell(node: Any, **facts: object) -> None:  # noqa: ANN401 - pytest does not name the class
     """Hand facts of a test to the process that reports; as text, since xdist carries no more."""
@@ -59,6 +62,8 @@ class Report:
     """What the tests say of waivers, as `WaiverEvidence` is written."""
     ignored: str = ""
     """The line about waivers for other versions of the implementation."""
+    empty: str = ""
+    """Why the selection rightly left no test."""
     refusal: int | None = None
     """The exit code where the implementation could not be opened."""
 
@@ -73,6 +78,11 @@ class Report:
         for name, text in report.user_properties:
             if name == PROPERTY:
                 self._add(json.loads(str(text)))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 - xdist's own
+        """Take what a process of xdist says of its selection, which is that of all."""
+        self.empty = getattr(node, "workeroutput", {}).get(EMPTY, self.empty)
 
     def _add(self, facts: dict[str, Any]) -> None:
         self.refusal = facts.pop("refusal", self.refusal)
@@ -102,7 +112,8 @@ class Report:
 
         found = [RunVerdict(name) for name, number in self.verdicts.items() if number]
         said = f"verdict of the selected tests: {worst(found).value}"
-        return "; ".join(part for part in (said, scope_text(self.outside)) if part)
+        alone = "all its findings are of the baseline" if self.known and not self.findings else ""
+        return "; ".join(part for part in (said, alone, scope_text(self.outside)) if part)
 
     def _notices(self) -> tuple[str, ...]:
         """What owners of waivers should know."""
@@ -116,6 +127,8 @@ class Report:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """A gate on which nothing was judged does not pass."""
+        if self.empty and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK
         if session.config.getoption("--collect-only"):
             return
         if self.refusal is not None:
@@ -132,6 +145,9 @@ class Report:
         if config.getoption("--collect-only") or self.refusal is not None:
             return
         terminalreporter.section(f"conformance of {self.adapter}")
+        if self.empty:
+            terminalreporter.write_line(f"nothing was selected: {self.empty}")
+            return
         terminalreporter.write_line(self._verdict())
         skipped, outside = (
             ", ".join(f"{number} {reason}" for reason, number in sorted(counts.items())) or "none"

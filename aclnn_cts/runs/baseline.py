@@ -1,28 +1,72 @@
-"""Findings of an earlier run, which a gate does not count again."""
+"""Findings of an earlier run, whose failures a gate does not count again."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.store.run_directory import FAILURES
+from aclnn_cts.core.finding import Finding
+from aclnn_cts.core.fingerprint import Fingerprint
+from aclnn_cts.core.outside import YAML_BYTES, converted, read_outside, strict_json
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.findings import FindingIndex, findings_of, meets
+from aclnn_cts.store.output_file import write_atomically
+from aclnn_cts.store.run_directory import MANIFEST, RunDirectory
+from aclnn_cts.store.store_reader import Query
 
-_SUFFIX = ".json"
+_SUFFIX = ".finding"
+"""Of what a gate writes beside a trial file. Not `.json`: the trial files of its folder stay the only ones."""
+_EXPECTED = "the directory of a run, or the folder of a gate's --aclnn-failures with its findings"
 
 
-def known_findings(path: Path) -> frozenset[str]:
-    """The names of the trial files of a run's findings, or of the folder that a gate wrote them to.
+class Baseline:
+    """Which failures are known: those of a finding's key and dtype whose call meets its condition."""
 
-    Finding.file is a function of what fails, so that equal findings of two runs have one name. Raises UsageError where
-    there is no such folder.
-    """
-    for folder in (path / FAILURES, path):
-        try:
-            return frozenset(file.name for file in folder.iterdir() if file.suffix == _SUFFIX)
-        except NotADirectoryError:
-            break
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise UsageError(f"--baseline {path}: cannot be read: {error.strerror}") from error
-    raise UsageError(f"--baseline {path}: expected the directory of a run, or the folder of a gate's --aclnn-failures")
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        self._findings: dict[tuple[Fingerprint, str], dict[str, list[Finding]]] = {}
+        for item in findings:
+            for each in () if item.waiver else item.fingerprints:
+                self._findings.setdefault((each.key, each.dtype), {}).setdefault(item.file, []).append(item)
+
+    def finding_of(self, record: Record) -> str:
+        """The file of the known finding that a record is of; empty for a new failure, and where nothing failed."""
+        if record.verdict.result != Result.FAILED:
+            return ""
+        found = self._findings.get((record.key, record.fingerprint.dtype), {})
+        case = record.trial.case
+        return next((file for file, items in found.items() if any(meets(item, case) for item in items)), "")
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The findings of a run, or of the folder that a gate wrote them to. Raises UsageError where it is neither."""
+    if (path / MANIFEST).is_file():
+        with RunDirectory(path).results() as results:
+            return Baseline(without_exceptions(findings_of(results), results.records(Query(result=Result.FAILED))))
+    files = sorted(path.glob(f"*{_SUFFIX}"))
+    if not files:
+        raise UsageError(f"--baseline {path}: holds no finding; expected {_EXPECTED}")
+    return Baseline(map(_read, files))
+
+
+def _read(file: Path) -> Finding:
+    expected = "a finding as a gate writes it"
+    document = strict_json(read_outside(file, limit=YAML_BYTES, expected=expected), where=str(file), expected=expected)
+    return converted(document, Finding, where=str(file), expected=expected)
+
+
+def write_finding(finding: Finding, trial_file: Path, *, check: str) -> None:
+    """Write beside a trial file what `read_baseline` reads, one file a check."""
+    place = trial_file.with_suffix("." + re.sub(r"\W+", "-", check) + _SUFFIX)
+    write_atomically(place, msgspec.json.encode(msgspec.structs.replace(finding, trial=None, record=None)))
+
+
+def without_exceptions(findings: Sequence[Finding], failures: Iterable[Record]) -> Iterator[Finding]:
+    """The findings; those with a failure that misses the condition have none, since all their failures are known."""
+    index = FindingIndex(findings)
+    missed = {number for record in failures if not meets(findings[number := index.of(record)], record.trial.case)}
+    for number, item in enumerate(findings):
+        yield msgspec.structs.replace(item, condition=None) if number in missed else item

@@ -33,7 +33,8 @@ def changed_files(base: str, folder: Path) -> list[str]:
     if base.startswith("-"):
         raise UsageError(f"--changed {shown(base)}: expected a commit, a branch or a tag")
     found: list[str] = []
-    for words in (("diff", "--name-only", "-z", base, "--"), ("ls-files", "--others", "--exclude-standard", "-z")):
+    # Outside of a repository `diff` answers with its usage, and `ls-files` says so.
+    for words in (("ls-files", "--others", "--exclude-standard", "-z"), ("diff", "--name-only", "-z", base, "--")):
         try:
             done = subprocess.run(  # noqa: S603 - no shell, and the commit is no option
                 ["git", *words],  # noqa: S607 - git is looked for on the path

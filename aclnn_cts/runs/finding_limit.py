@@ -15,8 +15,6 @@ class FindingLimit:
 
     number: int | None = None
     """None: there is no limit."""
-    known: frozenset[str] = frozenset()
-    """Findings of a baseline, which do not count, by the names of their trial files."""
     _failures: Failures = field(default_factory=Failures)
 
     def __call__(self, event: Event, /) -> None:
@@ -32,10 +30,7 @@ class FindingLimit:
     @property
     def reached(self) -> bool:
         """Whether nothing more is to be tried."""
-        return (
-            self.number is not None
-            and len([item for item in self._failures.unwaived if item.file not in self.known]) >= self.number
-        )
+        return self.number is not None and len(self._failures.unwaived) >= self.number
 
     @property
     def notice(self) -> str:

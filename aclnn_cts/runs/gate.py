@@ -20,7 +20,7 @@ from aclnn_cts.findings.finding_text import finding_text
 from aclnn_cts.findings.findings import Failures, shown_by
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
-from aclnn_cts.runs.baseline import known_findings
+from aclnn_cts.runs.baseline import Baseline, read_baseline, without_exceptions, write_finding
 from aclnn_cts.runs.changed import changed_files, operators_of
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.sandbox.host import SessionHost
@@ -62,8 +62,8 @@ class GateOptions:
     """The number of findings without a waiver after which nothing more is tried; None: everything is."""
     named: frozenset[str] = frozenset()
     """Operators that the command line names; empty: all."""
-    baseline: frozenset[str] = frozenset()
-    """Findings that fail no test, by the names of their trial files."""
+    baseline: Baseline = field(default_factory=Baseline)
+    """Findings whose failures fail no test."""
     unnamed: tuple[str, ...] = ()
     """Changed files that name no operator."""
 
@@ -132,7 +132,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         min_judged=min_judged,
         max_findings=max_findings,
         named=named,
-        baseline=frozenset() if baseline is None else known_findings(baseline),
+        baseline=Baseline() if baseline is None else read_baseline(baseline),
         unnamed=() if change is None else change.others,
     )
 
@@ -147,18 +147,20 @@ def _xdist_workers() -> int:
 class GateResult:
     """What one check of one operator came to."""
 
+    check: str
     summary: Summary
+    baseline: Baseline
     failures: Failures = field(default_factory=Failures)
-    """Unwaived ones."""
+    """Unwaived ones that the baseline does not know."""
     judged: list[Record] = field(default_factory=list)
     """Those records, and the ones that passed."""
     shrunk: Record | None = None
     """What a search has found: it is shown for its finding."""
     errors: list[str] = field(default_factory=list)
     findings: tuple[Finding, ...] = ()
-    """Of the unwaived failures, the most frequent first, without those of the baseline."""
-    known: tuple[str, ...] = ()
-    """Findings of the baseline that failed again."""
+    """Of these failures, the most frequent first."""
+    known: set[str] = field(default_factory=set)
+    """Files of the baseline's findings that failed again."""
     beside: str = ""
     """Why nothing was tried; empty where something was."""
     unjudged: tuple[str, ...] = ()
@@ -175,7 +177,11 @@ class GateResult:
         self.summary.add(record)
         if verdict.result == Result.ERROR:
             self.errors.append(verdict.message)
-        if not record.waiver:
+        if record.waiver:
+            return
+        if known := self.baseline.finding_of(record):
+            self.known.add(known)
+        else:
             self.failures.add(record)
             if verdict.result in (Result.FAILED, Result.PASSED):
                 self.judged.append(record)
@@ -204,7 +210,7 @@ class Gate:
             specs=options.specs, host=host, settings=options.settings, explained=self.waivers.explains, sparing=True
         )
         self._told = WaiverEvidence()
-        self._limit = FindingLimit(options.max_findings, known=options.baseline)
+        self._limit = FindingLimit(options.max_findings)
         self._sentinels: dict[str, Record | None] = {}
 
     def check(self, spec: Spec, check: str) -> GateResult:
@@ -276,16 +282,18 @@ class Gate:
             summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).given_rows))
         elif check == "status" and scope.statuses:
             summary.demand(spec.operator, rules=listed_rules(spec, product))
-        return GateResult(summary)
+        return GateResult(check, summary, options.baseline)
 
     def _finished(self, result: GateResult, *, beside: str = "") -> GateResult:
         conclusion = result.summary.conclusion
         counted = sum(found.counted for found in conclusion.operators.values())
         if conclusion.verdict == RunVerdict.INCONCLUSIVE and counted and not beside:
             result.unjudged = (f"{headline(conclusion)}:", *explained(conclusion))
-        found, baseline = tuple(self._found(result)), self.options.baseline
-        result.findings = tuple(self._kept(item) for item in found if item.file not in baseline)
-        result.known = tuple(item.file for item in found if item.file in baseline)
+        failed = [record for record in result.judged if record.verdict.result == Result.FAILED]
+        found = tuple(self._found(result))
+        result.findings = tuple(map(self._kept, found))
+        for item in without_exceptions(found, failed):
+            write_finding(item, self._failures / item.file, check=result.check)
         result.beside = beside
         return result
 
@@ -341,7 +349,8 @@ class Gate:
         for judged in self.bench.run(list(trials)):
             for record in judged.records:
                 applied = self.waivers.apply(record)
-                self._limit.add(applied)
+                if not self.options.baseline.finding_of(applied):
+                    self._limit.add(applied)
                 yield applied
             if self._limit.reached:
                 break
@@ -382,7 +391,8 @@ class Gate:
         found = search(strategy, lambda trial: next(self._run([trial])), seed=self.options.seed)
         for record in found.records:
             result.add(record)
-        result.shrunk = found.smallest
+        if found.smallest is not None and not self.options.baseline.finding_of(found.smallest):
+            result.shrunk = found.smallest
 
 
 def open_gate(options: GateOptions, *, failures: Path) -> Gate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -21,6 +21,7 @@ from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.generate.corner_list import recorded_corners
 from aclnn_cts.runs.beginning import is_asked, new_manifest, why_not_asked
+from aclnn_cts.runs.benchmark_use import BenchmarkUse, check_benchmark
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
@@ -102,6 +103,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
     with settings.open_host(specs) as host, settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark:
         settings = settings.on(host, options.operators)
         options = replace(options, settings=settings)
+        check_benchmark(benchmark, options.operators, settings)
         environment = dict(host.environment)
         manifest = _manifest(options, environment, host.capabilities)
         spec_files = {f"{spec.stem}.yaml": spec.text.encode() for spec in options.operators}
@@ -122,13 +124,12 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             benchmark=benchmark,
         )
         _load_oracles(bench, options)
-        waiver_files = waiver_texts(options.waivers)
         terms = _terms(options)
         with create_run(
             options.out,
             manifest=manifest,
             specs=spec_files,
-            waivers=waiver_files,
+            waivers=waiver_texts(options.waivers),
             terms=terms,
             grouping=findings_in,
             programs=program_maker(options.specs, settings.spec_folders),
@@ -139,7 +140,8 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             limit = FindingLimit(options.max_findings)
             given_up: frozenset[str] = frozenset()
             # First to the store, so that nobody shows what is not kept.
-            tell = _told_to(writer, *tables, limit, *consumers)
+            use = BenchmarkUse()
+            tell = _told_to(writer, *tables, limit, use, *consumers)
             try:
                 tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, tell)
@@ -160,12 +162,10 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                         _check_both_sides([item for item in asked if item.operator not in given_up], options, writer)
                     if settings.phases == 2:
                         _find_conditions(writer, bench)
+                writer.summary.miss(use.notes(settings.benchmark))
                 is_whole = options.profile is not None and not (limit.reached or given_up)
                 beside = [*(item.suspicion for item in tables), limit.notice, *map(_GIVEN_UP.format, sorted(given_up))]
-                notices = [*_of_waivers(waivers, writer.summary, is_whole=is_whole), *beside]
-                writer.summary.notices.extend(filter(None, notices))
-                for message in filter(None, notices):
-                    tell(Notice(message=message))
+                _tell_notices([*_of_waivers(waivers, writer.summary, is_whole=is_whole), *beside], writer.summary, tell)
             except KeyboardInterrupt as error:
                 ended = RunFinished(summary=writer.summary, seconds=time.monotonic() - began, interrupted=True)
                 with interrupts_held_back():
@@ -189,6 +189,12 @@ def _of_waivers(waivers: Waivers, summary: Summary, *, is_whole: bool) -> Sequen
         report = replace(report, unused=())
     summary.violate(report.violations())
     return report.notices()
+
+
+def _tell_notices(notices: Iterable[str], summary: Summary, tell: Consumer) -> None:
+    for message in filter(None, notices):
+        summary.notices.append(message)
+        tell(Notice(message=message))
 
 
 _LOOKED_AT = 20_000

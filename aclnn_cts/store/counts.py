@@ -74,6 +74,16 @@ class Counts(_Sum):
         return self.passed + self.failed - self.twin_failed
 
     @property
+    def judged_unwaived(self) -> int:
+        """Judged failures that no waiver accepts: with the waived ones and what passed they are what was judged."""
+        return self.unwaived - (self.twin_failed - self.twin_waived)
+
+    @property
+    def judged_waived(self) -> int:
+        """Judged failures that a waiver accepts."""
+        return self.waived - self.twin_waived
+
+    @property
     def unwaived(self) -> int:
         """Failures that no waiver accepts."""
         return self.failed - self.waived

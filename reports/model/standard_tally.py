@@ -49,6 +49,8 @@ class StandardTally:
     """Generated cases with such inputs."""
     number: Counter[str] = field(default_factory=Counter)
     """By what the cases are: how many were judged."""
+    failed: int = 0
+    """Cases that were judged and failed."""
     unjudged: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By what they are and by reason, cases that were made and not judged."""
     distinct: set[bytes] = field(default_factory=set)
@@ -82,7 +84,8 @@ class StandardTally:
     def add(self, record: Record) -> None:
         """Count one record."""
         if aim_of(record.trial) == Aim.STATUS:
-            self.broken["judged" if is_judged(record.verdict) else "open"] += 1
+            left = "outside" if record.verdict.result == Result.OUT_OF_SCOPE else "open"
+            self.broken["judged" if is_judged(record.verdict) else left] += 1
             self.broken["failed"] += record.verdict.result == Result.FAILED
             return
         name, what, details = source_details(record.trial.case.origin.source or "")
@@ -94,6 +97,7 @@ class StandardTally:
             self.unjudged[what, verdict.result if is_outside else verdict.kind or verdict.result] += 1
             return
         self.number[what] += 1
+        self.failed += verdict.result == Result.FAILED
         self.distinct.add(_without_seeds(case, is_generated=what == GENERATED))
         self._figures(record)
         tensors = self._inputs(case)

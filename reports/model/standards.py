@@ -47,6 +47,8 @@ class RuleOutcome:
     """Of what is asked; 1: all of it."""
     cut: tuple[Text, ...] = ()
     """What is missing, and why."""
+    applies: bool = True
+    """Whether the operator and its cases have anything that the rule is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class RuleRow:
     met: int
     of: int
     cut: tuple[Text, ...]
+    applies: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +120,10 @@ def rule_outcomes(tally: StandardTally) -> Iterator[RuleOutcome]:
         yield RuleOutcome(
             rule="bootstrap",
             asked=(("bootstrap_asked", {}),),
-            done=(("bootstrap_done", {}),),
+            done=(("bootstrap_done", {"number": tally.failed}),),
             share=0.0,
             cut=(("bootstrap_cut", {}),),
+            applies=tally.failed > 0,
         )
 
 
@@ -333,13 +337,14 @@ def _longest(tally: StandardTally) -> RuleOutcome:
 
 
 def _rejected(tally: StandardTally) -> RuleOutcome:
-    judged, failed, left = tally.broken["judged"], tally.broken["failed"], tally.broken["open"]
+    judged, failed = tally.broken["judged"], tally.broken["failed"]
+    left = (("rejected_outside", tally.broken["outside"]), ("rejected_cut", tally.broken["open"]))
     return RuleOutcome(
         rule="rejected",
         asked=(("rejected_asked", {}),),
         done=(("rejected_done", {"number": judged, "failed": failed}),),
-        share=float(judged > 0),
-        cut=(("rejected_cut", {"number": left}),) if left else (),
+        share=judged / max(judged + tally.broken["outside"], 1),
+        cut=tuple((key, {"number": number}) for key, number in left if number),
     )
 
 
@@ -367,6 +372,7 @@ def _cascade(tally: StandardTally) -> RuleOutcome:
         done=tuple(done) or (("cascade_none", {}),),
         share=min(share, _IN_PART if done else 1.0),
         cut=tuple(cut),
+        applies=bool(done or others or not number),
     )
 
 
@@ -430,7 +436,9 @@ def standard_part(run: str, tallies: Mapping[str, StandardTally]) -> StandardPar
         for outcome in rule_outcomes(tally):
             by_rule.setdefault(outcome.rule, []).append((operator, outcome))
     rows = []
-    for rule, found in by_rule.items():
+    for rule, outcomes in by_rule.items():
+        applying = [item for item in outcomes if item[1].applies]
+        found = applying or outcomes
         operator, least = min(found, key=lambda item: item[1].share)
         rows.append(
             RuleRow(
@@ -442,6 +450,7 @@ def standard_part(run: str, tallies: Mapping[str, StandardTally]) -> StandardPar
                 met=sum(item.share >= 1.0 for _, item in found),
                 of=len(found),
                 cut=least.cut,
+                applies=bool(applying),
             )
         )
     [name] = {tally.standard.name for tally in tallies.values()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,19 +15,31 @@ import pytest
 from aclnn_cts.candidates.export import export_pytest
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.speclang.load import load_specs
 
 KERNELS = """
 import numpy as np
 
-def right(gradOutput, output, dim):
+def named(dtypes):
+    import ml_dtypes
+    name = dtypes["out"]
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+def right(gradOutput, output, dim, dtypes):
     grad, y = np.float32(gradOutput), np.float32(output)
-    return y * (grad - (grad * y).sum(axis=dim, keepdims=True))
+    return (y * (grad - (grad * y).sum(axis=dim, keepdims=True))).astype(named(dtypes))
 
-def wrong(gradOutput, output, dim):
-    return right(gradOutput, output, dim) + 1
+def wrong(gradOutput, output, dim, dtypes):
+    return right(gradOutput, output, dim, dtypes) + np.ones((), named(dtypes))
 
-def flat(gradOutput, output, dim):
-    return right(gradOutput, output, dim).reshape(-1)
+def wide(gradOutput, output, dim, dtypes):
+    return right(gradOutput, output, dim, dtypes).astype(np.float64)
+
+def empty(gradOutput, output, dim):
+    return {}
+
+def flat(gradOutput, output, dim, dtypes):
+    return right(gradOutput, output, dim, dtypes).reshape(-1)
 
 def lstm(**arguments):
     return {}
@@ -52,8 +66,16 @@ def test_a_right_function_passes_and_a_wrong_one_fails(tmp_path: Path, capsys: p
     wrong = run_pytest(tmp_path, "wrong", "softmax_backward")
     assert wrong.returncode == 1
     assert "expected from" in wrong.stdout
+    assert "out has the dtype float64, expected float" in run_pytest(tmp_path, "wide", "softmax_backward").stdout
+    assert "the result lacks out; it has nothing" in run_pytest(tmp_path, "empty", "softmax_backward").stdout
     assert "has the shape" in run_pytest(tmp_path, "flat", "softmax_backward").stdout
     assert "IMPLEMENTATION=module:function names" in run_pytest(tmp_path, "", "softmax_backward").stdout
+
+
+def test_the_order_of_results_has_outputs_alone() -> None:
+    text = export_pytest("add_layer_norm_grad", n=1).module.decode()
+    [order] = re.findall(r'^ORDER = json.loads\("""(.*)"""\)$', text, re.MULTILINE)
+    assert tuple(json.loads(order)) == load_specs()["aclnnAddLayerNormGrad"].outputs
 
 
 def test_equal_seeds_give_equal_files() -> None:
@@ -68,7 +90,7 @@ def test_lists_indices_and_complex_numbers_are_exported(op: str, tmp_path: Path)
     (tmp_path / f"test_{made.stem}.py").write_bytes(made.module)
     (tmp_path / f"{made.stem}.npz").write_bytes(made.data)
     ran = run_pytest(tmp_path, "lstm", made.stem)
-    assert "KeyError" in ran.stdout, "the function was called, and returned nothing"
+    assert "the result lacks " in ran.stdout, "the function was called, and returned nothing"
     with np.load(tmp_path / f"{made.stem}.npz", allow_pickle=False) as arrays:
         assert any(name.endswith("/value") for name in arrays)
 

@@ -35,6 +35,26 @@ def test_a_verdict_opens_its_evidence(call: Call, tmp_path: Path) -> None:
     assert (cell["operator"], len(cell["runs"])) == ("aclnnSoftmaxBackward", 2)
 
 
+def test_pages_of_earlier_runs_are_removed_and_files_of_others_stay(call: Call, tmp_path: Path) -> None:
+    runs = [str(synthetic_run(tmp_path / name, [record(softmax_case())])) for name in ("one", "two")]
+    out = tmp_path / "pages"
+    assert call("matrix", *runs, "-o", str(out)).code == 0
+    (out / "03-mine.html").write_text("mine", encoding="utf-8")
+    assert call("matrix", runs[1], "-o", str(out)).code == 0
+    assert {path.name for path in out.iterdir()} == {"index.html", "matrix.json", "01-two.html", "03-mine.html"}
+
+
+def test_runs_are_named_by_time_and_one_without_a_summary_is_marked(call: Call, tmp_path: Path) -> None:
+    runs = [synthetic_run(tmp_path / name, [record(softmax_case())]) for name in ("one", "two")]
+    for run in runs:
+        (run / "summary.json").unlink()
+    out = tmp_path / "pages"
+    assert call("matrix", *map(str, runs), "-o", str(out)).code == 0
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert page.count("did not end") == 2
+    assert re.search(r">\d\d-\d\d \d\d:\d\d \(did not end\)</a>", page)
+
+
 def test_a_matrix_in_chinese(call: Call, tmp_path: Path) -> None:
     run = synthetic_run(tmp_path / "run", [record(softmax_case())])
     assert call("matrix", str(run), "-o", str(tmp_path / "pages"), "--lang", "zh").code == 0

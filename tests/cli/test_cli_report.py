@@ -59,7 +59,10 @@ def test_the_language_is_the_one_that_it_opens_in(call: Call, run_path: Path, tm
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("-o", "x.docx"), "the suffix says no form"),
+        (
+            ("-o", "x.json"),
+            "x.json: no format has this suffix; expected one of .html, .pdf, .xml, .sarif, .csv, ",
+        ),
         (("-o", "x.html", "--format", "html,csv"), "give a folder"),
         (("-o", "x", "--format", "htm"), "did you mean 'html'"),
         (("-o", "x.html", "--baseline", "nowhere"), "nowhere: holds no manifest.json"),

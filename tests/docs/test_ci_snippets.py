@@ -24,10 +24,21 @@ import yaml
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import admits_version
 from aclnn_cts.pip_constraints import CONSTRAINTS
+from aclnn_cts.speclang.load import load_specs
 from tests.docs.test_pages import ROOT, blocks
 from tests.support.processes import done
 
 PAGE = ROOT / "docs" / "ci.md"
+
+
+def test_the_pre_commit_hook_reads_the_specs_and_nothing_below_their_folder() -> None:
+    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "specs").rglob("*.yaml")]
+    chosen = {file for file in files if re.search(hook["files"], file)}
+    assert all(file.count("/") == 1 for file in chosen)
+    assert chosen >= {f"specs/{spec.stem}.yaml" for spec in load_specs().values()}
+
+
 NARROWED = "--aclnn-op softmax_backward -k 'pinned or examples'"
 SCHEMAS = {"github": "vendor.github-workflows", "gitlab": "vendor.gitlab-ci"}
 

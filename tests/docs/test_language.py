@@ -1,4 +1,4 @@
-"""README, docs and help are short and plain: no sentence over 25 words, none of the idioms that nobody searches for."""
+"""README, docs and help are short and plain: no sentence over 30 words, none of the idioms that nobody searches for."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ MARKDOWN = [
 HELP = sorted((ROOT / "tests/cli/__snapshots__/test_cli_help").iterdir())
 
 MOST_WORDS = 30
+"""Writers keep to 25. Five more are let pass: names and numbers count as words, and cannot be cut."""
 IDIOMS = re.compile(
     r"\bof (?:\w+'s|its|their|your|our|whose) own\b|\bby (?:itself|themselves)\b|\bstands?\b(?! for)"
     r"|\bspeaks? for\b|\b(?:is|are|was|were) put to\b|\bcame to\b|\bwhere \w+ else\b|\btold\b|\bmend(?:s|ed)?\b"
@@ -61,7 +62,7 @@ def test_a_mistake_is_seen(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [" ".join(["word"] * 30) + ".", "NaN stands for not a number.", "- `is told`", "    told"]
+    "text", [" ".join(["word"] * MOST_WORDS) + ".", "NaN stands for not a number.", "- `is told`", "    told"]
 )
 def test_plain_text_passes(text: str) -> None:
     assert not mistakes(sentences(text))

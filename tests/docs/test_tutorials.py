@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_pages import ROOT
-from tools.tutorials import CHINESE, english_pages, run_tutorial, translated, without_times
+from tools.tutorials import CHINESE, english_pages, main, run_tutorial, translated, without_times
 
 PAGES = english_pages()
 RUN = """
@@ -25,6 +25,12 @@ print(run_tutorial(Path(sys.argv[1]), Path(sys.argv[2])).text)
 def test_a_tutorial_exists_in_chinese_with_the_commands_of_the_english_one(page: Path) -> None:
     chinese = (CHINESE / page.name).read_text(encoding="utf-8")
     assert translated(chinese, page.read_text(encoding="utf-8")) == chinese
+
+
+def test_an_unknown_tutorial_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["nope"])
+    assert "'nope' is no tutorial; expected any of " in capsys.readouterr().err
 
 
 def test_a_changed_output_is_seen(tmp_path: Path) -> None:

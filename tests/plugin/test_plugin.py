@@ -248,11 +248,34 @@ def test_a_finding_of_the_baseline_fails_no_test_and_a_new_one_does(gate: Run, p
     again = gate(*words, "--aclnn-baseline", "before", "--aclnn-failures", "after", "--aclnn-max-findings", "1")
     ended(again, 0, f"findings of the baseline, which fail no test: {finding.stem}")
     assert not list((pytester.path / "after").glob("*.json"))
-    finding.rename(finding.with_name("another.json"))
-    ended(gate(*words, "--aclnn-baseline", "before"), 1)
-    ended(
-        gate(*words, "--aclnn-baseline", "nowhere"), USAGE, "--aclnn-baseline nowhere: expected the directory of a run"
-    )
+    assert "verdict of the selected tests: fails; all its findings are of the baseline" in again.stdout.str()
+    pytester.mkdir("empty")
+    for folder in ("nowhere", "empty"):
+        shown = f"--aclnn-baseline {folder}: holds no finding; expected the directory of a run"
+        ended(gate(*words, "--aclnn-baseline", folder), USAGE, shown)
+
+
+@pytest.mark.parametrize(("before", "after"), [("float", "value"), ("value", "everywhere")])
+def test_a_failure_of_another_dtype_or_condition_than_the_baseline_fails_its_test(
+    gate: Run, pytester: pytest.Pytester, before: str, after: str
+) -> None:
+    words = ("--aclnn-op", "softmax_backward", "-k", "values or boundaries")
+    ended(gate("--aclnn-adapter", f"wrong:Wrong,fault={before}", *words, "--aclnn-failures", "before"), 1)
+    assert len(list((pytester.path / "before").glob("*.json"))) == 1
+    baseline = ("--aclnn-baseline", "before")
+    ended(gate("--aclnn-adapter", f"wrong:Wrong,fault={before}", *words, *baseline), 0)
+    shown = ended(gate("--aclnn-adapter", f"wrong:Wrong,fault={after}", *words, *baseline), 1)
+    assert "findings of the baseline, which fail no test: " in shown
+    assert "all its findings are of the baseline" not in shown
+
+
+def test_a_run_is_the_baseline_of_the_gate_on_one_adapter(gate: Run, pytester: pytest.Pytester) -> None:
+    for fault in ("value", "status"):
+        words = ("--adapter", f"wrong:Wrong,fault={fault}", "--output", fault)
+        run = [sys.executable, "-m", "aclnn_cts", "run", "softmax_backward", *words]
+        subprocess.run(run, cwd=pytester.path, check=False, capture_output=True)
+        options = ("--aclnn-adapter", f"wrong:Wrong,fault={fault}", "--aclnn-op", "softmax_backward")
+        ended(gate(*options, "--aclnn-baseline", fault), 0, "all its findings are of the baseline")
 
 
 @pytest.mark.parametrize("processes", ["0", "2"])
@@ -296,6 +319,21 @@ def test_changed_files_choose_operators(gate: Run, pytester: pytest.Pytester) ->
     shown = ended(gate(*words, "-v"), 0, "changed files name no operator, such as 'kernels/notes.txt'")
     assert set(re.findall(r"\[(\w+)\]", shown)) == {"GeluBackwardV2", "TanhBackward"}
     ended(gate("--aclnn-adapter", "reference", "--aclnn-changed", "no-such"), USAGE, "expected a commit that git knows")
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_selection_without_a_test_passes_and_says_why(gate: Run, pytester: pytest.Pytester, processes: str) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=pytester.path, check=True)
+    name = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *name, "commit", "--allow-empty", "-qm", "first"], cwd=pytester.path, check=True)
+    words = ("--aclnn-adapter", "reference", "-n", processes)
+    shown = ended(gate(*words, "--aclnn-changed", "HEAD"), 0, "no file that differs from 'HEAD' names an operator")
+    assert "the gate does not pass" not in shown
+    few = ("--aclnn-op", "softmax_backward", "-k", "values or memory", "--aclnn-shard", "3/3")
+    ended(gate(*words, *few), 0, "nothing was selected: part 3 of 3 has none of the 2 tests")
+    ended(gate(*words, "-k", "nothing", "--aclnn-shard", "3/3"), pytest.ExitCode.NO_TESTS_COLLECTED)
+    if processes == "0":
+        ended(gate(*words, "--aclnn-changed", "HEAD", "--collect-only"), 0, "no tests collected")
 
 
 def test_a_gate_on_which_nothing_was_judged_fails(gate: Run) -> None:

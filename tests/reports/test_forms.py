@@ -7,12 +7,15 @@ import json
 import re
 import zipfile
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from aclnn_cts.core.faults import Fault
+from aclnn_cts.core.finding import SharedCondition
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.reports.exporters import csv_bytes, junit_bytes
 from aclnn_cts.reports.exporters import test_units as units_of
@@ -211,6 +214,28 @@ def test_the_report_of_a_pull_request_gives_the_worst_ratio_of_each_output(fault
     [first] = re.findall(r"^\| \w+\.\w+ .*$", text, re.MULTILINE)[:1]
     assert first.startswith(f"| {worst.operator.removeprefix('aclnn')}.{worst.output} | {worst.dtype}")
     assert share_text(worst.worst) in first
+    rules = [row.tolerances["mixed"] for row in faulty.precision if "mixed" in row.tolerances]
+    measured = next(rule for rule in rules if rule.passed + rule.failed)
+    assert f" {measured.passed}/{measured.passed + measured.failed} |" in text
+    assert "%" not in text
+
+
+def test_the_trials_of_the_report_of_a_pull_request_add_up(faulty: Acceptance) -> None:
+    text = pull_request_bytes(faulty, None, "en").decode().replace("\u202f", "")
+    [line] = re.findall(r"^- Trials: (.*)$", text, re.MULTILINE)
+    planned, *parts = map(int, re.findall(r"\d+", line))
+    assert planned == sum(parts) == faulty.ends.cases
+
+
+@pytest.mark.parametrize("form", [pull_request_bytes, markdown_bytes])
+def test_a_condition_is_code_in_markdown(
+    faulty: Acceptance, form: Callable[[Acceptance, object, Language], bytes]
+) -> None:
+    shared = SharedCondition(when="dim > 1", met=9, missed=8)
+    findings = tuple(replace(card, shared=shared) for card in faulty.findings)
+    text = form(replace(faulty, findings=findings), None, "en").decode()
+    assert "`dim > 1` (9 calls made with it fail" in text
+    assert "\\`" not in text
 
 
 def test_the_outline_is_filled_in(faulty: Acceptance) -> None:

@@ -91,6 +91,10 @@ NOTES = {
         Note("t", NoteCode.CORNER, {"operator": OPERATOR, "n": 2, "corner": "dim: 1"}),
         f"{OPERATOR}：有 2 个边角取值没有任何数值判定，例如 dim: 1。",
     ),
+    "benchmark": (
+        Note("t", NoteCode.NO_BENCHMARK, {"operator": OPERATOR, "benchmark": "torch"}),
+        f"{OPERATOR}：--benchmark torch 未应答任何调用，没有输出与其比较。",
+    ),
     "harness": (Note("why", NoteCode.HARNESS), "测试框架出错，用例没有结论。（why）"),
     "of an earlier version": (Note("why"), "只有英文记录。（why）"),
 }

@@ -21,6 +21,7 @@ from aclnn_cts.reports.model.runs import trial_rows
 from aclnn_cts.reports.signing import signing_bytes
 from aclnn_cts.reports.text import phrase
 from aclnn_cts.reports.workbook import workbook_bytes
+from aclnn_cts.store.counts import Counts
 
 
 @pytest.mark.parametrize("verdict", RunVerdict)
@@ -76,3 +77,9 @@ def test_rules_are_those_that_results_name(faulty: Acceptance) -> None:
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert len(rules) == len(set(rules)) > 0
     assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
+
+
+def test_what_was_judged_is_the_sum_of_its_parts_where_waived_twins_failed() -> None:
+    counts = Counts(cases=170, passed=138, failed=29, waived=26, twin_failed=10, twin_waived=8, skipped=3)
+    assert (counts.judged_unwaived, counts.judged_waived) == (1, 18)
+    assert counts.judged == counts.passed + counts.judged_unwaived + counts.judged_waived

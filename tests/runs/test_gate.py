@@ -18,6 +18,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.execution.executor import Performed
+from aclnn_cts.runs.changed import changed_files
 from aclnn_cts.runs.gate import gate_options, open_gate
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
@@ -77,6 +78,11 @@ def test_the_words_of_a_command_line() -> None:
 def test_a_wrong_word_is_an_error_that_says_what_was_expected(words: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         gate_options(**{"adapter": "reference", **words})
+
+
+def test_changes_outside_of_a_repository_are_refused_without_the_usage_of_git(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected a commit that git knows here; git says 'fatal: not a git repo"):
+        changed_files("HEAD", tmp_path)
 
 
 def test_a_search_without_a_failure_tells_every_trial() -> None:

@@ -195,6 +195,8 @@ def test_cases_beyond_max_bytes_are_skipped_with_that_reason(ran: Run, tmp_path:
     assert "120000 bytes of arguments; --max-bytes allows 1000" in run.records[1].verdict.message
     run = ran("run", "--adapter", "reference", "--cases", cases, "--max-bytes", "8")
     assert (run.code, run.result["verdict"], run.kinds) == (3, "inconclusive", ["skipped too large"] * 2)
+    assert "2 too large: " in run.out
+    assert "too large: too large" not in run.out
 
 
 def test_descriptors_of_any_size_reach_the_first_phase(ran: Run, tmp_path: Path) -> None:

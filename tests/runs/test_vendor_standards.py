@@ -161,7 +161,7 @@ def test_a_whole_table_is_counted_from_records(ran: Run) -> None:
         "Not done : 0 cases, 0 of 4 dtypes",
         "The run was limited to 90 cases of each kind (--max-cases)",
     ]
-    assert rules["Precision"][1].endswith("outputs pass, 0 fail")
+    assert rules["Precision"][1].endswith("outputs passed, 0 failed")
 
 
 def test_sizes_off_the_steps_are_counted(ran: Run) -> None:
@@ -253,10 +253,20 @@ def test_a_benchmark_of_the_users_own_is_not_called_before_it_is_named_again(
 
 def test_a_benchmark_that_refuses_leaves_its_outputs_without_a_result(ran: Run) -> None:
     run = limited(ran, "cann-l0", 5, "--benchmark", wrong("raise"))
-    assert run.code == 0, run.out
+    assert (run.code, run.result["verdict"]) == (3, "inconclusive")
+    assert f"aclnnTanhBackward: --benchmark {wrong('raise')} answered no call" in " ".join(run.out.split())
+    assert table(run)["Benchmark"][1] == "Not done : none"
     row = table(run)["Precision"]
     assert row[1].startswith("Not done : 0 outputs pass")
     assert "outputs without a benchmark" in row[2]
+
+
+def test_a_benchmark_without_the_operator_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark = "aclnn_cts.adapters.example:OneBlockSoftmax"
+    words = ["run", "tanh_backward", "--adapter", "reference", "--profile", "cann-l0", "--output", str(tmp_path / "r")]
+    assert main([*words, "--benchmark", benchmark]) == 2
+    assert f"--benchmark {benchmark}: does not offer aclnnTanhBackward; expected" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_benchmark_needs_a_rule_that_compares(capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,7 +306,23 @@ def test_saved_tensors_come_from_the_forward_pass(ran: Run) -> None:
 
 def test_an_operator_that_saves_nothing_has_no_cascade(ran: Run) -> None:
     row = table(limited(ran, "cann-l0", 2, operator="leaky_relu_backward"))["Cascade of forward and backward"]
-    assert row[1:] == ["Done : no input comes from a forward pass", "—"]
+    assert row[1:] == ["Not applicable : no input comes from a forward pass", "—"]
+
+
+def test_the_table_says_what_was_not_judged_and_that_no_failed_case_was_examined_again(ran: Run) -> None:
+    rows = table(
+        limited(
+            ran, "cann-l0", 2, "--adapter", "aclnn_cts.adapters.example:OneBlockSoftmax", operator="softmax_backward"
+        )
+    )
+    outside = rows["Calls outside documented bounds"]
+    assert outside[1].startswith("Not done : 0 calls judged")
+    assert "calls that the implementation does not offer, or returns no status for" in outside[2]
+    failing = table(limited(ran, "cann-l0", 4, "--adapter", wrong("value")))
+    assert re.match(r"Not done : none of [1-9]\d* failed cases?$", failing["Failed cases examined again"][1])
+    passing = table(limited(ran, "cann-l0", 1))
+    assert passing["Failed cases examined again"][1].startswith("Not applicable")
+    assert not re.search(r"\b1 (cases|options|shapes)", str(passing))
 
 
 @pytest.mark.slow

@@ -2,10 +2,12 @@
 
 Made by aclnn-cts @VERSION@ with seed @SEED@ from the document of the operator. It needs numpy, pytest and, for BF16,
 ml_dtypes. IMPLEMENTATION names the function: IMPLEMENTATION=module:function pytest @FILE@
-It is called with the arguments below by name, and returns the outputs in this order, or a dict by name.
+It is called with the arguments of the document by name. It returns the outputs in the order of ORDER, or a dict by
+name. Each has the dtype of the call's output: a parameter `dtypes`, where the function has one, names it by output.
 """
 
 import importlib
+import inspect
 import json
 import os
 from pathlib import Path
@@ -51,6 +53,8 @@ def arguments(case):
 
 def by_name(result, case):
     if isinstance(result, dict):
+        lacking = [name for name in case["outputs"] if name not in result]
+        assert not lacking, f"the result lacks {', '.join(lacking)}; it has {', '.join(map(str, result)) or 'nothing'}"
         return result
     results = result if isinstance(result, (tuple, list)) else [result]
     names = [name for name in ORDER if name in case["outputs"]]
@@ -76,12 +80,17 @@ def implementation():
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"][:12])
 def test_values(case, implementation):
-    results = by_name(implementation(**arguments(case)), case)
+    given = arguments(case)
+    if "dtypes" in inspect.signature(implementation).parameters:
+        given["dtypes"] = {name: facts["dtype"] for name, facts in case["outputs"].items()}
+    results = by_name(implementation(**given), case)
     for name, facts in case["outputs"].items():
         result = np.asarray(results[name])
         assert list(result.shape) == facts["shape"], f"{name} has the shape {result.shape}"
+        dtype = dtype_of(facts["dtype"])
+        assert result.dtype == dtype, f"{name} has the dtype {result.dtype}, expected {dtype}"
         with np.errstate(all="ignore"):
-            got = elements(result.astype(dtype_of(facts["dtype"])))
+            got = elements(result)
         key = f"{case['id']}/{name}"
         value, lower, upper = (DATA[f"{key}/{part}"].reshape(got.shape) for part in ("value", "lower", "upper"))
         within = (lower <= got) & (got <= upper)
