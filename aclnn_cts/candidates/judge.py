@@ -224,7 +224,7 @@ def _judgement(made: Judgement, tally: _Tally) -> Judgement:
 
 
 def _parts(known: Document, product: str, profile: str, found: Runnable) -> list[Part]:
-    parts = plan_parts([known.spec], product=product, chosen=chosen_profile(profile))
+    parts = plan_parts([known.spec], product=product, chosen=chosen_profile(profile, where="profile"))
     return [part for part in parts if not found.is_function or part.check in _VALUED]
 
 
