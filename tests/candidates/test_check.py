@@ -239,7 +239,8 @@ def test_right_gradients_in_another_dtype_than_the_input_fail(dtype: Any) -> Non
 
 def test_outputs_of_inputs_that_break_a_rule_are_not_blamed() -> None:
     inputs, out = call()
-    for outputs in (out, out.astype(np.int8), {}):
+    given: tuple[Any, ...] = (out, out.astype(np.int8), {})
+    for outputs in given:
         found = aclnn_cts.check("softmax_backward", {**inputs, "grad_output": inputs["grad_output"][0]}, outputs)
         assert (found.verdict, found.rule) == ("inconclusive", "output.shape")
         assert "the inputs break the rule output.shape" in found.reason
