@@ -16,10 +16,8 @@ from aclnn_cts.store.events import BatchJudged, Event
 from aclnn_cts.store.scope import declared_scope
 
 
-def check_benchmark(benchmark: SessionHost | None, operators: Iterable[Spec], settings: BenchSettings) -> None:
+def check_benchmark(benchmark: SessionHost, operators: Iterable[Spec], settings: BenchSettings) -> None:
     """Refuse a benchmark that does not offer an operator of the run. Raises UsageError."""
-    if benchmark is None:
-        return
     scope = declared_scope(benchmark.capabilities, adapter=settings.benchmark)
     asked = (spec.operator for spec in operators if is_asked(spec, settings))
     lacking = [name for name in asked if not scope.offers(name, settings.target.product)]
@@ -50,7 +48,7 @@ class BenchmarkUse:
 
     def notes(self, benchmark: str) -> Iterator[Note]:
         """Why the run says nothing, by operator."""
-        for name in self._lacking if benchmark else ():
+        for name in self._lacking:
             if name not in self._compared:
                 text = f"{name}: --benchmark {benchmark} answered no call, so that no output was compared with it"
                 yield Note(text, NoteCode.NO_BENCHMARK, {"operator": name, "benchmark": benchmark})

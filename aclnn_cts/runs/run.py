@@ -21,7 +21,6 @@ from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.generate.corner_list import recorded_corners
 from aclnn_cts.runs.beginning import is_asked, new_manifest, why_not_asked
-from aclnn_cts.runs.benchmark_use import BenchmarkUse, check_benchmark
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
@@ -53,7 +52,9 @@ from aclnn_cts.trials.plan import Part, Profile, plan_parts
 from aclnn_cts.trials.trial_runner import Bench, Judged
 
 if TYPE_CHECKING:
+    from aclnn_cts.runs.benchmark_use import BenchmarkUse
     from aclnn_cts.runs.product_tables import ProductTables
+    from aclnn_cts.sandbox.host import SessionHost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
     with settings.open_host(specs) as host, settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark:
         settings = settings.on(host, options.operators)
         options = replace(options, settings=settings)
-        check_benchmark(benchmark, options.operators, settings)
+        uses = _benchmark_uses(benchmark, options.operators, settings)
         environment = dict(host.environment)
         manifest = _manifest(options, environment, host.capabilities)
         spec_files = {f"{spec.stem}.yaml": spec.text.encode() for spec in options.operators}
@@ -140,8 +141,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             limit = FindingLimit(options.max_findings)
             given_up: frozenset[str] = frozenset()
             # First to the store, so that nobody shows what is not kept.
-            use = BenchmarkUse()
-            tell = _told_to(writer, *tables, limit, use, *consumers)
+            tell = _told_to(writer, *tables, limit, *uses, *consumers)
             try:
                 tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, tell)
@@ -162,7 +162,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                         _check_both_sides([item for item in asked if item.operator not in given_up], options, writer)
                     if settings.phases == 2:
                         _find_conditions(writer, bench)
-                writer.summary.miss(use.notes(settings.benchmark))
+                writer.summary.miss(note for use in uses for note in use.notes(settings.benchmark))
                 is_whole = options.profile is not None and not (limit.reached or given_up)
                 beside = [*(item.suspicion for item in tables), limit.notice, *map(_GIVEN_UP.format, sorted(given_up))]
                 _tell_notices([*_of_waivers(waivers, writer.summary, is_whole=is_whole), *beside], writer.summary, tell)
@@ -189,6 +189,18 @@ def _of_waivers(waivers: Waivers, summary: Summary, *, is_whole: bool) -> Sequen
         report = replace(report, unused=())
     summary.violate(report.violations())
     return report.notices()
+
+
+def _benchmark_uses(
+    benchmark: SessionHost | None, operators: Sequence[Spec], settings: BenchSettings
+) -> tuple[BenchmarkUse, ...]:
+    """What listens to whether a second implementation answers, where there is one that may."""
+    if benchmark is None:
+        return ()
+    from aclnn_cts.runs.benchmark_use import BenchmarkUse, check_benchmark  # noqa: PLC0415 - few runs have one
+
+    check_benchmark(benchmark, operators, settings)
+    return (BenchmarkUse(),)
 
 
 def _tell_notices(notices: Iterable[str], summary: Summary, tell: Consumer) -> None:
