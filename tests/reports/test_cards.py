@@ -182,7 +182,7 @@ def test_a_campaign_s_card_tells_how_reliable_its_finding_is(
     )
     summary = markdown_bytes(report, None, "en").decode()
     assert "| 40 |" in summary
-    assert "|  | Severity | Operator | Check | dtype | Mode |" in summary
+    assert "|  | Severity | Operator | Check | Dtype | Mode |" in summary
     assert f"| {card.id} | {card.severity} | {card.operator} | {card.check} | {card.dtype} | — |" in summary
 
 
