@@ -352,11 +352,11 @@ def first_broken_rule(spec: Spec, call: BoundCall, rules: Evaluation) -> str:
     first = rules.broken[0]
     words = first.rule.describe(call.case.product).en
     named = [item.name for item in spec.parameters if re.search(rf"\b{item.name}\b", words)]
-    given = ", ".join(_given(call, name) for name in named[:_MOST_NAMED])
+    given = ", ".join(_argument_text(call, name) for name in named[:_MOST_NAMED])
     return f"{first.id}: {words}" + (f" (given: {given})" if given else "")
 
 
-def _given(call: BoundCall, name: str) -> str:
+def _argument_text(call: BoundCall, name: str) -> str:
     """A parameter of a call in words."""
     value = call.case.arguments.get(name)
     if isinstance(value, Scalar):

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.sandbox.arena import Arena, sealed_memory
-from aclnn_cts.sandbox.control_group import make_group
+from aclnn_cts.sandbox.control_group import PROCESSES, make_group
 from aclnn_cts.sandbox.process_tree import allocated, descendants, memory_of, of_session
 from aclnn_cts.sandbox.wire import (
     CONTROL_SIZE,
@@ -126,7 +126,7 @@ class Child:
             os.close(control)
             os.close(write_end)
         # Before it forks: the group is that of all that it starts.
-        self._group = make_group(memory_bytes + memory_bytes // _SPARE)
+        self._group = make_group(memory_bytes + memory_bytes // _SPARE, processes=PROCESSES if plan else None)
         if self._group is not None:
             self._group.add(self._process.pid)
         self.limits_processes = os.geteuid() != 0 or (self._group is not None and self._group.limits_processes)

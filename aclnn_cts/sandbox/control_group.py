@@ -21,7 +21,7 @@ _ROOT = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
 _REMOVE_SECONDS = 1.0
 PROCESSES = 64 + 4 * (os.cpu_count() or 1)
-"""Of a runner, threads counted: those of a few libraries, each of which has one for each core."""
+"""Of a candidate, threads counted: those of a few libraries, each of which has one for each core."""
 _FIRST_VERSION = {"memory": "memory.limit_in_bytes", "pids": "pids.max"}
 _SECOND_VERSION = {"memory": "memory.max", "pids": "pids.max"}
 """The file of a limit by controller."""
@@ -72,12 +72,17 @@ class ControlGroup:
                 time.sleep(0.002)
 
 
-def make_group(memory_bytes: int, *, root: Path = _ROOT, own: Path = _OWN) -> ControlGroup | None:
-    """Groups below ours with limits; None where the system has no such groups, or this user may make none."""
+def make_group(
+    memory_bytes: int, *, processes: int | None = None, root: Path = _ROOT, own: Path = _OWN
+) -> ControlGroup | None:
+    """Groups below ours with limits; None where the system has no such groups, or this user may make none.
+
+    `processes`: how many there may be at once; None: as many as the system allows, which a device's runtime may need.
+    """
     limits = {
-        "memory.limit_in_bytes": memory_bytes,
-        "memory.max": memory_bytes,
-        "pids.max": PROCESSES,
+        "memory.limit_in_bytes": str(memory_bytes),
+        "memory.max": str(memory_bytes),
+        "pids.max": "max" if processes is None else str(processes),
     }
     made: dict[Path, Sequence[str]] = {}
     for base, files in _places(root, own):
@@ -85,14 +90,14 @@ def make_group(memory_bytes: int, *, root: Path = _ROOT, own: Path = _OWN) -> Co
         try:
             folder.mkdir()
             for file in files:
-                (folder / file).write_text(str(limits[file]))
+                (folder / file).write_text(limits[file])
         except OSError:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         else:
             made[folder] = files
-    processes = any("pids.max" in files for files in made.values())
-    return ControlGroup(tuple(made), processes) if made else None
+    limited = processes is not None and any("pids.max" in files for files in made.values())
+    return ControlGroup(tuple(made), limited) if made else None
 
 
 def _places(root: Path, own: Path) -> list[tuple[Path, Sequence[str]]]:

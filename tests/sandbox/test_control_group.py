@@ -38,7 +38,7 @@ def test_memory_beyond_the_limit_ends_the_process_that_takes_it() -> None:
 
 
 def test_no_more_processes_begin_than_the_limit() -> None:
-    group = make_group(LIMIT << 4)
+    group = make_group(LIMIT << 4, processes=PROCESSES)
     if group is None or not group.limits_processes:
         pytest.skip("this user may make no control group with a limit on processes")
     forks = "import os, time\nfor _ in range(2000):\n    if not os.fork():\n        time.sleep(60)"
@@ -80,7 +80,7 @@ def folders(tmp_path: Path, own: str) -> tuple[Path, Path]:
 def test_the_first_version_has_a_hierarchy_for_each_controller(tmp_path: Path) -> None:
     root, own = folders(tmp_path, "9:name=systemd:/\n4:memory:/job\n8:pids:/\n0::/\n")
     (root / "pids").mkdir()
-    group = make_group(LIMIT, root=root, own=own)
+    group = make_group(LIMIT, processes=PROCESSES, root=root, own=own)
     assert group is not None
     memory, processes = group.folders
     assert (memory.parent, processes.parent) == (root / "memory" / "job", root / "pids")
@@ -91,15 +91,24 @@ def test_the_first_version_has_a_hierarchy_for_each_controller(tmp_path: Path) -
 
 def test_the_second_version_needs_the_controller(tmp_path: Path) -> None:
     root, own = folders(tmp_path, "0::/unified\n")
-    assert make_group(LIMIT, root=root, own=own) is None
+    assert make_group(LIMIT, processes=PROCESSES, root=root, own=own) is None
     for controllers, files in (("cpu memory", {"memory.max"}), ("cpu memory pids", {"memory.max", "pids.max"})):
         (root / "unified" / "cgroup.subtree_control").write_text(f"{controllers}\n")
-        group = make_group(LIMIT, root=root, own=own)
+        group = make_group(LIMIT, processes=PROCESSES, root=root, own=own)
         assert group is not None
         [folder] = group.folders
         assert {file.name for file in folder.iterdir()} == files
         assert (folder / "memory.max").read_text() == str(LIMIT)
         assert group.limits_processes == ("pids.max" in files)
+
+
+def test_processes_of_a_runner_that_is_not_confined_are_not_limited(tmp_path: Path) -> None:
+    root, own = folders(tmp_path, "8:pids:/\n")
+    (root / "pids").mkdir()
+    group = make_group(LIMIT, root=root, own=own)
+    assert group is not None
+    assert (group.folders[0] / "pids.max").read_text() == "max"
+    assert not group.limits_processes
 
 
 def test_without_groups_there_is_none(tmp_path: Path) -> None:
