@@ -19,3 +19,4 @@ def _forward(f: F, self: Array, gradOutput: Shape) -> Outputs:
 
 _DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(_backward, derivative=_DERIVATIVE)
+LEADING = -3

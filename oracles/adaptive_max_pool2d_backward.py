@@ -3,3 +3,4 @@
 from aclnn_cts.oracles._max_pooling import max_pooling
 
 FORMULA = max_pooling(2)
+LEADING = -2

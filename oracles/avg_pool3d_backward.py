@@ -21,3 +21,4 @@ def _forward(f: F, self: Array, kernelSize: Shape, stride: Shape, padding: Shape
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"output": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -3

@@ -3,3 +3,4 @@
 from aclnn_cts.oracles._padding import padding_operator, wrapped
 
 FORMULA = padding_operator(wrapped)
+LEADING = -3

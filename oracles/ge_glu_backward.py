@@ -17,3 +17,4 @@ def forward(f: F, self: Array, *, dim: int, approximate: int) -> Outputs:
 
 _DERIVATIVE = Derivative(forward=forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"}, saved=("gelu",))
 FORMULA = Operator.of(backward, derivative=_DERIVATIVE)
+LEADING = "dim"

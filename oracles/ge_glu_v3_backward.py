@@ -19,3 +19,4 @@ def forward(f: F, self: Array, *, dim: int, approximate: int, activateLeft: bool
 
 _DERIVATIVE = Derivative(forward=forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"}, saved=("gelu",))
 FORMULA = Operator.of(backward, derivative=_DERIVATIVE)
+LEADING = "dim"

@@ -28,3 +28,4 @@ def forward(f: F, self: Array, dim: int) -> Outputs:
 
 _DERIVATIVE = Derivative(forward=forward, gradients={"gradOut": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(backward, factored, derivative=_DERIVATIVE)
+LEADING = "dim"

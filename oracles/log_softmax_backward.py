@@ -17,3 +17,4 @@ FORMULA = Operator.of(
     _backward,
     derivative=Derivative(forward=_forward, gradients={"gradOutput": "output"}, wrt={"out": "self"}, saved=("output",)),
 )
+LEADING = "dim"

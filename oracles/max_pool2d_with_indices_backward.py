@@ -21,3 +21,4 @@ def _forward(f: F, self: Array, indices: Numbers, formats: Mapping[str, str]) ->
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"gradInput": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -2

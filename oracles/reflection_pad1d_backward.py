@@ -3,3 +3,4 @@
 from aclnn_cts.oracles._padding import mirrored, padding_operator
 
 FORMULA = padding_operator(mirrored)
+LEADING = -1

@@ -14,7 +14,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 import aclnn_cts.oracles
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.expected import (
+    Block,
     BlockOracle,
     Condense,
     EachOracle,
@@ -178,16 +179,24 @@ def load_condense(stem: str, *, folders: Sequence[Path] = ()) -> Condense | None
 
 
 def load_blocks(stem: str, *, elementwise: bool, folders: Sequence[Path] = ()) -> BlockOracle | None:
-    """The operator's oracle of large calls: its module's `expected_blocks`, else of an elementwise one its formula.
+    """The operator's oracle of large calls: its module's `expected_blocks`, else its formula's slices.
 
-    Raises as `load`.
+    Those are some elements of an elementwise operator, and else some places of the axes that the module's `LEADING`
+    names. Raises as `load`.
     """
     module = load_module(stem, folders=folders)
     own = getattr(module, "expected_blocks", None)
-    if own is not None or not elementwise or hasattr(module, _ENTRY):
-        return cast("BlockOracle | None", own)
+    leading: int | str | None = getattr(module, "LEADING", None)
     formula = _formula_of(module)
-    return None if formula is None else FormulaOracle(formula).in_blocks
+    if own is not None or formula is None or hasattr(module, _ENTRY) or (leading is None and not elementwise):
+        return cast("BlockOracle | None", own)
+    return functools.partial(_in_slices, FormulaOracle(formula), leading)
+
+
+def _in_slices(oracle: FormulaOracle, leading: int | str | None, call: OracleInput) -> Iterator[Block | None]:
+    from aclnn_cts.formula.slices import SlicedOracle  # noqa: PLC0415 - few calls are so large
+
+    return SlicedOracle(oracle, leading)(call)
 
 
 def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | None:

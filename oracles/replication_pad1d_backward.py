@@ -3,3 +3,4 @@
 from aclnn_cts.oracles._padding import padding_operator, replicated
 
 FORMULA = padding_operator(replicated)
+LEADING = -1

@@ -37,3 +37,4 @@ FORMULA = Operator.of(
     _factored,
     derivative=Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"out": "x"}, saved=("y",)),
 )
+LEADING = -1

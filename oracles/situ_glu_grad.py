@@ -29,3 +29,4 @@ def forward(f: F, x: Array, *, dim: int, beta: float, linearBeta: float, activat
 
 _DERIVATIVE = Derivative(forward=forward, gradients={"gradY": "y"}, wrt={"out": "x"})
 FORMULA = Operator.of(backward, derivative=_DERIVATIVE)
+LEADING = "dim"

@@ -27,3 +27,4 @@ def forward(f: F, x: Array, dim: int) -> Outputs:
 
 _DERIVATIVE = Derivative(forward=forward, gradients={"yGrad": "y"}, wrt={"out": "x"})
 FORMULA = Operator.of(backward, factored, derivative=_DERIVATIVE)
+LEADING = "dim"

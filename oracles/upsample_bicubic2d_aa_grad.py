@@ -54,3 +54,4 @@ def _forward(f: F, self: Array, outputSize: Sizes, inputSize: Sizes, *,
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -2

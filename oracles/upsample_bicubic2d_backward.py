@@ -28,3 +28,4 @@ def _forward(f: F, self: Array, outputSize: Sizes, inputSize: Sizes, formats: Ma
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOut": "y"}, wrt={"gradInput": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -2

@@ -3,3 +3,4 @@
 from aclnn_cts.oracles.upsample_bilinear2d_backward_v2 import FORMULA as _SECOND_VERSION
 
 FORMULA = _SECOND_VERSION
+LEADING = -2

@@ -18,3 +18,4 @@ def _forward(f: F, self: Array, gradOut: Sizes, *, alignCorners: bool, scales: f
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOut": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -1

@@ -16,3 +16,4 @@ def _forward(f: F, self: Array, gradOut: Shape) -> Outputs:
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOut": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -1

@@ -22,3 +22,4 @@ def _forward(f: F, self: Array, outputSize: Shape, formats: Mapping[str, str]) -
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOut": "y"}, wrt={"gradInput": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -2

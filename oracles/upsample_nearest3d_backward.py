@@ -3,3 +3,4 @@
 from aclnn_cts.oracles._nearest import volume_operator
 
 FORMULA = volume_operator(shift=0.0)
+LEADING = -3

@@ -16,3 +16,4 @@ def _forward(f: F, self: Array, outputSize: Shape) -> Outputs:
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOutput": "y"}, wrt={"out": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -2

@@ -26,3 +26,4 @@ def _forward(  # noqa: PLR0913 - the parameters of the prototype
 
 DERIVATIVE = Derivative(forward=_forward, gradients={"gradOut": "y"}, wrt={"gradInput": "self"})
 FORMULA = Operator.of(_backward, derivative=DERIVATIVE)
+LEADING = -3

@@ -358,9 +358,12 @@ def keep_freed_memory() -> None:
     np.empty(_KEPT, np.uint8)
 
 
-def blocks(count: int, *, each: int = 1) -> Iterator[slice]:
-    """Consecutive slices of `count` places, of `each` elements a place: as many as a block holds, and at least one."""
-    step = max(BLOCK // max(each, 1), 1)
+def blocks(count: int, *, each: int = 1, most: int | None = None) -> Iterator[slice]:
+    """Consecutive slices of `count` places, of `each` elements a place: as many as a block holds, and at least one.
+
+    `most`: elements of a block, in the place of `BLOCK`.
+    """
+    step = max((BLOCK if most is None else most) // max(each, 1), 1)
     if is_large(count * max(each, 1)):
         keep_freed_memory()
     for start in range(0, count, step):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.expected import Arithmetic, Block, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.core.rounding import as_operand, blocks
+from aclnn_cts.core.expected import Arithmetic, Expected, ExpectedOutput, Float64, OracleInput
 from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
-from aclnn_cts.formula.definition import Operator, default_arithmetic, is_complex, output_shapes
+from aclnn_cts.formula.definition import Operator, default_arithmetic, output_shapes
 from aclnn_cts.formula.reach import Inputs
 
 if TYPE_CHECKING:
@@ -47,24 +44,6 @@ class FormulaOracle:
             if not inputs.finite:
                 return self._special(call, shapes)
             return self._ordinary(call, inputs, shapes, careful=False)
-
-    def in_blocks(self, call: OracleInput) -> Iterator[Block | None]:
-        """The same of an elementwise operator, some elements after others (`core.expected.BlockOracle`).
-
-        None for a call with complex tensors or several shapes, and for one whose elements depend on how many there are,
-        as in a mean. The bound is that of the block: what underflows in others is no part of it.
-        """
-        shapes = {*output_shapes(call).values(), *(tensor.shape for tensor in call.tensors.values())}
-        if len(shapes) > 1 or any(is_complex(call, name) for name in call.arguments) or self._depends_on_count(call):
-            yield None
-            return
-        for place in blocks(math.prod(*shapes)):
-            yield Block(place, self(_block(call, place)))
-
-    def _depends_on_count(self, call: OracleInput) -> bool:
-        """Whether an element of two has another value than the same one of three."""
-        two, three = (self(_uniform(call, count)) for count in (2, 3))
-        return any(not np.array_equal(two[name].value[:2], three[name].value[:2], equal_nan=True) for name in two)
 
     def values(self, call: OracleInput) -> Mapping[str, Float64]:
         """The outputs alone, without what may be added to them."""
@@ -134,32 +113,6 @@ class FormulaOracle:
         settled = settle(self.operator, call, tuple(shapes))
         declined = undecided(self.operator, finite, tuple(shapes))
         return {name: _with_special(output, settled[name], declined.get(name)) for name, output in ordinary.items()}
-
-
-def _block(call: OracleInput, place: slice) -> OracleInput:
-    """A call with some of the elements of all tensors, flat and widened."""
-    tensors = {name: as_operand(tensor.reshape(-1)[place]) for name, tensor in call.tensors.items()}
-    return _with_elements(call, tensors, place.stop - place.start)
-
-
-def _uniform(call: OracleInput, count: int) -> OracleInput:
-    """A call with so many equal elements: of integers 1, else a number between 0 and 1, another one for each tensor."""
-    tensors = {
-        name: as_operand(np.ones(count, tensor.dtype))
-        if tensor.dtype.kind in "biu"
-        else np.full(count, (number + 1) / (len(call.tensors) + 2))
-        for number, (name, tensor) in enumerate(call.tensors.items())
-    }
-    return _with_elements(call, tensors, count)
-
-
-def _with_elements(call: OracleInput, tensors: Mapping[str, NDArray[Any]], size: int) -> OracleInput:
-    """A call with other tensors, each flat with so many elements."""
-    arguments = {
-        name: msgspec.structs.replace(value, shape=(size,)) if isinstance(value, Tensor) else value
-        for name, value in call.arguments.items()
-    }
-    return msgspec.structs.replace(call, tensors=tensors, arguments=arguments)
 
 
 def _serves(made: Arithmetic, wanted: Arithmetic, *, stores: bool) -> bool:

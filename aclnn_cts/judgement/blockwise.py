@@ -116,6 +116,7 @@ class _Blockwise:
         `is_all`: what is expected says all that is known of elements that are not ordinary.
         """
         model, self.functions = self._model, expected.functions
+        expected = _flat(expected, np.shape(expected.value))
         part = Compared(
             output=self._output, got=self._got[place], expected=expected, model=model, operands=self._operands
         )
@@ -190,4 +191,5 @@ def _each_array(expected: ExpectedOutput, change: Callable[[Any], Any]) -> Expec
         open=change(expected.open),
         error=change(expected.error),
         exact=change(expected.exact),
+        summands=change(expected.summands),
     )

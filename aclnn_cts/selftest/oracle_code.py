@@ -26,7 +26,8 @@ def oracle_digest(stem: str, folders: Sequence[Path] = ()) -> str:
     if not own:
         return ""
     used = [f"{module}.{name}: {code}" for (module, name), code in sorted(_used(own).items())]
-    return hashlib.sha256("\n".join([_code(_body(own)) or own.decode(errors="replace"), *used]).encode()).hexdigest()
+    checked = [item for item in _body(own) if not _NOT_CHECKED.issuperset(_defined(item) or "?")]
+    return hashlib.sha256("\n".join([_code(checked) or own.decode(errors="replace"), *used]).encode()).hexdigest()
 
 
 def shared_names(stem: str, folders: Sequence[Path] = ()) -> tuple[tuple[str, str], ...]:
@@ -102,6 +103,8 @@ def _code(value: object) -> str:
     return repr(value)
 
 
+_NOT_CHECKED = frozenset({"LEADING"})
+"""What does not change the answers of an oracle: how a large call is cut (`formula.slices`)."""
 _NO_CODE = ("ctx", "kind", "type_comment")
 
 

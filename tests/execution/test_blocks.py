@@ -27,6 +27,7 @@ from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution import judging
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
+from aclnn_cts.formula import slices
 from aclnn_cts.generate.choices import StreamChoices, words
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.recipes_real import normal_values
@@ -60,6 +61,7 @@ def judges() -> Judges:
 def in_blocks(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rounding, "BLOCK", size)
+        patch.setattr(slices, "_SLICE", size)
         yield
 
 
@@ -142,6 +144,10 @@ def verdicts(judge: Judge, call: Performed) -> Iterator[Verdict]:
             yield judge.values(call)
 
 
+def with_leading(specs: Specs) -> list[str]:
+    return [spec.stem for spec in specs.values() if hasattr(registry.load_module(spec.stem), "LEADING")]
+
+
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(number=st.integers(0, 10**6), place=st.integers(0, 10**4), factor=st.sampled_from([1.0, 1.0, 1.5, -1.0]))
 # Blocks of a few elements take minutes for a large call.
@@ -154,13 +160,14 @@ def test_the_size_of_blocks_changes_no_verdict(
     if case is None:
         return
     first, *others = verdicts(judge, performed(case, judge, place=place, factor=factor))
-    assert {verdict_text(other, with_bounds=not spec.elementwise) for other in others} == {
-        verdict_text(first, with_bounds=not spec.elementwise)
+    is_sliced = spec.elementwise or stem in with_leading(specs)
+    assert {verdict_text(other, with_bounds=not is_sliced) for other in others} == {
+        verdict_text(first, with_bounds=not is_sliced)
     }
 
 
 def verdict_text(verdict: Verdict, *, with_bounds: bool) -> str:
-    """Written out, since nan is not equal to itself. What underflows elsewhere is no part of a block's bound."""
+    """Written out, since nan is not equal to itself. What underflows elsewhere is no part of a slice's bound."""
     if with_bounds or verdict.result == Result.FAILED:
         return repr(verdict)
     counts = [(item.output, item.elements, item.open) for item in verdict.deviations]
@@ -222,6 +229,27 @@ def test_every_elementwise_formula_answers_in_blocks(spec: Spec, judges: Judges)
             arrays = case_arrays(case, spec.given_inputs(case))
             found = list(judge.blocks(judge.question(Performed(case=case, outcome=Outcome(), arrays=arrays))))
             assert found == [None] or None not in found
+
+
+@pytest.mark.parametrize("stem", with_leading(load_specs()))
+def test_slices_along_leading_axes_have_the_values_of_the_whole(stem: str, specs: Specs, judges: Judges) -> None:
+    spec, judge = specs.find(stem, where="test"), judges.of(specs.find(stem, where="test"))
+    sliced = 0
+    for case in filter(None, (small_case(spec, number) for number in range(40))):
+        call = Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, spec.given_inputs(case)))
+        question = judge.question(call)
+        whole = judge.oracle(question)
+        assert judge.blocks is not None
+        with in_blocks(4):
+            parts = list(judge.blocks(question))
+        if None in parts or any(not output.value.size for output in whole.values()):
+            continue
+        sliced += len(parts) > 1
+        for name, output in whole.items():
+            found = [np.ravel(part.outputs[name].value) for part in parts if part is not None]
+            np.testing.assert_array_equal(np.concatenate(found), np.ravel(output.value))
+            assert [part.place.start for part in parts if part is not None] == [0, *np.cumsum([*map(len, found)])[:-1]]
+    assert sliced > 2
 
 
 def test_a_mean_over_a_block_is_no_mean_over_all(judges: Judges) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.formula import slices
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.oracles import registry
 from aclnn_cts.speclang.load import load_specs
@@ -72,6 +74,19 @@ def test_an_oracle_may_answer_a_large_call_in_blocks(tmp_path: Path) -> None:
     assert block is not None
     assert (block.place, block.outputs["out"].value.tolist()) == (slice(0, 3), [0.0, 2.0, 4.0])
     assert registry.load_blocks("conv_tbc_backward", elementwise=True) is None
+
+
+def test_a_formula_with_leading_axes_answers_a_large_call_in_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'def backward(f, x, dim):\n    return {"out": x.sum(dim, keepdims=True) - x}\n\n\nLEADING = "dim"\n'
+    write(tmp_path, "rows", text)
+    in_slices = registry.load_blocks("rows", elementwise=False, folders=[tmp_path])
+    assert in_slices is not None
+    monkeypatch.setattr(slices, "_SLICE", 4)
+    call = make_call({"x": np.arange(6.0).reshape(3, 2)}, {"dim": -1, "out": Tensor(shape=(3, 2), dtype="FLOAT")})
+    parts = [(block.place, block.outputs["out"].value.tolist()) for block in in_slices(call) if block is not None]
+    assert parts == [(slice(0, 4), [[1.0, 0.0], [3.0, 2.0]]), (slice(4, 6), [[5.0, 4.0]])]
 
 
 def test_listing_runs_nothing(tmp_path: Path) -> None:
