@@ -27,7 +27,9 @@ BATCH_TRIALS = 128
 """Enough for what is done with all of a batch at once to cost each trial little, and few enough for what they leave to
 stay in a processor's cache."""
 BATCH_BYTES = 1 << 24
-"""Of arguments."""
+"""Of arguments of all calls; a trial with more has a batch of its own."""
+_MANY_BYTES = 1 << 20
+"""Of arguments of a case from which on the calls of its trial are counted: of small ones a batch has few enough."""
 _OVERLAPPED = 64
 """Trials of a batch that is at work while another is judged: nobody is while the first one of a chunk is."""
 
@@ -56,7 +58,9 @@ class Batch:
             self.seconds += time.perf_counter() - began
 
 
-def batches(trials: Iterable[Trial], *, max_bytes: int, overlapped: bool = False) -> Iterator[Sequence[Trial]]:
+def batches(
+    trials: Iterable[Trial], specs: Mapping[str, Spec], *, max_bytes: int, overlapped: bool = False
+) -> Iterator[Sequence[Trial]]:
     """Cut trials into batches; of a case beyond `max_bytes`, which is not run, no more than that is reckoned.
 
     `overlapped`: one is made while another is judged.
@@ -65,11 +69,14 @@ def batches(trials: Iterable[Trial], *, max_bytes: int, overlapped: bool = False
     batch: list[Trial] = []
     size = 0
     for trial in trials:
-        batch.append(trial)
-        size += min(trial.nbytes, max_bytes)
-        if len(batch) >= most or size >= BATCH_BYTES:
+        own = min(trial.nbytes, max_bytes)
+        if own >= _MANY_BYTES:
+            own *= len(check(trial.check, where="trial").calls(trial, specs[trial.case.operator]))
+        if batch and (len(batch) >= most or size + own > BATCH_BYTES):
             yield batch
             batch, size = [], 0
+        batch.append(trial)
+        size += own
     if batch:
         yield batch
 

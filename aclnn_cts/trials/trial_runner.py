@@ -189,7 +189,7 @@ class Bench:
             yield part, number, replace(judged, given_up=True) if given_up else judged
 
     def _batches(self, trials: Iterable[Trial]) -> Iterator[Sequence[Trial]]:
-        return batches(trials, max_bytes=self.settings.max_bytes, overlapped=self._overlaps)
+        return batches(trials, self.specs, max_bytes=self.settings.max_bytes, overlapped=self._overlaps)
 
     @property
     def _overlaps(self) -> bool:

@@ -136,6 +136,14 @@ def test_the_dtype_of_a_bias_is_wrong_alone_in_most_cases_that_break_its_rule() 
     assert sum(derived.broken == ("bias.same_dtype",) for derived in found) >= 30
 
 
+def test_a_rank_is_broken_in_small_calls() -> None:
+    made = sampler("sigmoid_backward", A2)
+    ranks = [constraint for constraint in rules("sigmoid_backward", A2) if constraint.id.endswith(".rank")]
+    cases = [found for rank in ranks for found in invalid_cases(made, rank, seed=0, count=QUICK_BREAKS)]
+    assert cases
+    assert max(max(found.case.nbytes, found.twin.nbytes) for found in cases) < 1 << 25
+
+
 def test_first_come_the_values_of_neighbours() -> None:
     """Another product's dtype, another tensor's format, one dimension more or less."""
 
