@@ -137,7 +137,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.cli.progress_line import PROGRESS_FILE
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
-    from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+    from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.campaign.head import Stop
     from aclnn_cts.runs.campaign.resuming import CHUNK_TRIALS, CampaignOptions, earlier_campaign
     from aclnn_cts.speclang.load import load_specs
@@ -185,7 +185,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         devices=places,
         cluster=cluster,
         cluster_resource=resource,
-        waivers=read_waivers([*shipped_waivers(), *waivers]),
+        waivers=waivers_beside_shipped(waivers, adapter=adapter),
         inputs=file_hashes(waivers),
         resume=resume,
         given=given_options(),

@@ -75,7 +75,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
-    from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+    from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.triage.replay_status import answer, repeats
@@ -126,7 +126,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
         trials=(*trials, *repeats(known, recorded)),
         sentinels=False,
         pins=False,
-        waivers=read_waivers([*shipped_waivers(), *waivers]),
+        waivers=waivers_beside_shipped(waivers, adapter=settings.adapter),
     )
     with scratch:
         summary = _run(options, kept=out is not None)

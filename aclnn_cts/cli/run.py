@@ -265,7 +265,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.cli.screen import Screen, show_end, show_openness, show_regimes
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
-    from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
+    from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.runs.run import run as run_engine
     from aclnn_cts.sandbox.limits import keep_for_good
@@ -311,7 +311,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         workers=workers,
         min_judged=min_judged,
         named=tuple(spec.operator for spec in chosen) if operators else (),
-        waivers=read_waivers([*shipped_waivers(), *waivers]),
+        waivers=waivers_beside_shipped(waivers, adapter=adapter),
         max_findings=1 if fail_fast else max_findings,
         inputs=file_hashes((*case_files, *waivers)),
     )

@@ -18,7 +18,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.explain import explain, replay_command
 from aclnn_cts.findings.finding_text import finding_text
 from aclnn_cts.findings.findings import Failures, shown_by
-from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.file import Waiver, waivers_beside_shipped
 from aclnn_cts.findings.waivers.matching import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
 from aclnn_cts.runs.baseline import Baseline, read_baseline, without_exceptions, write_finding
 from aclnn_cts.runs.changed import changed_files, operators_of
@@ -128,7 +128,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         seed=seed,
         specs=specs,
         operators=tuple(spec for name, spec in specs.items() if name in chosen),
-        waivers=read_waivers([*shipped_waivers(), *waivers]),
+        waivers=waivers_beside_shipped(waivers, adapter=adapter),
         min_judged=min_judged,
         max_findings=max_findings,
         named=named,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -153,10 +153,36 @@ def _with_lists(entry: object) -> object:
     return {**entry, "scope": listed}
 
 
+def taken_apart(word: str) -> tuple[str, Mapping[str, str]]:
+    """Name and options of `name:key=value,...` or `package.module:factory,key=value,...`."""
+    head, _, rest = word.partition(":")
+    parts = [part for part in rest.split(",") if part]
+    plain = [part for part in parts if "=" not in part]
+    options = (part.partition("=") for part in parts if "=" in part)
+    return ":".join([head, *plain]), {key: value for key, _, value in options}
+
+
+def may_be_for(scope: Scope, adapter: str) -> bool:
+    """Whether a waiver is for an adapter of that name, its options and those that it has by default aside."""
+    own = taken_apart(adapter)[0]
+    return not {own, own.partition(":")[0]}.isdisjoint(taken_apart(word)[0] for word in scope.adapter)
+
+
+def waivers_beside_shipped(paths: Iterable[Path], *, adapter: str) -> tuple[Waiver, ...]:
+    """Those that are shipped and those of a user's files; of shipped ones the cases that the adapter may run alone."""
+    return read_waivers([*shipped_waivers(), *paths], adapter=adapter)
+
+
 def read_waivers(
-    paths: Iterable[Path], *, compile_predicate: CompilePredicate = compile_predicate, pinned: bool = True
+    paths: Iterable[Path],
+    *,
+    compile_predicate: CompilePredicate = compile_predicate,
+    pinned: bool = True,
+    adapter: str | None = None,
 ) -> tuple[Waiver, ...]:
-    """Read waiver files, in their order; with `pinned` false without the cases that they name.
+    """Read waiver files, in their order.
+
+    `pinned` false: without the cases that they name. `adapter`: without those of shipped waivers for other adapters.
 
     Every mistake of a file is reported at once, as a UsageError of lines `file:line: what; what to do`: a waiver
     without reason, owner or expiry, an unknown key, a predicate that does not compile, a pinned case that cannot be
@@ -166,7 +192,7 @@ def read_waivers(
     messages: list[str] = []
     for path in paths:
         problems = Problems(read_yaml(path))
-        for index, waiver in enumerate(_waivers(path, problems, compile_predicate, pinned=pinned)):
+        for index, waiver in enumerate(_waivers(path, problems, compile_predicate, pinned=pinned, adapter=adapter)):
             if waiver.id in waivers:
                 first = waivers[waiver.id].where
                 problems.add(
@@ -179,11 +205,15 @@ def read_waivers(
     return tuple(waivers.values())
 
 
-def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinned: bool) -> Iterable[Waiver]:
+def _waivers(
+    path: Path, problems: Problems, compiler: CompilePredicate, *, pinned: bool, adapter: str | None
+) -> Iterable[Waiver]:
+    is_for_all = adapter is None or path not in shipped_waivers()
     model = _read(problems)
     for index, entry in enumerate(model.waivers if model is not None else ()):
         place = ("waivers", index)
         scope = structs.replace(entry.scope, kind=[current_code(code) for code in entry.scope.kind])
+        has_cases = pinned and (is_for_all or may_be_for(scope, adapter or ""))
         versions, when = _checked(scope, problems, (*place, "scope"), compiler)
         yield Waiver(
             id=entry.id,
@@ -195,7 +225,7 @@ def _waivers(path: Path, problems: Problems, compiler: CompilePredicate, *, pinn
             owner=entry.owner,
             expiry=entry.expiry,
             link=entry.link,
-            cases=tuple(_pinned(path, entry.cases, problems, (*place, "cases"))) if pinned else (),
+            cases=tuple(_pinned(path, entry.cases, problems, (*place, "cases"))) if has_cases else (),
             where=problems.file.at(place),
             file=path,
         )

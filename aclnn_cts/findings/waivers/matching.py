@@ -20,7 +20,7 @@ from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.waivers.file import Scope, Waiver
+from aclnn_cts.findings.waivers.file import Scope, Waiver, may_be_for, taken_apart
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import PINNED
@@ -187,9 +187,8 @@ def pins_for(waivers: Iterable[Waiver], adapter: str, operators: Iterable[Spec])
     """
     chosen = {spec.operator: spec for spec in operators}
     found: dict[str, dict[str, Trial]] = {name: {} for name in chosen}
-    own = taken_apart(adapter)[0]
     for waiver in waivers:
-        if {taken_apart(word)[0] for word in waiver.scope.adapter} & {own, own.partition(":")[0]}:
+        if may_be_for(waiver.scope, adapter):
             for number, pin in enumerate(waiver.cases, 1):
                 if (name := _case_of(pin).operator) in chosen:
                     found[name][f"{waiver.id}-{number}"] = _as_pinned(chosen[name], pin)
@@ -220,15 +219,6 @@ def _names(word: str, adapter: str, environment: Mapping[str, str]) -> bool:
     own_name, own_options = taken_apart(adapter)
     chosen = {**environment, **own_options}
     return name in (own_name, own_name.partition(":")[0]) and chosen.items() >= options.items()
-
-
-def taken_apart(word: str) -> tuple[str, Mapping[str, str]]:
-    """Name and options of `name:key=value,...` or `package.module:factory,key=value,...`."""
-    head, _, rest = word.partition(":")
-    parts = [part for part in rest.split(",") if part]
-    plain = [part for part in parts if "=" not in part]
-    options = (part.partition("=") for part in parts if "=" in part)
-    return ":".join([head, *plain]), {key: value for key, _, value in options}
 
 
 def admits_version(waiver: Waiver, version: str | None) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import sha256_of
 from aclnn_cts.execution.settings import PHASES, BenchSettings
-from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.file import Waiver, waivers_beside_shipped
 from aclnn_cts.runs.campaign.head import Stop
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
@@ -140,7 +140,11 @@ def go_on(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
                 f"{name}: a waiver file that has changed since the last session of the campaign in "
                 f"{options.out}; give it with --waivers again, so that it counts as it is now"
             )
-    return replace(options, waivers=read_waivers([*shipped_waivers(), *map(Path, inputs)]), inputs=dict(inputs))
+    return replace(
+        options,
+        waivers=waivers_beside_shipped(map(Path, inputs), adapter=options.settings.adapter),
+        inputs=dict(inputs),
+    )
 
 
 def check_implementation(path: Path, manifest: Manifest, facts: Mapping[str, Fact], scope: Scope | None) -> str:

@@ -18,7 +18,13 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.core.verdict import Deviation, Record, Result
-from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers, waiver_texts
+from aclnn_cts.findings.waivers.file import (
+    Waiver,
+    read_waivers,
+    shipped_waivers,
+    waiver_texts,
+    waivers_beside_shipped,
+)
 from aclnn_cts.findings.waivers.matching import Waivers
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record
 
@@ -338,6 +344,16 @@ def test_shipped_waivers_name_the_binding_that_ships(library: str) -> None:
         assert waiver.scope.binding == bindings[operator].sha256, (
             f"{waiver.where}: the binding of {operator} has changed; see whether it still fails so, then name its hash"
         )
+
+
+@pytest.mark.parametrize(
+    ("adapter", "libraries"),
+    [("reference", set()), ("torch", {"torch"}), ("torch:device=cuda", {"torch"}), ("jax", {"jax"}), ("mine:A", set())],
+)
+def test_cases_are_read_of_shipped_waivers_that_may_be_for_the_adapter(adapter: str, libraries: set[str]) -> None:
+    found = waivers_beside_shipped((), adapter=adapter)
+    assert [item.id for item in found] == [item.id for item in read_waivers(shipped_waivers(), pinned=False)]
+    assert {item.id.partition("-")[0] for item in found if item.cases} == libraries
 
 
 SPLIT = WAIVER.replace("kind:", "output: first\n      kind:") + WAIVER.split("waivers:\n")[1].replace(
