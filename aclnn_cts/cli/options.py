@@ -202,6 +202,24 @@ class IntegerWithin(click.ParamType):  # type: ignore[type-arg]  # generic from 
         return (self._low is None or self._low <= number) and (self._high is None or number <= self._high)
 
 
+class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """A size in bytes, with a unit or without; a number without one is in `alone`."""
+
+    name = "size"
+
+    def __init__(self, *, alone: str = "B") -> None:
+        self._alone = alone
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's signature
+        """Read a word of the command line; a default that is an integer is in bytes already."""
+        from aclnn_cts.core.byte_size import bytes_of
+
+        try:
+            return value if isinstance(value, int) else bytes_of(value, alone=self._alone)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 def checked_product(product: str | None, spec: Spec) -> str:
     """The product asked for, else the operator's usual one.
 

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from aclnn_cts.cli.options import (
+    ByteSize,
     IntegerWithin,
     OutputPath,
     checked_target,
@@ -102,10 +103,10 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     for option in (
         click.option(
             "--max-bytes",
-            type=IntegerWithin(1),
+            type=ByteSize(),
             default=DEFAULT_MAX_BYTES,
-            metavar="N",
-            help="Maximum size of one call's arguments, in bytes (1 GiB).",
+            metavar="SIZE",
+            help="Maximum size of one call's arguments, such as 64MiB; default: 1GiB. A number alone is in bytes.",
         ),
         call_timeout_option,
         strict_limits_option,

@@ -356,6 +356,11 @@ def test_ini_keys_give_options_that_the_command_line_leaves_out(gate: Run, pytes
     pytester.makeini("[pytest]\naclnn_adapter = reference\naclnn_op = softmax_backward\naclnn_seed = x\n")
     ended(gate("--aclnn-seed", "1", "-k", "memory"), 0, "1 passed")
     ended(gate("-k", "memory"), USAGE, "--aclnn-seed: 'x'; expected int")
+    ended(
+        gate("--aclnn-seed", "1", "--aclnn-max-bytes", "4M"),
+        USAGE,
+        "--aclnn-max-bytes: '4M'; expected a number of bytes",
+    )
 
 
 def test_a_gate_runs_beside_the_tests_of_a_project(gate: Run, pytester: pytest.Pytester) -> None:
