@@ -31,7 +31,5 @@ def test_a_number_alone_is_in_the_unit_of_the_option() -> None:
     "word", ["", "0", "0GiB", "-1", "1.5", "4M", "4Mb", "4KB", "4  MiB", "MiB", "1e9", "٣", "4MiB\n4"]
 )
 def test_what_is_no_size_is_refused(word: str) -> None:
-    with pytest.raises(
-        ValueError, match="expected a number of bytes, at least 1, or a size such as"
-    ):
+    with pytest.raises(ValueError, match="expected a number of bytes, at least 1, or a size such as"):
         bytes_of(word)
