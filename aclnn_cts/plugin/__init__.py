@@ -150,8 +150,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         _narrow(config)
         if not _is_worker(config):
             options = _options(config)
+            failures = _given(config, "failures")
             report = Report(
-                options.settings.adapter, waivers=options.waivers, unnamed=options.unnamed, sarif=_sarif(config)
+                options.settings.adapter,
+                waivers=options.waivers,
+                unnamed=options.unnamed,
+                sarif=_sarif(config),
+                failures=Path(failures) if failures else None,
             )
             if not options.operators:
                 report.empty = f"no file that differs from {shown(_given(config, 'changed'))} names an operator"

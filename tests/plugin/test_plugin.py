@@ -251,8 +251,21 @@ def test_a_finding_of_the_baseline_fails_no_test_and_a_new_one_does(gate: Run, p
     assert "verdict of the selected tests: fails; all its findings are of the baseline" in again.stdout.str()
     pytester.mkdir("empty")
     for folder in ("nowhere", "empty"):
-        shown = f"--aclnn-baseline {folder}: holds no finding; expected the directory of a run"
+        shown = f"--aclnn-baseline {folder}: holds neither a finding nor gate.baseline; expected the directory of a run"
         ended(gate(*words, "--aclnn-baseline", folder), USAGE, shown)
+
+
+def test_a_gate_without_findings_leaves_a_baseline(gate: Run, pytester: pytest.Pytester) -> None:
+    words = ("--aclnn-op", "softmax_backward", "-k", "values")
+    ended(gate("--aclnn-adapter", "reference", *words, "--aclnn-failures", "main"), 0)
+    assert [path.name for path in (pytester.path / "main").iterdir()] == ["gate.baseline"]
+    ended(gate("--aclnn-adapter", "reference", *words, "--aclnn-baseline", "main"), 0)
+    ended(gate("--aclnn-adapter", "wrong:Wrong,fault=value", *words, "--aclnn-baseline", "main"), 1)
+
+
+def test_a_gate_that_judged_nothing_leaves_no_baseline(gate: Run, pytester: pytest.Pytester) -> None:
+    gate("--aclnn-adapter", "nowhere:Nothing", "-k", "values", "--aclnn-failures", "main")
+    assert not list((pytester.path / "main").glob("*"))
 
 
 @pytest.mark.parametrize(("before", "after"), [("float", "value"), ("value", "everywhere")])
