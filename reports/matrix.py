@@ -144,9 +144,14 @@ def matrix_bytes(matrix: Matrix, language: Language) -> bytes:
     page = (
         templates()
         .get_template("matrix.html")
-        .render(matrix=matrix, rows=list(_rows(matrix)), word=word, language=language, policy=STYLE_ONLY)
+        .render(matrix=matrix, rows=list(_rows(matrix)), word=word, look=_look, language=language, policy=STYLE_ONLY)
     )
     return printable_document(page).encode()
+
+
+def _look(cell: Cell) -> str:
+    """The class of a cell: a run that did not end has no colour of a verdict."""
+    return cell.verdict if cell.finished else "unfinished"
 
 
 def _rows(matrix: Matrix) -> Iterator[tuple[str, list[tuple[Cell, ...]]]]:
