@@ -30,7 +30,10 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         f"### {word('pr.title')}{colon}{names}{_left_out(len(report.operators), 'more_operators', language)}",
         "",
     )
-    yield from (f"**{word('run_verdict.' + report.verdict.value)}** {plain_text(verdict_text(report, language))}", "")
+    yield from (
+        f"**{word('run_verdict.' + report.verdict.value)}**{colon}{plain_text(verdict_text(report, language))}",
+        "",
+    )
     for run in report.runs:
         yield _ran(run, word, language)
     if ran_on := ran_on_text(report, language):
@@ -39,11 +42,11 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     tried = {
         "numbers.planned": ends.cases,
         "result.passed": ends.passed,
-        "sign.failed": ends.unwaived,
-        "sign.waived": ends.waived,
+        "result.failed": ends.unwaived,
+        "result.waived": ends.waived,
         "sign.no_result": ends.cases - ends.passed - ends.failed,
     }
-    counts = (f"{word(name)} {count_text(number)}" for name, number in tried.items())
+    counts = (f"{word(name).lower()} {count_text(number)}" for name, number in tried.items())
     tried_text = colon.join((word("pr.tried"), word("mark.comma").join(counts)))
     yield f"- {tried_text}"
     yield ""
@@ -60,9 +63,9 @@ def _ran(run: RunFacts, word: Callable[[str], str], language: Language) -> str:
     manifest = run.manifest
     facts = (
         f"`{manifest.adapter.replace('`', '')}`",
-        f"{word('cover.product')} {plain_text(product_text(run, language))}",
-        f"{word('cover.profile')} {manifest.profile or '—'}",
-        f"{word('cover.seed')} {manifest.seed}",
+        f"{word('cover.product').lower()} {plain_text(product_text(run, language))}",
+        f"{word('cover.profile').lower()} {manifest.profile or '—'}",
+        f"{word('cover.seed').lower()} {manifest.seed}",
         f"aclnn-cts {plain_text(manifest.harness)}",
     )
     return f"- {word('cover.run')} {plain_text(run.name)}{word('mark.colon')}{word('mark.comma').join(facts)}"
@@ -85,7 +88,7 @@ def _precision(report: Acceptance, word: Callable[[str], str], language: Languag
                 plain_text(" ".join(filter(None, (row.dtype, row.mode)))),
                 count_text(row.trials),
                 count_text(row.elements),
-                share_text(row.worst),
+                _ratio(row, language),
                 *(_within(row, rule, word) for rule in rules),
             )
             for row in worst[:_ROWS]
@@ -96,8 +99,14 @@ def _precision(report: Acceptance, word: Callable[[str], str], language: Languag
     yield from ("", word("pr.note"), "")
 
 
-def _largest(row: PrecisionRow) -> float:
-    return row.largest
+def _largest(row: PrecisionRow) -> tuple[float, float]:
+    return row.largest_unwaived, row.largest
+
+
+def _ratio(row: PrecisionRow, language: Language) -> str:
+    """The worst error ratio; beside it the larger one of failures that waivers accept."""
+    unwaived, largest = share_text(row.largest_unwaived), share_text(row.largest)
+    return unwaived if unwaived == largest else phrase("pr.waived", language, ratio=unwaived, waived=largest)
 
 
 def _within(row: PrecisionRow, rule: str, word: Callable[[str], str]) -> str:
