@@ -99,7 +99,7 @@ def _cell(item: MatrixRun, row: VerdictRow) -> Cell:
         failed=row.ends.unwaived,
         waived=row.ends.waived,
         started=item.run.manifest.started,
-        finished=item.run.finished,
+        finished=item.run.finished and not item.run.interrupted,
         address=f"{item.page}#trace-{row.operator}",
     )
 

@@ -98,6 +98,13 @@ def test_implementations_have_columns_and_the_newest_run_comes_first(run: Matrix
     assert cells[0].started == "2030-01-01T00:00:00+00:00"
 
 
+@pytest.mark.parametrize("how", [{"finished": False}, {"interrupted": True}])
+def test_a_run_that_was_killed_or_interrupted_did_not_end(run: MatrixRun, how: dict[str, bool]) -> None:
+    unfinished = dataclasses.replace(run, run=dataclasses.replace(run.run, **how))  # type: ignore[arg-type]  # flags
+    [cells] = matrix_of([unfinished]).cells.values()
+    assert [cell.finished for cell in cells] == [False]
+
+
 def test_text_from_outside_is_no_markup(run: MatrixRun) -> None:
     page = matrix_bytes(matrix_of([changed(run, adapter="<script>alert(1)</script>")]), "en").decode()
     assert "<script" not in page
