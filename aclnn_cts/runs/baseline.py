@@ -14,7 +14,7 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import YAML_BYTES, converted, read_outside, strict_json
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.findings import FindingIndex, findings_of, meets
-from aclnn_cts.store.output_file import write_atomically
+from aclnn_cts.store.output_file import begins, write_atomically
 from aclnn_cts.store.run_directory import MANIFEST, RunDirectory
 from aclnn_cts.store.store_reader import Query
 
@@ -58,6 +58,20 @@ def _read(file: Path) -> Finding:
     expected = "a finding as a gate writes it"
     document = strict_json(read_outside(file, limit=YAML_BYTES, expected=expected), where=str(file), expected=expected)
     return converted(document, Finding, where=str(file), expected=expected)
+
+
+_is_manifest = begins(rb'\{\s*"format": "aclnn-cts/manifest/')
+
+
+def is_baseline(folder: Path) -> bool:
+    """Whether a run or a gate that has ended wrote this folder."""
+    manifest = folder / MANIFEST
+    if (folder / _MARK).is_file():
+        return True
+    if not manifest.is_file():
+        return False
+    with manifest.open("rb") as file:
+        return _is_manifest(file)
 
 
 def write_finding(finding: Finding, trial_file: Path, *, check: str) -> None:

@@ -7,6 +7,7 @@ narrowed to a few tests of one operator: `make test` runs all of them.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -221,7 +222,9 @@ def test_the_action_tests_an_adapter(
     theirs.mkdir()
     shutil.copy(ROOT / "tests" / "plugin" / "wrong.py", theirs)
     adapter = "reference" if fault == "none" else f"wrong:Wrong,fault={fault}"
-    install, test = action_steps(adapter=adapter, op="softmax_backward", shard="1/2")
+    install, test = action_steps(
+        adapter=adapter, op="softmax_backward", shard="1/2", product="atlas-a2", sarif="gate.sarif"
+    )
     # What builds is installed here; pip would fetch it.
     variables = {**install[1], "SOURCE": str(wheels.parent), "PIP_NO_BUILD_ISOLATION": "0"}
     done(["bash", "-e", "-c", install[0]], theirs, {**image, **variables})
@@ -229,6 +232,11 @@ def test_the_action_tests_an_adapter(
     assert "deselected" in shown
     assert (theirs / "aclnn-cts.xml").is_file()
     assert bool(list((theirs / "findings").glob("*.json"))) == bool(code)
+    [results] = [run["results"] for run in json.loads((theirs / "gate.sarif").read_text(encoding="utf-8"))["runs"]]
+    assert len(results) == code
+    # What it leaves is the baseline of the next one, with a finding or without.
+    _, (script, variables) = action_steps(adapter=adapter, op="softmax_backward", shard="1/2", baseline="findings")
+    done(["bash", "-e", "-c", script], theirs, {**image, **variables, "PYTEST_ADDOPTS": ""})
 
 
 def torch_waivers() -> list[Waiver]:

@@ -329,6 +329,13 @@ def test_changed_files_choose_operators(gate: Run, pytester: pytest.Pytester) ->
     (kernels / "aclnnTanhBackward.h").write_text("", encoding="utf-8")
     words = ("--aclnn-adapter", "reference", "--aclnn-changed", "HEAD", "-k", "examples or determinism")
     (kernels / "notes.txt").write_text("", encoding="utf-8")
+    for name, file, content in (
+        ("main", "gate.baseline", "{}"),
+        ("runs/one", "manifest.json", '{\n  "format": "aclnn-cts/manifest/2"'),
+    ):
+        (pytester.path / name / "failures").mkdir(parents=True)
+        (pytester.path / name / file).write_text(content, encoding="utf-8")
+        (pytester.path / name / "failures" / "aclnnSoftmaxBackward-value-out.json").write_text("", encoding="utf-8")
     shown = ended(gate(*words, "-v"), 0, "changed files name no operator, such as 'kernels/notes.txt'")
     assert set(re.findall(r"\[(\w+)\]", shown)) == {"GeluBackwardV2", "TanhBackward"}
     ended(gate("--aclnn-adapter", "reference", "--aclnn-changed", "no-such"), USAGE, "expected a commit that git knows")
