@@ -13,8 +13,8 @@ import click
 
 from aclnn_cts.cli.given import given_options
 from aclnn_cts.cli.options import (
-    ByteSize,
     OutputPath,
+    byte_size,
     checked_target,
     command,
     edition_option,
@@ -90,7 +90,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 )
 @click.option(
     "--max-disk",
-    type=ByteSize(alone="MiB"),
+    callback=byte_size(alone="MiB"),
     default="2GiB",
     show_default=True,
     metavar="SIZE",

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from aclnn_cts.cli.options import (
-    ByteSize,
+    byte_size,
     command,
     edition_option,
     number_of_phases,
@@ -53,7 +53,7 @@ _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SO
 )
 @click.option(
     "--max-bytes",
-    type=ByteSize(),
+    callback=byte_size(),
     metavar="SIZE",
     help="Maximum size of one call's arguments, such as 64MiB; default: 1GiB. A number alone is in bytes.",
 )
