@@ -127,6 +127,7 @@ def _findings(report: Acceptance, word: Callable[[str], str], language: Language
         clause = word("mark.list").join(at for _, at in card.clauses[:2])
         where = f"{word('mark.open')}{cell(clause)}{word('mark.close')}" if clause else ""
         text = word("mark.semi").join((*condition_texts(card, language), cell(said, 240)))
-        yield f"- {word(f'kind.{card.kind}')}{word('mark.colon')}{text}{where}"
+        operator = plain_text(card.operator.removeprefix("aclnn"))
+        yield f"- {operator}{word('mark.comma')}{word(f'kind.{card.kind}')}{word('mark.colon')}{text}{where}"
     if left_out := _left_out(len(unwaived), "more_findings", language, _FINDINGS):
         yield f"- {left_out}"

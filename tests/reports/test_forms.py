@@ -252,6 +252,13 @@ def test_the_worst_ratio_that_a_waiver_accepts_stands_apart(tmp_path: Path, lang
     assert f"| {told} |" in text
 
 
+def test_a_finding_of_the_report_of_a_pull_request_names_its_operator(faulty: Acceptance) -> None:
+    lines = pull_request_bytes(faulty, None, "en").decode().partition("**Findings**")[2].splitlines()[1:]
+    cards = faulty.unwaived_findings[: len(lines)]
+    named = [line.partition(",")[0] for line in lines if not line.endswith("explorer.")]
+    assert named == [f"- {card.operator.removeprefix('aclnn')}" for card in cards][: len(named)] != []
+
+
 def test_the_trials_of_the_report_of_a_pull_request_add_up(faulty: Acceptance) -> None:
     text = pull_request_bytes(faulty, None, "en").decode().replace("\u202f", "")
     [line] = re.findall(r"^- Trials: (.*)$", text, re.MULTILINE)
