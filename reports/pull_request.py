@@ -11,7 +11,7 @@ from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.sentences import chinese_message, product_text, ran_on_text, verdict_text
 from aclnn_cts.reports.text import Language, capital, count_text, phrase, share_text
 
-_ROWS, _FINDINGS = 12, 5
+_ROWS, _FINDINGS, _RUNS = 12, 5, 4
 """With them a page has 40 lines, which a reviewer sees without scrolling; what is left out is counted."""
 
 
@@ -34,8 +34,10 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         f"**{word('run_verdict.' + report.verdict.value)}**{colon}{plain_text(verdict_text(report, language))}",
         "",
     )
-    for run in report.runs:
+    for run in report.runs[:_RUNS]:
         yield _ran(run, word, language)
+    if left_out := _left_out(len(report.runs), "more_runs", language, _RUNS):
+        yield f"- {left_out}"
     if ran_on := ran_on_text(report, language):
         yield f"- {word('cover.ran_on')}{colon}{plain_text(ran_on)}"
     ends = report.ends

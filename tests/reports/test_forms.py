@@ -259,6 +259,13 @@ def test_a_finding_of_the_report_of_a_pull_request_names_its_operator(faulty: Ac
     assert named == [f"- {card.operator.removeprefix('aclnn')}" for card in cards][: len(named)] != []
 
 
+def test_the_report_of_a_pull_request_is_a_screen_whatever_it_is_of(faulty: Acceptance) -> None:
+    [run] = faulty.runs
+    text = pull_request_bytes(replace(faulty, runs=(run,) * 30), None, "en").decode()
+    assert len(text.splitlines()) <= 40
+    assert "- 26 more runs are in the explorer." in text
+
+
 def test_the_trials_of_the_report_of_a_pull_request_add_up(faulty: Acceptance) -> None:
     text = pull_request_bytes(faulty, None, "en").decode().replace("\u202f", "")
     [line] = re.findall(r"^- Trials: (.*)$", text, re.MULTILINE)
