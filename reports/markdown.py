@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from aclnn_cts.core.printable import printable_document
+from aclnn_cts.core.verdict import ClauseVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, FindingCard
 from aclnn_cts.reports.sentences import (
@@ -92,7 +93,7 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
     yield from table(
         [word("numbers.clauses"), *(capital(word(f"verdict.{name}")) for name in VERDICTS)],
         ["---", *("---:" for _ in VERDICTS)],
-        [map(count_text, (sum(numbers), *numbers))],
+        [(count_text(sum(numbers)), *(_clauses(report, name, language) for name in VERDICTS))],
     )
     yield ""
     yield from _planned_and_run(report, word)
@@ -111,6 +112,13 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         yield from _more(len(unwaived) - _FINDINGS, language, "more_findings")
 
 
+def _clauses(report: Acceptance, verdict: str, language: Language) -> str:
+    number = count_text(report.counted(verdict))
+    if verdict != ClauseVerdict.CONTRADICTED or not report.excused:
+        return number
+    return f"{number} ({phrase('numbers.waived', language, number=count_text(report.excused))})"
+
+
 _ENDS = (
     "numbers.planned", "result.passed", "result.failed", "result.waived", "result.error", "result.skipped",
     "result.out of scope",
@@ -123,7 +131,7 @@ def _planned_and_run(report: Acceptance, word: Callable[[str], str]) -> Iterator
         [word("findings.operator"), *(capital(word(head)) for head in _ENDS)],
         ["---", *("---:" for _ in _ENDS)],
         [
-            (plain_text(name), *map(count_text, (ends.cases, ends.passed, ends.failed, ends.waived, ends.errors,
+            (plain_text(name), *map(count_text, (ends.cases, ends.passed, ends.unwaived, ends.waived, ends.errors,
                                                  ends.skipped, ends.out_of_scope)))
             for name, ends in parts
         ],

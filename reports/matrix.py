@@ -99,7 +99,7 @@ def _cell(item: MatrixRun, row: VerdictRow) -> Cell:
         failed=row.ends.unwaived,
         waived=row.ends.waived,
         started=item.run.manifest.started,
-        finished=item.run.finished,
+        finished=item.run.finished and not item.run.interrupted,
         address=f"{item.page}#trace-{row.operator}",
     )
 
@@ -144,9 +144,14 @@ def matrix_bytes(matrix: Matrix, language: Language) -> bytes:
     page = (
         templates()
         .get_template("matrix.html")
-        .render(matrix=matrix, rows=list(_rows(matrix)), word=word, language=language, policy=STYLE_ONLY)
+        .render(matrix=matrix, rows=list(_rows(matrix)), word=word, look=_look, language=language, policy=STYLE_ONLY)
     )
     return printable_document(page).encode()
+
+
+def _look(cell: Cell) -> str:
+    """The class of a cell: a run that did not end has no colour of a verdict."""
+    return cell.verdict if cell.finished else "unfinished"
 
 
 def _rows(matrix: Matrix) -> Iterator[tuple[str, list[tuple[Cell, ...]]]]:

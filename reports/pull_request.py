@@ -11,7 +11,7 @@ from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.sentences import chinese_message, product_text, ran_on_text, verdict_text
 from aclnn_cts.reports.text import Language, capital, count_text, phrase, share_text
 
-_ROWS, _FINDINGS = 12, 5
+_ROWS, _FINDINGS, _RUNS = 12, 5, 4
 """With them a page has 40 lines, which a reviewer sees without scrolling; what is left out is counted."""
 
 
@@ -30,20 +30,25 @@ def _lines(report: Acceptance, language: Language) -> Iterator[str]:
         f"### {word('pr.title')}{colon}{names}{_left_out(len(report.operators), 'more_operators', language)}",
         "",
     )
-    yield from (f"**{word('run_verdict.' + report.verdict.value)}** {plain_text(verdict_text(report, language))}", "")
-    for run in report.runs:
+    yield from (
+        f"**{word('run_verdict.' + report.verdict.value)}**{colon}{plain_text(verdict_text(report, language))}",
+        "",
+    )
+    for run in report.runs[:_RUNS]:
         yield _ran(run, word, language)
+    if left_out := _left_out(len(report.runs), "more_runs", language, _RUNS):
+        yield f"- {left_out}"
     if ran_on := ran_on_text(report, language):
         yield f"- {word('cover.ran_on')}{colon}{plain_text(ran_on)}"
     ends = report.ends
     tried = {
         "numbers.planned": ends.cases,
         "result.passed": ends.passed,
-        "sign.failed": ends.unwaived,
-        "sign.waived": ends.waived,
+        "result.failed": ends.unwaived,
+        "result.waived": ends.waived,
         "sign.no_result": ends.cases - ends.passed - ends.failed,
     }
-    counts = (f"{word(name)} {count_text(number)}" for name, number in tried.items())
+    counts = (f"{word(name).lower()} {count_text(number)}" for name, number in tried.items())
     tried_text = colon.join((word("pr.tried"), word("mark.comma").join(counts)))
     yield f"- {tried_text}"
     yield ""
@@ -60,9 +65,9 @@ def _ran(run: RunFacts, word: Callable[[str], str], language: Language) -> str:
     manifest = run.manifest
     facts = (
         f"`{manifest.adapter.replace('`', '')}`",
-        f"{word('cover.product')} {plain_text(product_text(run, language))}",
-        f"{word('cover.profile')} {manifest.profile or '—'}",
-        f"{word('cover.seed')} {manifest.seed}",
+        f"{word('cover.product').lower()} {plain_text(product_text(run, language))}",
+        f"{word('cover.profile').lower()} {manifest.profile or '—'}",
+        f"{word('cover.seed').lower()} {manifest.seed}",
         f"aclnn-cts {plain_text(manifest.harness)}",
     )
     return f"- {word('cover.run')} {plain_text(run.name)}{word('mark.colon')}{word('mark.comma').join(facts)}"
@@ -85,7 +90,7 @@ def _precision(report: Acceptance, word: Callable[[str], str], language: Languag
                 plain_text(" ".join(filter(None, (row.dtype, row.mode)))),
                 count_text(row.trials),
                 count_text(row.elements),
-                share_text(row.worst),
+                _ratio(row, language),
                 *(_within(row, rule, word) for rule in rules),
             )
             for row in worst[:_ROWS]
@@ -96,8 +101,14 @@ def _precision(report: Acceptance, word: Callable[[str], str], language: Languag
     yield from ("", word("pr.note"), "")
 
 
-def _largest(row: PrecisionRow) -> float:
-    return row.largest
+def _largest(row: PrecisionRow) -> tuple[float, float]:
+    return row.largest_unwaived, row.largest
+
+
+def _ratio(row: PrecisionRow, language: Language) -> str:
+    """The worst error ratio; beside it the larger one of failures that waivers accept."""
+    unwaived, largest = share_text(row.largest_unwaived), share_text(row.largest)
+    return unwaived if unwaived == largest else phrase("pr.waived", language, ratio=unwaived, waived=largest)
 
 
 def _within(row: PrecisionRow, rule: str, word: Callable[[str], str]) -> str:
@@ -118,6 +129,7 @@ def _findings(report: Acceptance, word: Callable[[str], str], language: Language
         clause = word("mark.list").join(at for _, at in card.clauses[:2])
         where = f"{word('mark.open')}{cell(clause)}{word('mark.close')}" if clause else ""
         text = word("mark.semi").join((*condition_texts(card, language), cell(said, 240)))
-        yield f"- {word(f'kind.{card.kind}')}{word('mark.colon')}{text}{where}"
+        operator = plain_text(card.operator.removeprefix("aclnn"))
+        yield f"- {operator}{word('mark.comma')}{word(f'kind.{card.kind}')}{word('mark.colon')}{text}{where}"
     if left_out := _left_out(len(unwaived), "more_findings", language, _FINDINGS):
         yield f"- {left_out}"

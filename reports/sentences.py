@@ -12,7 +12,7 @@ from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import number_text
-from aclnn_cts.core.verdict import Deviation, OutOfScope, RunVerdict, ToleranceResult, ToleranceVerdict
+from aclnn_cts.core.verdict import TOLERANCE_FACT, Deviation, OutOfScope, RunVerdict, ToleranceResult
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import FindingCard
 from aclnn_cts.reports.text import LANGUAGES, Language, count_text, phrase, said, share_text, spans, words
@@ -281,13 +281,13 @@ def _sentence(card: FindingCard) -> str:
             text += said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
         return said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
     if kind == Fault.TOLERANCE:
-        failed = dict.fromkeys(
-            item.tolerance
-            for outputs in card.record.verdict.tolerances.values()
-            for item in outputs.values()
-            if item.verdict == ToleranceVerdict.FAIL
-        )
-        return said("tolerance", output=card.output, tolerances="、".join(failed)) if failed else _meaning(card)
+        verdict = card.record.verdict
+        name = str(verdict.facts.get(TOLERANCE_FACT, ""))
+        result = verdict.tolerances.get(name, {}).get(card.output)
+        if result is None:
+            return _meaning(card)
+        told = tolerance_text(result)
+        return said("tolerance", output=card.output, tolerance=name, figures=told and f"：{told}")
     if kind in (Fault.STATUS, Fault.REJECTED):
         return _status(card)
     if kind == Fault.CRASH:

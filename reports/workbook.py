@@ -10,6 +10,7 @@ from typing import Any
 import xlsxwriter
 
 from aclnn_cts.core.printable import printable_document
+from aclnn_cts.core.verdict import ClauseVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 from aclnn_cts.reports.model.acceptance_rows import FindingCard
 from aclnn_cts.reports.sentences import product_text, verdict_facts, verdict_text
@@ -43,7 +44,7 @@ def workbook_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], l
         (_FAILED, _failed(failed, cards), (16, 28, 14, 22, 24, 30, 60, 26, 10, 24, 12, 60, 20, 9, 10, 60, 60)),
         (_VALUES, _precision(failed, cards), (16, 28, 14, 24, 12, 10, 24, 14, 60, 20, 9, 10, 60, 60)),
         (_STATISTICS, _statistics(report), (34, 24, 9, 9, 9, 9, 9, 9, 60)),
-        (_TRACE, _trace(report), (34, 24, 50, 50, 14, 50, 10, 10, 14, 30, 10, 10, 30, 40, 10, 10)),
+        (_TRACE, _trace(report), (34, 24, 50, 50, 14, 50, 10, 10, 14, 30, 10, 10, 30, 40, 10, 10, 10)),
     )
     for name, (columns, lines, widths) in zip(SHEETS, tables, strict=True):
         sheet = book.add_worksheet(name)
@@ -98,20 +99,19 @@ def _summary(report: Acceptance, language: Language) -> Iterable[Sequence[object
     for key, number in (
         ("numbers.planned", ends.cases),
         ("result.passed", ends.passed),
-        ("result.failed", ends.failed),
+        ("result.failed", ends.unwaived),
         ("result.waived", ends.waived),
         ("result.error", ends.errors),
         ("result.skipped", ends.skipped),
         ("result.out of scope", ends.out_of_scope),
     ):
         yield phrase(key, language), number
-    for verdict in VERDICTS:
-        yield (
-            phrase("mark.colon", language).join(
-                (phrase("numbers.clauses", language), phrase(f"verdict.{verdict}", language))
-            ),
-            report.counted(verdict),
-        )
+    for words, counted in (
+        *(((f"verdict.{verdict}",), report.counted(verdict)) for verdict in VERDICTS),
+        ((f"verdict.{ClauseVerdict.CONTRADICTED}", "result.waived"), report.excused),
+    ):
+        parts = (phrase(word, language) for word in ("numbers.clauses", *words))
+        yield phrase("mark.colon", language).join(parts), counted
 
 
 _OF_FINDING = ("finding", "severity", "smallest case", "replay")
@@ -169,7 +169,7 @@ def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
             for counts in (ends.unjudged, ends.outside)
         )
         yield (
-            row.operator, row.check, ends.cases, ends.passed, ends.failed, ends.waived, ends.errors, ends.skipped,
+            row.operator, row.check, ends.cases, ends.passed, ends.unwaived, ends.waived, ends.errors, ends.skipped,
             reasons, ends.out_of_scope, outside,
         )  # fmt: skip
 
@@ -177,7 +177,7 @@ def _statistics(report: Acceptance) -> Iterable[Sequence[object]]:
 _TRACE = (
     "operator", "clause", "English", "中文", "certainty", "encoded by", "kept or tried", "broken", "verdict",
     "reason", "passed", "failed", "findings", "evidence", "failed otherwise", "set aside",
-    "corners", "corners judged",
+    "corners", "corners judged", "waived",
 )  # fmt: skip
 
 
@@ -192,9 +192,9 @@ def _trace(report: Acceptance) -> Iterable[Sequence[object]]:
             + (f" on {', '.join(clause.products)}" if clause.products else "")
             + (f" when {clause.when_text}" if clause.when_text else "")
             + (f", contradicted only by {', '.join(clause.faults)}" if clause.faults else ""),
-            row.held, row.broken, row.verdict, reason, said.passed, said.failed,
+            row.held, row.broken, row.verdict, reason, said.passed, said.failed - said.waived,
             ", ".join(row.findings), ", ".join(row.evidence), said.otherwise, said.aside,
-            row.corners, row.corners - len(row.missed_corners),
+            row.corners, row.corners - len(row.missed_corners), said.waived,
         )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -25,7 +26,9 @@ _SECONDS = 1_200
 
 def _lines(*words: str, cwd: Path = ROOT) -> list[str]:
     """What a command prints; ValueError with its last line where it fails."""
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    # A checkout on PYTHONPATH would stand for the wheel.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(words, cwd=cwd, env=variables, capture_output=True, text=True, timeout=_SECONDS, check=False)
     printed = done.stdout.splitlines() or [""]
     if done.returncode:
         raise ValueError(f"{' '.join(words)}: {(done.stderr.strip() or printed[-1]).splitlines()[-1]}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -16,9 +16,11 @@ from aclnn_cts import __version__
 from aclnn_cts.candidates.arrays import plain_json
 from aclnn_cts.candidates.cases import CaseArrays, cases
 from aclnn_cts.candidates.check import Document, document, expected_of
+from aclnn_cts.core import hifloat8
 from aclnn_cts.core.case import TensorList
-from aclnn_cts.core.dtypes import numpy_dtype
+from aclnn_cts.core.dtypes import FLOAT8, numpy_dtype
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.rounding import widen
 
 _TEMPLATE = "templates/operator_test.py"
 
@@ -44,9 +46,11 @@ def export_pytest(
     max_elements: int = 4096,
     product: str | None = None,
     edition: str | None = None,
+    library: str = "numpy",
 ) -> ExportedTest:
     """A test of `n` calls whose arrays have at most so many elements each, as the profile `standard` draws them.
 
+    Tensors are those of `library`, which is numpy or torch. The test has tables of the numbers of 8 bits that it needs.
     Calls without an element that the document determines are left out. Raises UsageError where no call is left.
     """
     known = document(op, product, edition)
@@ -59,6 +63,10 @@ def export_pytest(
             entries += _exported(known, case, arrays)
     if not entries:
         raise UsageError(f"--max-elements {max_elements}: no call is that small; give a larger number")
+    used = {name for entry in entries for name in _dtypes(entry)}
+    for dtype in map(numpy_dtype, sorted(FLOAT8)):
+        if _name(dtype) in used:
+            arrays[f"values/{_name(dtype)}"] = widen(np.arange(256, dtype=np.uint8).view(dtype)).astype(np.float32)
     arrays["cases"] = np.frombuffer(json.dumps(entries).encode(), np.uint8)
     spec = known.spec
     fields = {
@@ -67,6 +75,8 @@ def export_pytest(
         "NUMBER": str(len(entries)),
         "VERSION": __version__,
         "SEED": str(seed),
+        "ARRAYS": library,
+        "NEEDS": "numpy, torch and pytest" if library == "torch" else "numpy and pytest",
         "FILE": f"test_{spec.stem}.py",
         "DATA": f"{spec.stem}.npz",
         "ORDER": json.dumps(list(spec.outputs)),
@@ -89,7 +99,7 @@ def _exported(known: Document, case: CaseArrays, arrays: dict[str, NDArray[Any]]
         tensor = case.case.tensor(name)
         if tensor is None:
             continue
-        outputs[name] = {"shape": list(tensor.shape), "dtype": numpy_dtype(tensor.dtype).name}
+        outputs[name] = {"shape": list(tensor.shape), "dtype": _name(numpy_dtype(tensor.dtype))}
         for part in ("value", "lower", "upper", "open", "overflow"):
             arrays[f"{case.id}/{name}/{part}"] = getattr(item, part)
     yield {
@@ -107,7 +117,7 @@ def _inputs(case: CaseArrays) -> Iterator[tuple[str, Any]]:
         size = max(array.itemsize, 1)
         return {
             "shape": list(array.shape),
-            "dtype": array.dtype.name,
+            "dtype": _name(array.dtype),
             "strides": [stride // size for stride in array.strides],
         }
 
@@ -116,6 +126,16 @@ def _inputs(case: CaseArrays) -> Iterator[tuple[str, Any]]:
             yield name, facts(case.inputs[name])
         elif isinstance(value, TensorList) and f"{name}[0]" in case.inputs:
             yield name, [facts(case.inputs[f"{name}[{place}]"]) for place in range(len(value))]
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    """HIFLOAT8 has no dtype of NumPy."""
+    return "hifloat8" if dtype == hifloat8.STORAGE else dtype.name
+
+
+def _dtypes(entry: Mapping[str, Any]) -> Iterator[str]:
+    for facts in (*entry["inputs"].values(), *entry["outputs"].values()):
+        yield from (item["dtype"] for item in (facts if isinstance(facts, list) else [facts]))
 
 
 def _archive(arrays: dict[str, NDArray[Any]]) -> bytes:

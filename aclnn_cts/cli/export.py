@@ -26,6 +26,14 @@ _MOST_CASES, _MOST_ELEMENTS = 10_000, 1 << 20
 @click.argument("operator", metavar="OP")
 @click.option("--format", "form", type=click.Choice(["pytest"]), default="pytest", show_default=True, help="The test.")
 @click.option(
+    "--arrays",
+    "library",
+    type=click.Choice(["numpy", "torch"]),
+    default="numpy",
+    show_default=True,
+    help="Whose tensors the function gets and returns.",
+)
+@click.option(
     "-n", "number", type=IntegerWithin(1, _MOST_CASES), default=40, show_default=True, metavar="N", help="Calls."
 )
 @click.option(
@@ -48,10 +56,11 @@ _MOST_CASES, _MOST_ELEMENTS = 10_000, 1 << 20
 @edition_option
 @click.option("-o", "--output", "out", required=True, metavar="DIR", type=OutputPath(), help="The folder.")
 @force_option
-def export(
+def export(  # noqa: PLR0913 - one parameter an option
     *,
     operator: str,
     form: str,
+    library: str,
     number: int,
     max_elements: int,
     seed: int,
@@ -59,7 +68,7 @@ def export(
     edition: str,
     out: Path,
 ) -> None:
-    """Write a test of an operator that needs numpy, pytest and, for BF16, ml_dtypes, and nothing of this project.
+    """Write a test of an operator that needs numpy, pytest and, for torch's tensors, torch: nothing of this project.
 
     It holds calls of the document with their data, golden values, and the bound of each element.
     IMPLEMENTATION=module:function names what it tests.
@@ -71,7 +80,13 @@ def export(
     module = output_file(out / f"test_{stem}.py", written_by_us=begins(rb'"""aclnn\w+ on '), make_folder=True)
     data = output_file(out / f"{stem}.npz", written_by_us=begins(b"PK"), make_folder=True)
     made = export_pytest(
-        operator, seed=seed, n=number, max_elements=max_elements, product=product, edition=edition or None
+        operator,
+        seed=seed,
+        n=number,
+        max_elements=max_elements,
+        product=product,
+        edition=edition or None,
+        library=library,
     )
     module.write(made.module)
     data.write(made.data)

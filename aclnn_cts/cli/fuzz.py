@@ -14,6 +14,7 @@ import click
 from aclnn_cts.cli.given import given_options
 from aclnn_cts.cli.options import (
     OutputPath,
+    byte_size,
     checked_target,
     command,
     edition_option,
@@ -89,11 +90,11 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 )
 @click.option(
     "--max-disk",
-    type=click.IntRange(min=1),
-    default=2048,
+    callback=byte_size(alone="MiB"),
+    default="2GiB",
     show_default=True,
-    metavar="MIB",
-    help="Maximum size of the run directory, in MiB.",
+    metavar="SIZE",
+    help="Maximum size of the run directory; a number alone is in MiB.",
 )
 @click.option("--progress", type=OutputPath(), metavar="FILE", help="Write progress as one JSON object, every second.")
 @phases_option(default="both", text="one: statuses alone.")
@@ -178,7 +179,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
             measuring=measuring,
         ),
         out=path,
-        stop=Stop(seconds=seconds, chunks=chunks, findings=findings, quiet=quiet, disk_bytes=max_disk << 20),
+        stop=Stop(seconds=seconds, chunks=chunks, findings=findings, quiet=quiet, disk_bytes=max_disk),
         seed=seed,
         size=size if size is not None else CHUNK_TRIALS,
         workers=workers if workers is not None else max(len(places), 1),

@@ -82,12 +82,11 @@ class _ProductOption(click.Option):
 product_option = click.option("--product", cls=_ProductOption, metavar="P")
 
 
-_PHASES = click.Choice(["one", "both"])
-
-
 def phases_option(*, default: str | None, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """`--phases`, which a command hands to `number_of_phases`."""
-    return click.option("--phases", type=_PHASES, default=default, show_default=default is not None, help=text)
+    return click.option(
+        "--phases", type=click.Choice(["one", "both"]), default=default, show_default=default is not None, help=text
+    )
 
 
 def number_of_phases(word: str | None, cases: Iterable[Case] = ()) -> int:
@@ -202,6 +201,20 @@ class IntegerWithin(click.ParamType):  # type: ignore[type-arg]  # generic from 
         return (self._low is None or self._low <= number) and (self._high is None or number <= self._high)
 
 
+def byte_size(alone: str = "B") -> Callable[[click.Context, click.Parameter, str | None], int | None]:
+    """The callback of an option that is a size: its bytes. A number without a unit is in `alone`."""
+
+    def bytes_given(context: click.Context, option: click.Parameter, word: str | None) -> int | None:
+        from aclnn_cts.core.byte_size import bytes_of
+
+        try:
+            return None if word is None else bytes_of(word, alone=alone)
+        except ValueError as error:
+            raise click.BadParameter(str(error), context, option) from None
+
+    return bytes_given
+
+
 def checked_product(product: str | None, spec: Spec) -> str:
     """The product asked for, else the operator's usual one.
 
@@ -209,9 +222,7 @@ def checked_product(product: str | None, spec: Spec) -> str:
     """
     if product is None:
         return spec.usual_product
-    from aclnn_cts.speclang.package import check_product
-
-    check_product(product, where="--product")
+    checked_target(product)
     if product not in spec.products:
         raise UsageError(
             f"--product: {shown(product)} is not supported by {spec.operator}; its document names "

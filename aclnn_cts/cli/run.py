@@ -15,6 +15,7 @@ import msgspec
 from aclnn_cts.cli.options import (
     IntegerWithin,
     OutputPath,
+    byte_size,
     checked_target,
     command,
     edition_option,
@@ -102,10 +103,10 @@ def limits_options(command: click.decorators.FC) -> click.decorators.FC:
     for option in (
         click.option(
             "--max-bytes",
-            type=IntegerWithin(1),
-            default=DEFAULT_MAX_BYTES,
-            metavar="N",
-            help="Maximum size of one call's arguments, in bytes (1 GiB).",
+            callback=byte_size(),
+            default=str(DEFAULT_MAX_BYTES),
+            metavar="SIZE",
+            help="Maximum size of one call's arguments, such as 64MiB; default: 1GiB. A number alone is in bytes.",
         ),
         call_timeout_option,
         strict_limits_option,
@@ -278,9 +279,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     gate = chosen_tolerances((*tolerances, *(() if case_files else chosen_profile.tolerances)), benchmark=benchmark)
     specs = load_specs(folders, edition=edition)
     trials = read_trials(case_files, specs)
-    target = checked_target(product)
-    if trials:
-        target = _target_of(trials, product, case_files)
+    target = _target_of(trials, product, case_files) if trials else checked_target(product)
     # Specs are built on demand: of case files alone, only those of their operators.
     of_trials = dict.fromkeys(case_of(item).operator for item in trials)
     chosen = specs.select(operators or tuple(of_trials))

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from aclnn_cts.cli.options import (
+    byte_size,
     command,
     edition_option,
     number_of_phases,
@@ -52,9 +53,9 @@ _SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SO
 )
 @click.option(
     "--max-bytes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Maximum size of one call's arguments, in bytes (1 GiB).",
+    callback=byte_size(),
+    metavar="SIZE",
+    help="Maximum size of one call's arguments, such as 64MiB; default: 1GiB. A number alone is in bytes.",
 )
 @phases_option(default=None, text="For a file: how many phases are called; default: as many as the trial says.")
 @call_timeout_option

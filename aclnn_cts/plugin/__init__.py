@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
+from aclnn_cts.core.byte_size import bytes_of
 from aclnn_cts.core.printable import shown
 from aclnn_cts.plugin.report import EMPTY, Conformance, Refusal, Report, tell
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, one_blas_thread
@@ -72,7 +73,12 @@ _TABLE = (
     _Option("waivers", "a further waiver file; may be given several times", "FILE", "many"),
     _Option("specs", "a folder with your spec files; may be given several times", "DIR", "many"),
     _Option("edition", "the edition of the documents, such as public (default: each spec's own)", "NAME"),
-    _Option("max-bytes", "maximum size of one call's arguments, in bytes", "N", default=str(DEFAULT_MAX_BYTES)),
+    _Option(
+        "max-bytes",
+        "maximum size of one call's arguments, such as 64MiB; a number alone is in bytes",
+        "SIZE",
+        default=str(DEFAULT_MAX_BYTES),
+    ),
     _Option("min-judged", "share of a test's trials that must be judged, in percent (default 90)", "N", default="90"),
     _Option("max-findings", "findings that no waiver accepts, after which tests are skipped (default: no end)", "N"),
     _Option("call-timeout", "time after which a call counts as a hang (default 60 s, or the adapter's)", "SECONDS"),
@@ -124,6 +130,13 @@ def _number(config: pytest.Config, name: str, kind: type[N]) -> N:
         raise pytest.UsageError(f"--aclnn-{name}: {shown(word)}; expected {kind.__name__}") from None
 
 
+def _size(config: pytest.Config, name: str) -> int:
+    try:
+        return bytes_of(_given(config, name))
+    except ValueError as error:
+        raise pytest.UsageError(f"--aclnn-{name}: {error}") from None
+
+
 def _is_worker(config: pytest.Config) -> bool:
     """Whether this is a process of xdist that runs tests and reports to another."""
     return hasattr(config, "workerinput")
@@ -137,8 +150,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         _narrow(config)
         if not _is_worker(config):
             options = _options(config)
+            failures = _given(config, "failures")
             report = Report(
-                options.settings.adapter, waivers=options.waivers, unnamed=options.unnamed, sarif=_sarif(config)
+                options.settings.adapter,
+                waivers=options.waivers,
+                unnamed=options.unnamed,
+                sarif=_sarif(config),
+                failures=Path(failures) if failures else None,
             )
             if not options.operators:
                 report.empty = f"no file that differs from {shown(_given(config, 'changed'))} names an operator"
@@ -178,7 +196,7 @@ def _options(config: pytest.Config) -> GateOptions:
                 waivers=[Path(file) for file in _given(config, "waivers")],
                 spec_folders=[Path(folder) for folder in _given(config, "specs")],
                 edition=_given(config, "edition"),
-                max_bytes=_number(config, "max-bytes", int),
+                max_bytes=_size(config, "max-bytes"),
                 phases=_phases(config),
                 call_seconds=_number(config, "call-timeout", float) if _given(config, "call-timeout") else None,
                 strict_limits=_given(config, "strict-limits"),

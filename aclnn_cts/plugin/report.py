@@ -46,6 +46,8 @@ class Report:
     """Tests in which a finding of the baseline failed again, by its name."""
     sarif: Path | None = None
     """Where findings are written as SARIF when the tests have ended."""
+    failures: Path | None = None
+    """The folder that the user named for trial files, which is the baseline of later gates."""
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What is written there of each finding, by its file."""
     pinned: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("passed", "failed"), 0))
@@ -137,6 +139,11 @@ class Report:
             # By its name: the libraries of the report are an extra.
             form = importlib.import_module("aclnn_cts.reports.judgements").gate_sarif
             self.sarif.write_bytes(form([self.findings[name] for name in sorted(self.findings)]))
+        ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if self.failures is not None and self.refusal is None and session.exitstatus in ended:
+            from aclnn_cts.runs.baseline import write_mark
+
+            write_mark(self.failures, findings=len(self.findings))
         if self.refusal is None and exitstatus == pytest.ExitCode.OK and not self.numbers["judged"]:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

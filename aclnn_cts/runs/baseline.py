@@ -14,13 +14,15 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import YAML_BYTES, converted, read_outside, strict_json
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.findings import FindingIndex, findings_of, meets
-from aclnn_cts.store.output_file import write_atomically
+from aclnn_cts.store.output_file import begins, write_atomically
 from aclnn_cts.store.run_directory import MANIFEST, RunDirectory
 from aclnn_cts.store.store_reader import Query
 
 _SUFFIX = ".finding"
 """Of what a gate writes beside a trial file. Not `.json`: the trial files of its folder stay the only ones."""
-_EXPECTED = "the directory of a run, or the folder of a gate's --aclnn-failures with its findings"
+_MARK = "gate.baseline"
+"""What a gate that has ended leaves in its folder, so that one without findings is a baseline too."""
+_EXPECTED = "the directory of a run, or the --aclnn-failures folder of a gate that has ended"
 
 
 class Baseline:
@@ -47,8 +49,8 @@ def read_baseline(path: Path) -> Baseline:
         with RunDirectory(path).results() as results:
             return Baseline(without_exceptions(findings_of(results), results.records(Query(result=Result.FAILED))))
     files = sorted(path.glob(f"*{_SUFFIX}"))
-    if not files:
-        raise UsageError(f"--baseline {path}: holds no finding; expected {_EXPECTED}")
+    if not files and not (path / _MARK).is_file():
+        raise UsageError(f"--baseline {path}: holds neither a finding nor {_MARK}; expected {_EXPECTED}")
     return Baseline(map(_read, files))
 
 
@@ -58,10 +60,29 @@ def _read(file: Path) -> Finding:
     return converted(document, Finding, where=str(file), expected=expected)
 
 
+_is_manifest = begins(rb'\{\s*"format": "aclnn-cts/manifest/')
+
+
+def is_baseline(folder: Path) -> bool:
+    """Whether a run or a gate that has ended wrote this folder."""
+    manifest = folder / MANIFEST
+    if (folder / _MARK).is_file():
+        return True
+    if not manifest.is_file():
+        return False
+    with manifest.open("rb") as file:
+        return _is_manifest(file)
+
+
 def write_finding(finding: Finding, trial_file: Path, *, check: str) -> None:
     """Write beside a trial file what `read_baseline` reads, one file a check."""
     place = trial_file.with_suffix("." + re.sub(r"\W+", "-", check) + _SUFFIX)
     write_atomically(place, msgspec.json.encode(msgspec.structs.replace(finding, trial=None, record=None)))
+
+
+def write_mark(folder: Path, *, findings: int) -> None:
+    """Say in the folder of a gate that it has ended, and how many findings it left there."""
+    write_atomically(folder / _MARK, msgspec.json.encode({"format": "aclnn-cts/baseline/1", "findings": findings}))
 
 
 def without_exceptions(findings: Sequence[Finding], failures: Iterable[Record]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
+from aclnn_cts.runs.baseline import is_baseline
 from aclnn_cts.speclang.model import Spec
 
 _SECONDS = 60
@@ -28,6 +29,7 @@ class Change:
 def changed_files(base: str, folder: Path) -> list[str]:
     """Files that differ between a commit and the working tree of this folder, untracked ones too.
 
+    Untracked runs, and findings of gates, are left out: their files have the names of operators that nobody changed.
     Raises UsageError where git cannot say.
     """
     if base.startswith("-"):
@@ -48,8 +50,13 @@ def changed_files(base: str, folder: Path) -> list[str]:
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
             raise UsageError(f"--changed {shown(base)}: expected a commit that git knows here; git says {shown(said)}")
-        found += [name.decode(errors="replace") for name in done.stdout.split(b"\0") if name]
+        names = [name.decode(errors="replace") for name in done.stdout.split(b"\0") if name]
+        found += [name for name in names if words[0] == "diff" or not _is_written(Path(name), folder)]
     return found
+
+
+def _is_written(file: Path, folder: Path) -> bool:
+    return any(is_baseline(folder / parent) for parent in file.parents if parent.name)
 
 
 def operators_of(files: Iterable[str], specs: Sequence[Spec]) -> Change:

@@ -99,8 +99,6 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         check_product(product, where="--product")
     if not 0 <= seed < _SEEDS:
         raise UsageError(f"--seed {seed}: expected an integer from 0 to {_SEEDS - 1}")
-    if max_bytes < 1:
-        raise UsageError(f"--max-bytes {max_bytes}: expected a number of bytes, at least 1")
     if call_seconds is not None and not 0 < call_seconds <= 86_400:
         raise UsageError(f"--call-timeout {call_seconds}: expected seconds, above 0 and at most 86400")
     if not 1 <= min_judged <= 100:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.note import Note
-from aclnn_cts.core.verdict import RunVerdict
+from aclnn_cts.core.verdict import ClauseVerdict, RunVerdict
 from aclnn_cts.reports.model.acceptance_rows import (
     CampaignCoverage,
     CheckRow,
@@ -195,3 +195,10 @@ class Acceptance:
     def counted(self, verdict: str) -> int:
         """Clauses with a verdict."""
         return sum(row.verdict == verdict for row in self.clauses)
+
+    @property
+    def excused(self) -> int:
+        """Contradicted clauses of which a waiver accepts every failure."""
+        return sum(
+            row.verdict == ClauseVerdict.CONTRADICTED and row.said.failed == row.said.waived for row in self.clauses
+        )

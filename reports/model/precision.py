@@ -40,6 +40,8 @@ class PrecisionRow:
     """Elements by log2 of the share of the bound; `Acceptance.share_edges` are the upper ends of all bins but one."""
     largest: float = 0.0
     """Share of the bound."""
+    largest_unwaived: float = 0.0
+    """The same, without failures that a waiver accepts."""
     bases: Counter[str] = field(default_factory=Counter)
     """Trials by the basis of the compute model: document, published, assumed."""
     finer: int = 0
@@ -85,7 +87,10 @@ class PrecisionRow:
         self.beyond += deviation.beyond
         if len(deviation.histogram) == _BINS:
             self.histogram = _added(self.histogram, deviation.histogram)
-        self.largest = max(self.largest, math.inf if math.isnan(deviation.share) else deviation.share)
+        share = math.inf if math.isnan(deviation.share) else deviation.share
+        self.largest = max(self.largest, share)
+        if not record.waiver:
+            self.largest_unwaived = max(self.largest_unwaived, share)
         if verdict.basis:
             self.bases[verdict.basis] += 1
         self.finer += bool(verdict.facts.get(FINER_FACT))

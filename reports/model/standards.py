@@ -132,7 +132,10 @@ def _fewer(tally: StandardTally, *kinds: str) -> tuple[Text, ...]:
     counts: Counter[str] = Counter()
     for (what, reason), number in tally.unjudged.items():
         counts[reason] += number if not kinds or what in kinds else 0
-    return (*_limited(tally), *(_reason(tally, reason, number) for reason, number in counts.most_common() if number))
+    return (
+        *_limited(tally, *kinds),
+        *(_reason(tally, reason, number) for reason, number in counts.most_common() if number),
+    )
 
 
 def _reason(tally: StandardTally, reason: str, number: int) -> Text:
@@ -179,7 +182,7 @@ def _combined(tally: StandardTally) -> RuleOutcome:
     if none:
         cut.append(("options_none", {"number": len(none), "named": _named(none)}))
     if missing:
-        cut.extend((("options_cut", {"number": len(missing), "named": _named(missing)}), *_limited(tally)))
+        cut.extend((("options_cut", {"number": len(missing), "named": _named(missing)}), *_limited(tally, GENERATED)))
     share = len(tally.reached & listed) / len(listed) if listed else 1.0
     done: list[Text] = [
         ("options_done", {"number": len(tally.reached & listed), "all": len(listed)}),
@@ -218,7 +221,7 @@ def _of_sizes(tally: StandardTally) -> RuleOutcome:
                 ("largest_done", {"number": tally.largest}),
             ),
             share=len(had) / len(POWER_SIZES),
-            cut=(("data_cut", {"limit": tally.manifest.settings.get("max_bytes", 0)}), *_limited(tally)),
+            cut=(_without_data(tally), *_limited(tally, GENERATED)),
         )
     had = {size for size in sizes if rule is SizeRule.RANDOM or any(size % step == 0 for step in STEPS)}
     words = {"number": len(had), "all": len(sizes), "least": min(sizes, default=0), "most": max(sizes, default=0)}
@@ -231,9 +234,23 @@ def _of_sizes(tally: StandardTally) -> RuleOutcome:
     )
 
 
-def _limited(tally: StandardTally) -> tuple[Text, ...]:
+def _limited(tally: StandardTally, *kinds: str) -> tuple[Text, ...]:
+    """That `--max-cases` left out cases of these kinds (default: any): as many as it allows were made."""
     most = tally.manifest.settings.get("max_cases")
-    return (("max_cases", {"number": most}),) if most else ()
+    made: Counter[str] = Counter()
+    for what, number in (*tally.number.items(), *((what, n) for (what, _), n in tally.unjudged.items())):
+        made[_limit_of(what)] += number
+    reached = any(made[name] >= most for name in ({_limit_of(what) for what in kinds} or made)) if most else False
+    return (("max_cases", {"number": most}),) if reached else ()
+
+
+def _limit_of(what: str) -> str:
+    """The kind that `--max-cases` counts a case by: all special ones are one."""
+    return what if what in (GENERATED, OF_MODELS) else ""
+
+
+def _without_data(tally: StandardTally) -> Text:
+    return "data_cut", {"limit": tally.manifest.settings.get("max_bytes", 0)}
 
 
 def _of_values(tally: StandardTally) -> RuleOutcome:
@@ -272,7 +289,7 @@ def _outliers(tally: StandardTally) -> RuleOutcome:
         asked=(("outliers_asked", {}),),
         done=(("outliers_done", {"number": number}),),
         share=float(number > 0),
-        cut=() if number else _limited(tally),
+        cut=() if number else _limited(tally, GENERATED),
     )
 
 
@@ -285,7 +302,7 @@ def _real(tally: StandardTally, ratio: tuple[int, int]) -> RuleOutcome:
         asked=(("real_asked", {"generated": ratio[0], "real": ratio[1]}),),
         done=(("real_done", {"generated": generated, "real": real}),),
         share=share,
-        cut=(("real_cut", {"number": real}), *_limited(tally)) if share < 1.0 else (),
+        cut=(("real_cut", {"number": real}), *_limited(tally, OF_MODELS)) if share < 1.0 else (),
     )
 
 
@@ -326,13 +343,13 @@ def _special_cases(tally: StandardTally) -> Iterator[RuleOutcome]:
 
 def _longest(tally: StandardTally) -> RuleOutcome:
     whole, judged = tally.longest.get(Special.LONGEST.value, 0), tally.longest.get(Special.LONG.value, 0)
+    is_whole = whole > 0 and whole == judged
     return RuleOutcome(
         rule="longest",
         asked=(("longest_asked", {}),),
         done=(("longest_done", {"number": judged, "whole": whole}),),
-        share=1.0 if whole and whole == judged else _IN_PART * (judged > 0),
-        cut=_fewer(tally, Special.LONGEST.value, Special.LONG.value)
-        or (("data_cut", {"limit": tally.manifest.settings.get("max_bytes", 0)}),),
+        share=1.0 if is_whole else _IN_PART * (judged > 0),
+        cut=() if is_whole else (_without_data(tally), *_fewer(tally, Special.LONGEST.value, Special.LONG.value)),
     )
 
 

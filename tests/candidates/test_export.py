@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -21,12 +24,24 @@ KERNELS = """
 import numpy as np
 
 def named(dtypes):
-    import ml_dtypes
-    name = dtypes["out"]
-    return np.dtype(getattr(ml_dtypes, name, name))
+    return {"bfloat16": np.dtype("float32")}.get(dtypes["out"]) or np.dtype(dtypes["out"])
+
+def bits(gradOutput, output, dim, dtypes):
+    result = right(gradOutput, output, dim, dtypes)
+    if dtypes["out"] == "bfloat16":
+        result = ((result.view(np.uint32) + np.uint32(0x8000)) >> 16).astype(np.uint16)
+    return result
+
+def of_torch(gradOutput, output, dim, dtypes):
+    import torch
+    grad, y = gradOutput.float(), output.float()
+    return (y * (grad - (grad * y).sum(dim, keepdim=True))).to(getattr(torch, dtypes["out"]))
+
+def wide_of_torch(gradOutput, output, dim, dtypes):
+    return of_torch(gradOutput, output, dim, dtypes).double()
 
 def right(gradOutput, output, dim, dtypes):
-    grad, y = np.float32(gradOutput), np.float32(output)
+    grad, y = gradOutput.astype(np.float32), output.astype(np.float32)
     return (y * (grad - (grad * y).sum(axis=dim, keepdims=True))).astype(named(dtypes))
 
 def wrong(gradOutput, output, dim, dtypes):
@@ -47,9 +62,10 @@ def lstm(**arguments):
 
 
 def run_pytest(folder: Path, function: str, stem: str) -> subprocess.CompletedProcess[str]:
-    """pytest on the exported test, in a process that cannot import this package."""
+    """pytest on the exported test, in a process that can import neither this package nor ml_dtypes."""
     (folder / "kernels.py").write_text(KERNELS, encoding="utf-8")
-    (folder / "aclnn_cts.py").write_text("raise ImportError('nothing of ours is there')\n", encoding="utf-8")
+    for name in ("aclnn_cts", "ml_dtypes"):
+        (folder / f"{name}.py").write_text("raise ImportError('it is not there')\n", encoding="utf-8")
     environment = {**os.environ, "IMPLEMENTATION": f"kernels:{function}", "PYTHONPATH": str(folder)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{stem}.py"]
     return subprocess.run(
@@ -59,10 +75,14 @@ def run_pytest(folder: Path, function: str, stem: str) -> subprocess.CompletedPr
 
 def test_a_right_function_passes_and_a_wrong_one_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "softmax_backward", "-n", "12", "-o", str(tmp_path)]) == 0
+    with np.load(tmp_path / "softmax_backward.npz") as arrays:
+        assert b'"bfloat16"' in arrays["cases"].tobytes()
     assert "12 calls" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"test_softmax_backward.py", "softmax_backward.npz"}
     right = run_pytest(tmp_path, "right", "softmax_backward")
     assert (right.returncode, "12 passed" in right.stdout) == (0, True), right.stdout
+    bits = run_pytest(tmp_path, "bits", "softmax_backward")
+    assert (bits.returncode, "12 passed" in bits.stdout) == (0, True), bits.stdout
     wrong = run_pytest(tmp_path, "wrong", "softmax_backward")
     assert wrong.returncode == 1
     assert "expected from" in wrong.stdout
@@ -70,6 +90,47 @@ def test_a_right_function_passes_and_a_wrong_one_fails(tmp_path: Path, capsys: p
     assert "the result lacks out; it has nothing" in run_pytest(tmp_path, "empty", "softmax_backward").stdout
     assert "has the shape" in run_pytest(tmp_path, "flat", "softmax_backward").stdout
     assert "IMPLEMENTATION=module:function names" in run_pytest(tmp_path, "", "softmax_backward").stdout
+
+
+def test_a_function_on_torch_gets_and_returns_tensors(tmp_path: Path) -> None:
+    assert main(["export", "softmax_backward", "-n", "12", "--arrays", "torch", "-o", str(tmp_path)]) == 0
+    right = run_pytest(tmp_path, "of_torch", "softmax_backward")
+    assert (right.returncode, "12 passed" in right.stdout) == (0, True), right.stdout
+    wide = run_pytest(tmp_path, "wide_of_torch", "softmax_backward")
+    assert "out has the dtype float64, expected bfloat16" in wide.stdout
+
+
+@pytest.fixture(name="exported", scope="module")
+def make_exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("exported")
+    made = export_pytest("swiglu_backward_mx_quant_with_dual_axis", n=4, max_elements=20_000)
+    (folder / f"{made.stem}.npz").write_bytes(made.data)
+    (folder / f"test_{made.stem}.py").write_bytes(made.module)
+    spec = importlib.util.spec_from_file_location("exported", folder / f"test_{made.stem}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_conversions_of_an_exported_test_are_those_of_the_dtypes(exported: Any) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16)
+    expected = every.view(ml_dtypes.bfloat16).astype(np.float32)
+    np.testing.assert_array_equal(exported.values_of(every, "bfloat16"), expected)
+    drawn = np.random.default_rng(0).integers(0, 1 << 32, 1 << 20, dtype=np.uint32)
+    halfway = (every.astype(np.uint32) << 16) | 0x8000
+    for values in (drawn.view(np.float32), halfway.view(np.float32)):
+        rounded = exported.rounded(values, "bfloat16")
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(rounded, values.astype(ml_dtypes.bfloat16).astype(np.float32))
+    codes = np.arange(256, dtype=np.uint8)
+    for name in ("float8_e4m3fn", "float8_e8m0fnu"):
+        of_code = codes.view(getattr(ml_dtypes, name)).astype(np.float32)
+        np.testing.assert_array_equal(exported.values_of(codes, name), of_code)
+        np.testing.assert_array_equal(exported.rounded(of_code, name), of_code)
+    with pytest.raises(AssertionError, match=r"1\.0\d* is no number of float8_e4m3fn"):
+        exported.rounded(np.array([1.0, 1.03], np.float32), "float8_e4m3fn")
 
 
 def test_the_order_of_results_has_outputs_alone() -> None:

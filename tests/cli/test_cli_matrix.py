@@ -51,7 +51,9 @@ def test_runs_are_named_by_time_and_one_without_a_summary_is_marked(call: Call, 
     out = tmp_path / "pages"
     assert call("matrix", *map(str, runs), "-o", str(out)).code == 0
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert page.count("did not end") == 2
+    # Neither the newest nor the earlier one has the colour of a verdict.
+    assert re.findall(r'<a class="([\w-]+)"', page) == ["unfinished", "unfinished"]
+    assert "<b>did not end</b></a>\n<small>so far: conforms, 100%" in page
     assert re.search(r">\d\d-\d\d \d\d:\d\d \(did not end\)</a>", page)
 
 
@@ -59,6 +61,15 @@ def test_a_matrix_in_chinese(call: Call, tmp_path: Path) -> None:
     run = synthetic_run(tmp_path / "run", [record(softmax_case())])
     assert call("matrix", str(run), "-o", str(tmp_path / "pages"), "--lang", "zh").code == 0
     assert "各实现的算子结论" in (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_run_that_did_not_end_is_marked_in_chinese(call: Call, tmp_path: Path) -> None:
+    run = synthetic_run(tmp_path / "run", [record(softmax_case())])
+    (run / "summary.json").unlink()
+    assert call("matrix", str(run), "-o", str(tmp_path / "pages"), "--lang", "zh").code == 0
+    page = (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
+    assert '<a class="unfinished"' in page
+    assert "<b>未正常结束</b></a>\n<small>截至中断：符合，100%" in page
 
 
 def test_a_folder_that_is_no_run_is_refused(call: Call, tmp_path: Path) -> None:
@@ -85,6 +96,13 @@ def test_implementations_have_columns_and_the_newest_run_comes_first(run: Matrix
     assert [column.adapter for column in found.columns] == sorted([run.run.manifest.adapter, "another"])
     [cells] = [cells for cells in found.cells.values() if len(cells) == 2]
     assert cells[0].started == "2030-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("how", [{"finished": False}, {"interrupted": True}])
+def test_a_run_that_was_killed_or_interrupted_did_not_end(run: MatrixRun, how: dict[str, bool]) -> None:
+    unfinished = dataclasses.replace(run, run=dataclasses.replace(run.run, **how))  # type: ignore[arg-type]  # flags
+    [cells] = matrix_of([unfinished]).cells.values()
+    assert [cell.finished for cell in cells] == [False]
 
 
 def test_text_from_outside_is_no_markup(run: MatrixRun) -> None:

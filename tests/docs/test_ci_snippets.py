@@ -7,12 +7,13 @@ narrowed to a few tests of one operator: `make test` runs all of them.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
 import venv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from aclnn_cts.cli.main import main
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import admits_version
 from aclnn_cts.pip_constraints import CONSTRAINTS
@@ -31,12 +33,50 @@ from tests.support.processes import done
 PAGE = ROOT / "docs" / "ci.md"
 
 
-def test_the_pre_commit_hook_reads_the_specs_and_nothing_below_their_folder() -> None:
-    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "specs").rglob("*.yaml")]
-    chosen = {file for file in files if re.search(hook["files"], file)}
+def hook(name: str) -> dict[str, Any]:
+    """The hook of ours that other repositories use, or the one of this repository."""
+    content = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+    hooks = content["repos"][0]["hooks"] if isinstance(content, dict) else content
+    [found] = [item for item in hooks if item["id"].endswith("spec-lint")]
+    assert isinstance(found, dict)
+    return found
+
+
+def run_hook(found: Mapping[str, Any], files: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code of a hook on the files that its pattern takes, and what it says."""
+    command = found["entry"].split()
+    assert Path(command[0]).name == "aclnn-cts"
+    code = main([*command[1:], *(file for file in files if re.search(found["files"], file))])
+    return code, capsys.readouterr().err
+
+
+def test_the_pre_commit_hook_lints_the_specs_of_operators_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    found = hook(".pre-commit-hooks.yaml")
+    every = [path.relative_to(ROOT).as_posix() for path in (ROOT / "specs").rglob("*.yaml")]
+    chosen = {file for file in every if re.search(found["files"], file)}
     assert all(file.count("/") == 1 for file in chosen)
     assert chosen >= {f"specs/{spec.stem}.yaml" for spec in load_specs().values()}
+    few = ["specs/wording.yaml", "specs/precision.yaml", "specs/products.yaml", "specs/tanh_backward.yaml"]
+    assert run_hook(found, few, capsys) == (0, "no mistake in 1 operator file: tanh_backward\n")
+    assert run_hook(found, few[:3], capsys) == (0, "no spec file of an operator among 3 files\n")
+    of_edition = "specs/editions/public/softmax_backward.yaml"
+    own = run_hook(hook(".pre-commit-config.yaml"), [*few, of_edition, "specs/families/softmax.yaml"], capsys)
+    assert own == (0, "no mistake in 2 operator files: tanh_backward, softmax_backward (public)\n")
+
+
+def test_the_hook_of_another_repository_finds_mistakes_in_specs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "specs").mkdir()
+    spec = (ROOT / "specs" / "tanh_backward.yaml").read_text(encoding="utf-8")
+    (tmp_path / "specs" / "mine.yaml").write_text(spec.replace("operator:", "operator: [", 1), encoding="utf-8")
+    (tmp_path / "specs" / "openapi.yaml").write_text("openapi: 3.1.0\npaths: {}\n", encoding="utf-8")
+    (tmp_path / "specs" / "template.yaml").write_text("{% raw %}\n", encoding="utf-8")
+    code, said = run_hook(hook(".pre-commit-hooks.yaml"), ["specs/mine.yaml", "specs/openapi.yaml"], capsys)
+    assert (code, said) == (1, "1 mistake\n")
+    found = run_hook(hook(".pre-commit-hooks.yaml"), ["specs/openapi.yaml", "specs/template.yaml"], capsys)
+    assert found == (0, "no spec file of an operator among 2 files\n")
 
 
 NARROWED = "--aclnn-op softmax_backward -k 'pinned or examples'"
@@ -182,7 +222,9 @@ def test_the_action_tests_an_adapter(
     theirs.mkdir()
     shutil.copy(ROOT / "tests" / "plugin" / "wrong.py", theirs)
     adapter = "reference" if fault == "none" else f"wrong:Wrong,fault={fault}"
-    install, test = action_steps(adapter=adapter, op="softmax_backward", shard="1/2")
+    install, test = action_steps(
+        adapter=adapter, op="softmax_backward", shard="1/2", product="atlas-a2", sarif="gate.sarif"
+    )
     # What builds is installed here; pip would fetch it.
     variables = {**install[1], "SOURCE": str(wheels.parent), "PIP_NO_BUILD_ISOLATION": "0"}
     done(["bash", "-e", "-c", install[0]], theirs, {**image, **variables})
@@ -190,6 +232,11 @@ def test_the_action_tests_an_adapter(
     assert "deselected" in shown
     assert (theirs / "aclnn-cts.xml").is_file()
     assert bool(list((theirs / "findings").glob("*.json"))) == bool(code)
+    [results] = [run["results"] for run in json.loads((theirs / "gate.sarif").read_text(encoding="utf-8"))["runs"]]
+    assert len(results) == code
+    # What it leaves is the baseline of the next one, with a finding or without.
+    _, (script, variables) = action_steps(adapter=adapter, op="softmax_backward", shard="1/2", baseline="findings")
+    done(["bash", "-e", "-c", script], theirs, {**image, **variables, "PYTEST_ADDOPTS": ""})
 
 
 def torch_waivers() -> list[Waiver]:

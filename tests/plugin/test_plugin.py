@@ -251,8 +251,21 @@ def test_a_finding_of_the_baseline_fails_no_test_and_a_new_one_does(gate: Run, p
     assert "verdict of the selected tests: fails; all its findings are of the baseline" in again.stdout.str()
     pytester.mkdir("empty")
     for folder in ("nowhere", "empty"):
-        shown = f"--aclnn-baseline {folder}: holds no finding; expected the directory of a run"
+        shown = f"--aclnn-baseline {folder}: holds neither a finding nor gate.baseline; expected the directory of a run"
         ended(gate(*words, "--aclnn-baseline", folder), USAGE, shown)
+
+
+def test_a_gate_without_findings_leaves_a_baseline(gate: Run, pytester: pytest.Pytester) -> None:
+    words = ("--aclnn-op", "softmax_backward", "-k", "values")
+    ended(gate("--aclnn-adapter", "reference", *words, "--aclnn-failures", "main"), 0)
+    assert [path.name for path in (pytester.path / "main").iterdir()] == ["gate.baseline"]
+    ended(gate("--aclnn-adapter", "reference", *words, "--aclnn-baseline", "main"), 0)
+    ended(gate("--aclnn-adapter", "wrong:Wrong,fault=value", *words, "--aclnn-baseline", "main"), 1)
+
+
+def test_a_gate_that_judged_nothing_leaves_no_baseline(gate: Run, pytester: pytest.Pytester) -> None:
+    gate("--aclnn-adapter", "nowhere:Nothing", "-k", "values", "--aclnn-failures", "main")
+    assert not list((pytester.path / "main").glob("*"))
 
 
 @pytest.mark.parametrize(("before", "after"), [("float", "value"), ("value", "everywhere")])
@@ -316,6 +329,13 @@ def test_changed_files_choose_operators(gate: Run, pytester: pytest.Pytester) ->
     (kernels / "aclnnTanhBackward.h").write_text("", encoding="utf-8")
     words = ("--aclnn-adapter", "reference", "--aclnn-changed", "HEAD", "-k", "examples or determinism")
     (kernels / "notes.txt").write_text("", encoding="utf-8")
+    for name, file, content in (
+        ("main", "gate.baseline", "{}"),
+        ("runs/one", "manifest.json", '{\n  "format": "aclnn-cts/manifest/2"'),
+    ):
+        (pytester.path / name / "failures").mkdir(parents=True)
+        (pytester.path / name / file).write_text(content, encoding="utf-8")
+        (pytester.path / name / "failures" / "aclnnSoftmaxBackward-value-out.json").write_text("", encoding="utf-8")
     shown = ended(gate(*words, "-v"), 0, "changed files name no operator, such as 'kernels/notes.txt'")
     assert set(re.findall(r"\[(\w+)\]", shown)) == {"GeluBackwardV2", "TanhBackward"}
     ended(gate("--aclnn-adapter", "reference", "--aclnn-changed", "no-such"), USAGE, "expected a commit that git knows")
@@ -356,6 +376,11 @@ def test_ini_keys_give_options_that_the_command_line_leaves_out(gate: Run, pytes
     pytester.makeini("[pytest]\naclnn_adapter = reference\naclnn_op = softmax_backward\naclnn_seed = x\n")
     ended(gate("--aclnn-seed", "1", "-k", "memory"), 0, "1 passed")
     ended(gate("-k", "memory"), USAGE, "--aclnn-seed: 'x'; expected int")
+    ended(
+        gate("--aclnn-seed", "1", "--aclnn-max-bytes", "4M"),
+        USAGE,
+        "--aclnn-max-bytes: '4M'; expected a number of bytes",
+    )
 
 
 def test_a_gate_runs_beside_the_tests_of_a_project(gate: Run, pytester: pytest.Pytester) -> None:

@@ -171,6 +171,30 @@ def test_the_sheets_and_columns_are_those_that_the_page_on_reports_names() -> No
     )
 
 
+def test_a_waived_trial_is_counted_once(tmp_path: Path) -> None:
+    failed = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0)
+    found = [record(softmax_case()), *(renamed(failed, waiver="known", trial_id=f"{n:064x}") for n in range(3))]
+    run = synthetic_run(tmp_path / "run", found)
+    report = acceptance([run])
+    text = markdown_bytes(report, None, "en").decode()
+    # Planned, passed, failed, waived, error, skipped, out of scope.
+    assert "| Total | 4 | 1 | 0 | 3 | 0 | 0 | 0 |" in text
+    contradicted = report.counted("contradicted")
+    assert report.excused == contradicted > 0
+    assert f"| {contradicted} ({contradicted} waived) |" in text
+    content = workbook_bytes(report, lambda: trial_rows([run]), "en")
+    summary = dict(cells(content, "summary")[1:])
+    assert (summary["failed"], summary["waived"]) == ("0", "3")
+    assert summary["Clauses in scope: contradicted: waived"] == str(contradicted)
+    head, *lines = cells(content, "statistics")
+    [values] = [line for line in lines if "values" in line]
+    told = dict(zip(head, values, strict=False))
+    assert (told["planned"], told["passed"], told["failed"], told["waived"]) == ("4", "1", "0", "3")
+    head, *lines = cells(content, "traceability")
+    place, waived = head.index("failed"), head.index("waived")
+    assert ("0", "3") in {(line[place], line[waived]) for line in lines}
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_markdown_is_short_and_holds_no_markup_from_outside(hostile: Acceptance, language: str) -> None:
     text = markdown_bytes(hostile, None, language).decode()  # type: ignore[arg-type]  # a language, as text
@@ -210,7 +234,7 @@ def test_the_report_of_a_pull_request_is_a_screen(faulty: Acceptance, hostile: A
 
 def test_the_report_of_a_pull_request_gives_the_worst_ratio_of_each_output(faulty: Acceptance) -> None:
     text = pull_request_bytes(faulty, None, "en").decode()
-    worst = max(faulty.precision, key=lambda row: row.largest)
+    worst = max(faulty.precision, key=lambda row: (row.largest_unwaived, row.largest))
     [first] = re.findall(r"^\| \w+\.\w+ .*$", text, re.MULTILINE)[:1]
     assert first.startswith(f"| {worst.operator.removeprefix('aclnn')}.{worst.output} | {worst.dtype}")
     assert share_text(worst.worst) in first
@@ -218,6 +242,28 @@ def test_the_report_of_a_pull_request_gives_the_worst_ratio_of_each_output(fault
     measured = next(rule for rule in rules if rule.passed + rule.failed)
     assert f" {measured.passed}/{measured.passed + measured.failed} |" in text
     assert "%" not in text
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "0.9 (waived: 2)"), ("zh", "0.9（已豁免：2）")])
+def test_the_worst_ratio_that_a_waiver_accepts_stands_apart(tmp_path: Path, language: Language, told: str) -> None:
+    passed = record(softmax_case(), output="out", share=0.9)
+    failed = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0, waiver="known")
+    text = pull_request_bytes(acceptance([synthetic_run(tmp_path / "run", [passed, failed])]), None, language).decode()
+    assert f"| {told} |" in text
+
+
+def test_a_finding_of_the_report_of_a_pull_request_names_its_operator(faulty: Acceptance) -> None:
+    lines = pull_request_bytes(faulty, None, "en").decode().partition("**Findings**")[2].splitlines()[1:]
+    cards = faulty.unwaived_findings[: len(lines)]
+    named = [line.partition(",")[0] for line in lines if not line.endswith("explorer.")]
+    assert named == [f"- {card.operator.removeprefix('aclnn')}" for card in cards][: len(named)] != []
+
+
+def test_the_report_of_a_pull_request_is_a_screen_whatever_it_is_of(faulty: Acceptance) -> None:
+    [run] = faulty.runs
+    text = pull_request_bytes(replace(faulty, runs=(run,) * 30), None, "en").decode()
+    assert len(text.splitlines()) <= 40
+    assert "- 26 more runs are in the explorer." in text
 
 
 def test_the_trials_of_the_report_of_a_pull_request_add_up(faulty: Acceptance) -> None:

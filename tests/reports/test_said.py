@@ -15,7 +15,7 @@ from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.outcome import GROWN_BYTES, BufferState, Ended, Outcome
-from aclnn_cts.core.verdict import Deviation, Record, Result, ToleranceFigure, ToleranceResult
+from aclnn_cts.core.verdict import TOLERANCE_FACT, Deviation, Record, Result, ToleranceFigure, ToleranceResult
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.markdown import outline_bytes
@@ -166,15 +166,19 @@ def test_a_tolerance_s_figures_are_told(tmp_path: Path) -> None:
     )
     tolerance = ToleranceResult(tolerance="mixed", verdict="fail", message="mean error too large", figures=figures)
     none = ToleranceResult(tolerance="dual-l0", verdict="not applicable", message="no benchmark")
+    unasked = ToleranceResult(tolerance="dual-l1", verdict="fail", message="nobody asked for it")
     item = failed(Fault.TOLERANCE)
     verdict = msgspec.structs.replace(
         item.verdict,
-        tolerances={"mixed": {"out": tolerance}, "dual-l0": {"out": none}},
+        tolerances={"mixed": {"out": tolerance}, "dual-l0": {"out": none}, "dual-l1": {"out": unasked}},
+        facts={**item.verdict.facts, TOLERANCE_FACT: "mixed"},
         deviations=(Deviation(output="out", elements=6),),
     )
     report = acceptance([synthetic_run(tmp_path / "run", [msgspec.structs.replace(item, verdict=verdict)])])
     [card] = report.findings
-    assert chinese_message(card) == "out 在推导的误差界之内，但不满足精度标准 mixed。"
+    assert chinese_message(card) == (
+        "out 在推导的误差界之内，但不满足所要求的精度标准 mixed：mere = 0.02，要求 <= 0.01、mare = inf，要求 <= 0.1。"
+    )
     page = render_html(report)
     assert "mere = 0.02，要求 &lt;= 0.01、mare = inf，要求 &lt;= 0.1" in page
     assert "不适用" in page

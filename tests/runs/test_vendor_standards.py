@@ -159,7 +159,7 @@ def test_a_whole_table_is_counted_from_records(ran: Run) -> None:
     assert "2,147,483,646 in the first phase alone" in rules["One dimension at its maximum"][1]
     assert rules["Empty tensors"][1:] == [
         "Not done : 0 cases, 0 of 4 dtypes",
-        "The run was limited to 90 cases of each kind (--max-cases)",
+        "No valid call is such a one, as the document has it",
     ]
     assert rules["Precision"][1].endswith("outputs passed, 0 failed")
 
@@ -177,6 +177,18 @@ def test_what_max_bytes_cuts_off_is_told(ran: Run) -> None:
     run = limited(ran, "cann-standard", 60, "--max-bytes", "40000")
     assert max(record.trial.case.nbytes for record in cases(run, "generated")) <= 40_000
     assert "--max-bytes (39.1 KiB)" in table(run)["Sizes of dimensions"][2]
+    assert "--max-bytes (39.1 KiB)" in table(run)["One dimension at its maximum"][2]
+
+
+def test_a_limit_is_named_only_where_it_left_something_out(ran: Run) -> None:
+    rows = table(limited(ran, "cann-standard", 100, operator="softmax_backward"))
+    # All special cases are fewer, and the document has no empty one.
+    assert rows["Empty tensors"][1:] == [
+        "Not done : 0 cases, 0 of 3 dtypes",
+        "No valid call is such a one, as the document has it",
+    ]
+    assert "--max-cases" not in rows["One dimension at its maximum"][2]
+    assert "--max-cases" in rows["Sizes of dimensions"][2]
 
 
 def test_repeats_find_a_call_that_changes_seldom(ran: Run) -> None:

@@ -1,9 +1,12 @@
 """@OPERATOR@ on @PRODUCT@: @NUMBER@ calls with golden values and the bound of each element.
 
-Made by aclnn-cts @VERSION@ with seed @SEED@ from the document of the operator. It needs numpy, pytest and, for BF16,
-ml_dtypes. IMPLEMENTATION names the function: IMPLEMENTATION=module:function pytest @FILE@
-It is called with the arguments of the document by name. It returns the outputs in the order of ORDER, or a dict by
-name. Each has the dtype of the call's output: a parameter `dtypes`, where the function has one, names it by output.
+Made by aclnn-cts @VERSION@ with seed @SEED@ from the document of the operator. It needs @NEEDS@.
+IMPLEMENTATION names the function: IMPLEMENTATION=module:function pytest @FILE@
+It is called with the arguments of the document by name; tensors are those of @ARRAYS@. It returns the outputs in the
+order of ORDER, or a dict by name. Each has the dtype of the call's output: a parameter `dtypes`, where the function has
+one, names it by output.
+A dtype of BITS that the library lacks has a stand-in. NumPy functions get its values in float32, and return such values
+or the bits; values of bfloat16 are rounded here. torch functions get and return the bits.
 """
 
 import importlib
@@ -15,29 +18,63 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+ARRAYS = "@ARRAYS@"
+if ARRAYS == "torch":
+    import torch
+
 DATA = np.load(Path(__file__).with_name("@DATA@"), allow_pickle=False)
 CASES = json.loads(DATA["cases"].tobytes())
 ORDER = json.loads("""@ORDER@""")
+BITS = {"bfloat16": "uint16", **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "hifloat8"), "uint8")}
 
 
-def dtype_of(name):
-    try:
-        return np.dtype(name)
-    except TypeError:
-        return np.dtype(getattr(pytest.importorskip("ml_dtypes"), name))
+def values_of(bits, dtype):
+    """The numbers of bits, in float32."""
+    if dtype == "bfloat16":
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    return DATA[f"values/{dtype}"][bits]
+
+
+def rounded(values, dtype):
+    """Numbers in float32 as the dtype holds them; those of 8 bits have to be such numbers."""
+    if dtype == "bfloat16":
+        bits = values.view(np.uint32)
+        nearest = (bits + (np.uint32(0x7FFF) + (bits >> 16 & 1))) >> 16  # the even one of two
+        return np.where(np.isnan(values), values, values_of(nearest, dtype))
+    other = ~(np.isin(values, DATA[f"values/{dtype}"]) | np.isnan(values))
+    assert not other.any(), f"{values[other][0]} is no number of {dtype}"
+    return values
 
 
 def array(key, facts):
     """An input over memory of its own, with the strides of the case."""
-    dtype, shape = dtype_of(facts["dtype"]), facts["shape"]
-    values = DATA[key].view(dtype).reshape(shape)
+    dtype, shape = facts["dtype"], facts["shape"]
+    values = DATA[key].view(BITS.get(dtype, dtype)).reshape(shape)
+    if ARRAYS == "numpy" and dtype in BITS:
+        values = np.asarray(values_of(values, dtype))
     reach = 1 + sum((size - 1) * stride for size, stride in zip(shape, facts["strides"]) if size)
-    memory = np.zeros(reach if values.size else 0, dtype)
+    memory = np.zeros(reach if values.size else 0, values.dtype)
     if not values.size:
-        return memory.reshape(shape)
-    view = np.lib.stride_tricks.as_strided(memory, shape, [stride * dtype.itemsize for stride in facts["strides"]])
-    view[...] = values
-    return view
+        view = memory.reshape(shape)
+    else:
+        view = np.lib.stride_tricks.as_strided(memory, shape, [stride * memory.itemsize for stride in facts["strides"]])
+        view[...] = values
+    return view if ARRAYS == "numpy" else to_torch(view, dtype)
+
+
+def to_torch(view, dtype):
+    if dtype not in BITS or not hasattr(torch, dtype):
+        return torch.from_numpy(view)
+    return torch.from_numpy(view.view(f"int{8 * view.itemsize}")).view(getattr(torch, dtype))
+
+
+def of_torch(result):
+    """The name of its dtype, and an array, of bits where NumPy lacks the dtype."""
+    name = str(result.dtype).partition(".")[2]
+    result = result.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    if name in BITS:
+        result = result.view({1: torch.int8, 2: torch.int16}[result.element_size()])
+    return name, result.numpy()
 
 
 def arguments(case):
@@ -62,11 +99,21 @@ def by_name(result, case):
     return dict(zip(names, results))
 
 
-def elements(values):
-    """In float64; of complex numbers re and im."""
-    if values.dtype.kind == "c":
-        values = np.stack([values.real, values.imag], axis=-1)
-    return values.astype(np.float64)
+def numbers(result, dtype, name):
+    """A result in float64, which has the dtype of the output; of complex numbers re and im."""
+    if ARRAYS == "torch":
+        found, result = of_torch(result)
+        expected = [dtype if hasattr(torch, dtype) else BITS[dtype]]
+    else:
+        result = np.asarray(result)
+        found = result.dtype.name
+        expected = [dtype, "float32", BITS[dtype]] if dtype in BITS else [dtype]
+    assert found in expected, f"{name} has the dtype {found}, expected {' or '.join(expected)}"
+    if dtype in BITS:
+        result = rounded(result, dtype) if found == "float32" else values_of(result.view(BITS[dtype]), dtype)
+    elif result.dtype.kind == "c":
+        result = np.stack([result.real, result.imag], axis=-1)
+    return np.asarray(result).astype(np.float64)
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +132,10 @@ def test_values(case, implementation):
         given["dtypes"] = {name: facts["dtype"] for name, facts in case["outputs"].items()}
     results = by_name(implementation(**given), case)
     for name, facts in case["outputs"].items():
-        result = np.asarray(results[name])
-        assert list(result.shape) == facts["shape"], f"{name} has the shape {result.shape}"
-        dtype = dtype_of(facts["dtype"])
-        assert result.dtype == dtype, f"{name} has the dtype {result.dtype}, expected {dtype}"
+        shape = list(np.shape(results[name]))
+        assert shape == facts["shape"], f"{name} has the shape {shape}, expected {facts['shape']}"
         with np.errstate(all="ignore"):
-            got = elements(result)
+            got = numbers(results[name], facts["dtype"], name)
         key = f"{case['id']}/{name}"
         value, lower, upper = (DATA[f"{key}/{part}"].reshape(got.shape) for part in ("value", "lower", "upper"))
         within = (lower <= got) & (got <= upper)
