@@ -79,7 +79,9 @@ class Runnable:
                 if not self.word.endswith(".so"):
                     raise
                 reason = str(error).partition("; name the libraries")[0]
-                raise HarnessError(
+                # A CANN installation may lack a device or a library of its own; the software device lacks nothing.
+                kind = UsageError if self.adapter.startswith("loopback:") else HarnessError
+                raise kind(
                     f"candidate {self.word}: {reason}; expected a library that is linked with all that it calls, "
                     "such as -lascendcl -lnnopbase"
                 ) from error

@@ -18,6 +18,7 @@ from aclnn_cts.candidates.check import Document, document, shipped_specs, worst_
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.case import with_arguments
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
@@ -203,6 +204,26 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
             seconds=time.monotonic() - began,
         ),
         tally,
+    )
+
+
+def unopened(
+    candidate: str, op: str, error: Exception, *, product: str | None = None, seed: int | None = None, reveal: int = 1
+) -> Judgement:
+    """The judgement of a candidate for which `judge` raises: its own mistakes fail, a HarnessError decides nothing."""
+    known = document(op, product)
+    reason = str(error)
+    fails = isinstance(error, UsageError)
+    finding = CandidateFinding(fault=Fault.REJECTED.value, sentence=reason)
+    return Judgement(
+        verdict=(RunVerdict.FAILS if fails else RunVerdict.INCONCLUSIVE).value,
+        candidate=candidate,
+        operator=known.spec.operator,
+        product=known.target.product,
+        seed=random_seed() if seed is None else seed,
+        reason=reason,
+        findings=(finding,) * (fails and reveal > 0),
+        isolation=Isolation.UNOPENED,
     )
 
 

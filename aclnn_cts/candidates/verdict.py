@@ -21,6 +21,8 @@ class Isolation(str, Enum):
     """In a process of its own that holds the specs: adapters and libraries need them, and find no oracle in memory."""
     NONE = "none"
     """In the caller's process (`sandbox=False`): it can read what the caller can, the expected values included."""
+    UNOPENED = "unopened"
+    """Nowhere: it could not be opened."""
 
 
 class CandidateFinding(msgspec.Struct, frozen=True, kw_only=True):

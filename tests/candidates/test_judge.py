@@ -14,7 +14,7 @@ import aclnn_cts
 from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.schemas import schemas
 from aclnn_cts.candidates.verdict import CandidateFinding, Judgement
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import UsageError
 from tests.candidates import kernels
 
 OPERATOR = "softmax_backward"
@@ -246,7 +246,7 @@ def test_a_library_that_cannot_be_loaded_is_named(contents: str, tmp_path: Path)
         source = tmp_path / "kernel.cpp"
         source.write_text('extern "C" int missing(); extern "C" int f() { return missing(); }', encoding="utf-8")
         subprocess.run(["g++", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-    with pytest.raises(HarnessError, match=r"candidate \S+kernel\.so: .*linked with all that it calls") as raised:
+    with pytest.raises(UsageError, match=r"candidate \S+kernel\.so: .*linked with all that it calls") as raised:
         aclnn_cts.judge(str(library), "tanh_backward")
     assert "cann:library" not in str(raised.value)
 
