@@ -16,7 +16,10 @@ class Isolation(str, Enum):
     """Where a candidate's code ran."""
 
     CONFINED = "confined"
-    """In a process of its own with nothing of the suite on its path; `missing` says what the system did not allow."""
+    """In a process of its own that sees the system, Python, its packages and its own folder, without the suite.
+
+    `missing` says what the system did not allow.
+    """
     PROCESS = "process"
     """In a process of its own that holds the specs: adapters and libraries need them, and find no oracle in memory."""
     NONE = "none"

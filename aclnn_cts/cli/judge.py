@@ -42,7 +42,7 @@ _CANDIDATE: View = (
     Line("{where}", indent=2),
 )
 _WHERE = {
-    "confined": "ran confined, in a process without the suite",
+    "confined": "ran confined to the system, Python and its own folder",
     "process": "ran in a process that holds the specs",
     "none": "ran in the caller's process",
     "unopened": "was not run: it could not be opened",

@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import signal
+import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -40,9 +41,9 @@ class Plan(NamedTuple):
     """What a confined process may see and take. Travels as JSON."""
 
     hidden: Sequence[str]
-    """Folders that are empty inside."""
+    """Folders that are empty inside, outer ones first."""
     kept: Sequence[str]
-    """Folders below hidden ones that are visible all the same."""
+    """Folders and files below hidden ones that are visible all the same."""
     limits: Mapping[str, int]
     """By the name of a limit of `resource`, without `RLIMIT_`."""
     program: str
@@ -141,12 +142,21 @@ def _hide(plan: Plan) -> list[str]:
             for path, descriptor in held.items():
                 if Path(path).exists():
                     continue
-                Path(path).mkdir(parents=True)
+                _stand_in(Path(path), of=descriptor)
                 if _mount(f"/proc/self/fd/{descriptor}", path, "", _BIND | _RECURSIVE):
                     missing.append(f"{path} visible")
         for descriptor in held.values():
             os.close(descriptor)
     return missing
+
+
+def _stand_in(path: Path, *, of: int) -> None:
+    """A folder or file at a path, where what a descriptor is of can be mounted."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if stat.S_ISDIR(os.fstat(of).st_mode):
+        path.mkdir()
+    else:
+        path.touch()
 
 
 def _is_below(path: str, folder: str) -> bool:
