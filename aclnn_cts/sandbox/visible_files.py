@@ -6,6 +6,7 @@ packages lie or near the candidate.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -73,7 +74,10 @@ def _copies(path: Collection[str], closed: Collection[str]) -> Iterator[Path]:
     places += [(Path(place), _PACKAGE.name) for place in path]
     places += [(place, near + below) for place in own for near in _NEAR for below in (_PACKAGE.name, _IN_PREFIX)]
     for folder, pattern in places:
-        yield from (item.resolve() for item in folder.glob(pattern) if (item / "speclang").is_dir())
+        for item in folder.glob(pattern):
+            with contextlib.suppress(PermissionError):
+                if (item / "speclang").is_dir():
+                    yield item.resolve()
 
 
 def _root(package: Path) -> Path:
@@ -98,5 +102,6 @@ def _kept(path: Collection[str], copies: Collection[Path]) -> Iterator[str]:
 def _importable(folder: Path) -> Iterator[str]:
     """Modules and packages in a folder that is hidden itself."""
     for item in folder.iterdir():
-        if item.suffix in (".py", ".so") if item.is_file() else (item / "__init__.py").is_file():
-            yield str(item)
+        with contextlib.suppress(PermissionError):
+            if item.suffix in (".py", ".so") if item.is_file() else (item / "__init__.py").is_file():
+                yield str(item)
