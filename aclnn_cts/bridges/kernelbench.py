@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aclnn_cts.candidates.cases import random_seed
+from aclnn_cts.candidates.cases import drawn_seed
 from aclnn_cts.candidates.check import Check, check, document
 from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
@@ -68,7 +68,7 @@ def judge_module(
     began, seconds = time.monotonic(), seconds_of(budget)
     if trials < 1:
         raise UsageError(f"trials {trials}: expected a number of trials, at least 1")
-    known, drawn = document(op), random_seed() if seed is None else seed
+    known, drawn = document(op), drawn_seed(seed)
     chosen = {**_USUAL, **_checked(arrays or {}, known.names)}
     given = {known.names.get(name, name): value for name, value in (attributes or {}).items()}
     tally: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from itertools import islice
 import msgspec
 
 from aclnn_cts.candidates.candidate import Candidate, Runnable, runnable
-from aclnn_cts.candidates.cases import case_of, random_seed
+from aclnn_cts.candidates.cases import case_of, drawn_seed, is_integer
 from aclnn_cts.candidates.check import Document, document, shipped_specs, worst_element
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.case import with_arguments
@@ -152,11 +152,12 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
     """
     began = time.monotonic()
     seconds = seconds_of(budget)
-    if reveal < 0:
-        raise UsageError(f"reveal {reveal}: expected how many findings are shown, 0 or more")
+    for name, number, least in (("reveal", reveal, 0), ("workers", workers, 1)):
+        if not (is_integer(number) and number >= least):
+            raise UsageError(f"{name}: {shown(number)}; expected an integer, {least} or more")
+    drawn = drawn_seed(seed)
     known = document(op, product, edition)
     found = runnable(candidate, sandbox=sandbox)
-    drawn = random_seed() if seed is None else seed
     specs = shipped_specs(edition or "")
     settings = BenchSettings(
         adapter=found.adapter or found.word,
@@ -220,7 +221,7 @@ def unopened(
         candidate=candidate,
         operator=known.spec.operator,
         product=known.target.product,
-        seed=random_seed() if seed is None else seed,
+        seed=drawn_seed(seed),
         reason=reason,
         findings=(finding,) * (fails and reveal > 0),
         isolation=Isolation.UNOPENED,
