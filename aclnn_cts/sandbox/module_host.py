@@ -100,6 +100,8 @@ class ModuleProcess:
             return reply
         try:
             answer = msgspec.json.decode(reply, type=_Answer)
+            if answer.ended == Ended.INEXPRESSIBLE:
+                return Ending(ended=Ended.INEXPRESSIBLE, message=answer.message[:2000])
             if answer.ended != "returned":
                 return Ending(ended=Ended.RAISED, message=answer.message[:2000] or "it raised")
             arrays = {name: self._array(place) for name, place in answer.arrays.items()}
