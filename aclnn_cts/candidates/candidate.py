@@ -78,9 +78,9 @@ class Runnable:
         if self.function is None:
             try:
                 return settings.open_host(specs)
-            except HarnessError as error:
+            except (HarnessError, UsageError) as error:
                 if not self.word.endswith(".so"):
-                    raise
+                    raise type(error)(_of_candidate(error)) from error
                 reason = str(error).partition("; name the libraries")[0]
                 # A CANN installation may lack a device or a library of its own; the software device lacks nothing.
                 kind = UsageError if self.adapter.startswith("loopback:") else HarnessError
@@ -128,8 +128,13 @@ def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
     try:
         choose(word)
     except UsageError as error:
-        raise UsageError(f"candidate {str(error).removeprefix('--adapter ')}; {_WORDS}") from None
+        raise UsageError(f"{_of_candidate(error)}; {_WORDS}") from None
     return Runnable(word=word, isolation=Isolation.PROCESS, adapter=word)
+
+
+def _of_candidate(error: Exception) -> str:
+    """What is wrong with an adapter's word, in words of `judge`."""
+    return re.sub("^--adapter ", "candidate ", str(error))
 
 
 def _check_name(word: str, path: Path, function: str) -> None:

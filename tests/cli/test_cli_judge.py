@@ -92,6 +92,7 @@ def test_what_is_missing_on_this_machine_decides_nothing(call: Callable[..., Cal
     called = call("judge", "torch:device=cuda", "--op", "softmax_backward", "--json")
     assert called.code == 3
     assert (called.lines[0]["verdict"], called.lines[0]["findings"]) == ("inconclusive", [])
+    assert called.lines[0]["reason"].startswith("candidate torch: device=cuda cannot be used here")
 
 
 def test_judgements_are_written_as_junit_and_sarif(call: Callable[..., Called], tmp_path: Path) -> None:
