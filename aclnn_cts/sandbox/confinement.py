@@ -131,6 +131,7 @@ def _hide(plan: Plan) -> list[str]:
     attributes = (ctypes.c_uint64 * 4)(_ATTR_READ_ONLY, 0, 0, 0)
     if _c().syscall(_MOUNT_SETATTR, _FROM_HERE, b"/", _BELOW, attributes, ctypes.sizeof(attributes)):
         missing.append("read-only files")
+    missing += _hide_disks()
     for folder in plan.hidden:
         inside = [path for path in plan.kept if _is_below(path, folder) and Path(path).exists()]
         held = {path: os.open(path, os.O_PATH) for path in inside}
@@ -148,6 +149,12 @@ def _hide(plan: Plan) -> list[str]:
         for descriptor in held.values():
             os.close(descriptor)
     return missing
+
+
+def _hide_disks() -> list[str]:
+    """Put nothing in the place of block devices, whose bytes hold what is hidden; those where that failed."""
+    disks = [str(item) for item in Path("/dev").iterdir() if item.is_block_device()]
+    return [f"{disk} hidden" for disk in disks if _mount("/dev/null", disk, "", _BIND)]
 
 
 def _stand_in(path: Path, *, of: int) -> None:

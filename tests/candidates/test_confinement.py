@@ -165,6 +165,11 @@ def test_candidate_has_no_privileges(tmp_path: Path) -> None:
     assert "0000000000000000" in reason
 
 
+def test_no_disk_can_be_read(tmp_path: Path) -> None:
+    body = "raise ValueError('disks: %s' % [str(item) for item in Path('/dev').iterdir() if item.is_block_device()])"
+    assert "disks: []" in said(tmp_path, body)
+
+
 def test_environment_has_nothing_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACLNN_CTS_SECRET", "x")
     body = "raise ValueError([n for n in os.environ if n.startswith(('ACLNN', 'PYTHON'))])"
