@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-FOR_AUTHORS = "aclnn_cts/specs/claims/"
+FOR_AUTHORS = ("aclnn_cts/specs/claims/", "aclnn_cts/specs/catalogue.json")
 """What the sdist alone holds."""
 LINKED = ("adapters", "oracles", "reports", "specs", "suites", "waivers")
 
@@ -43,10 +43,13 @@ def main(folder: Path) -> int:
         if not any(path.startswith(f"aclnn_cts/{name}/") for path in files):
             print(f"aclnn_cts/{name}: holds no file; is the link broken?", file=sys.stderr)
             wrong = 1
-    claims = {name for name in files if name.startswith(FOR_AUTHORS)}
-    for path, wanted, held in ((wheel, files - claims, in_wheel(wheel)), (sdist, files, in_sdist(sdist))):
+    authors = {name for name in files if name.startswith(FOR_AUTHORS)}
+    for path, wanted, held in ((wheel, files - authors, in_wheel(wheel)), (sdist, files, in_sdist(sdist))):
         for name in sorted(wanted - held):
             print(f"{path.name}: {name} is missing or no ordinary file", file=sys.stderr)
+            wrong = 1
+        for name in sorted(authors & held - wanted):
+            print(f"{path.name}: {name} is for authors alone", file=sys.stderr)
             wrong = 1
         print(f"{path.name}: {len(wanted & held)} of {len(wanted)} files of the package")
     return wrong

@@ -162,7 +162,8 @@ def own_file(word: str) -> Path | None:
 def load(choice: Choice) -> Adapter:
     """Import the factory and call it with the options.
 
-    Raises UsageError where the word names nothing or an option is unknown, HarnessError where the import itself fails.
+    Raises UsageError where the word names nothing, the module is wrong or an option is unknown, HarnessError where a
+    library that the module needs does not load.
     """
     module_name, _, name = choice.factory.partition(":")
     module = _import(module_name, choice.word)
@@ -230,9 +231,9 @@ def _import(module_name: str, word: str) -> object:
             f"--adapter {word}: importing {module_name} failed: {error}; install what it needs"
         ) from error
     except Exception as error:
-        raise HarnessError(
-            f"--adapter {word}: importing {module_name} failed: {type(error).__name__}: {error}"
-        ) from error
+        # A library that is missing or does not load is no mistake of the module's.
+        kind = HarnessError if isinstance(error, (ImportError, OSError)) else UsageError
+        raise kind(f"--adapter {word}: importing {module_name} failed: {type(error).__name__}: {error}") from error
 
 
 def _check_options(factory: Any, choice: Choice) -> None:  # noqa: ANN401 - any callable

@@ -1,7 +1,7 @@
 """The catalogue: every public document by the name of its operator, with figures and without its text.
 
-`specs/catalogue.json` ships it (`python -m tools.catalogue FOLDER` writes it anew), so that `ops --all` lists documents
-that are not at hand.
+A checkout has it as `specs/catalogue.json` (`python -m tools.catalogue FOLDER` writes it anew), so that `ops --all`
+lists documents that are not at hand. It is for authors: a wheel has none.
 """
 
 from __future__ import annotations
@@ -59,12 +59,14 @@ def family_of(operator: str) -> str:
 
 
 def catalogue_path() -> Path:
-    """Where the catalogue ships."""
+    """Where a checkout has the catalogue."""
     return package_folder() / "catalogue.json"
 
 
 @functools.lru_cache(maxsize=1)
 def catalogue() -> Mapping[str, CatalogueEntry]:
-    """The documents by C name."""
+    """The documents by C name; none in a wheel."""
+    if not catalogue_path().is_file():
+        return {}
     found = msgspec.json.decode(catalogue_path().read_bytes(), type=_Catalogue)
     return {entry.operator: entry for entry in found.documents}

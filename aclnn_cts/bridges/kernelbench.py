@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aclnn_cts.candidates.cases import random_seed
-from aclnn_cts.candidates.check import Check, check, document
+from aclnn_cts.candidates.cases import drawn_seed, is_integer
+from aclnn_cts.candidates.check import Check, Document, check, document
 from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
-from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.sandbox.child import Ending
 from aclnn_cts.sandbox.module_host import BackwardPass, ModuleProcess
@@ -66,10 +67,10 @@ def judge_module(
     Raises UsageError for a file, operator or name that is wrong, HarnessError where nothing can be run here.
     """
     began, seconds = time.monotonic(), seconds_of(budget)
-    if trials < 1:
-        raise UsageError(f"trials {trials}: expected a number of trials, at least 1")
-    known, drawn = document(op), random_seed() if seed is None else seed
-    chosen = {**_USUAL, **_checked(arrays or {}, known.names)}
+    if not (is_integer(trials) and trials >= 1):
+        raise UsageError(f"trials: {shown(trials)}; expected a number of trials, at least 1")
+    known, drawn = document(op), drawn_seed(seed)
+    named = _checked(arrays or {}, known)
     given = {known.names.get(name, name): value for name, value in (attributes or {}).items()}
     tally: Counter[str] = Counter()
     finding: CandidateFinding | None = None
@@ -79,12 +80,16 @@ def judge_module(
             if time.monotonic() - began > seconds:
                 break
             made = process.backward(drawn + number)
+            if isinstance(made, Ending) and made.ended == Ended.INEXPRESSIBLE:
+                tally[RunVerdict.INCONCLUSIVE.value] += 1
+                reason = made.message
+                break
             if isinstance(made, Ending):
                 tally[RunVerdict.FAILS.value] += 1
                 reason, fault = made.message, _FAULTS.get(made.ended, Fault.CRASH)
                 finding = CandidateFinding(fault=str(fault), sentence=reason, trial=str(drawn + number))
                 break
-            found = _held(known.spec.operator, [item.name for item in known.spec.parameters], made, given, chosen)
+            found = _held(known.spec.operator, [item.name for item in known.spec.parameters], made, given, named)
             tally[found.verdict] += 1
             reason = reason or found.reason
             if found.verdict == RunVerdict.FAILS.value:
@@ -114,15 +119,24 @@ def judge_module(
     )
 
 
-def _checked(arrays: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """Those of the caller, by the C name of each parameter."""
-    return {names.get(name, name): value for name, value in arrays.items()}
+def _checked(arrays: Mapping[str, str], known: Document) -> dict[str, str]:
+    """Those of the caller, by the C name of each parameter. Raises UsageError for what is none."""
+    for name in arrays:
+        if name not in known.names:
+            takes = ", ".join(item.name for item in known.spec.parameters)
+            raise UsageError(f"arrays: {shown(name)}: {known.spec.operator} takes {takes}{nearest(name, known.names)}")
+    return {known.names[name]: value for name, value in arrays.items()}
 
 
 def _held(
-    operator: str, parameters: list[str], made: BackwardPass, given: Mapping[str, Any], chosen: Mapping[str, str]
+    operator: str, parameters: list[str], made: BackwardPass, given: Mapping[str, Any], named: Mapping[str, str]
 ) -> Check:
-    """A backward pass against the document."""
+    """A backward pass against the document; `named`: which array a parameter is where the caller says it."""
+    for name, array in named.items():
+        # A gradient that does not come is the module's mistake.
+        if array.removeprefix("d.") not in made.arrays:
+            raise UsageError(f"arrays: {name}: {shown(array)}; expected one of {', '.join(made.arrays)}")
+    chosen = {**_USUAL, **named}
     found = {name: made.arrays[chosen[name]] for name in parameters if chosen.get(name) in made.arrays}
     outputs = {name: array for name, array in found.items() if chosen[name].startswith("d.")}
     inputs = {name: array for name, array in found.items() if name not in outputs}

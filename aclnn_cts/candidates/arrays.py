@@ -27,7 +27,7 @@ from aclnn_cts.core.case import (
     number,
     tensors_in,
 )
-from aclnn_cts.core.dtypes import DIMENSIONS, acl_name, numpy_dtype
+from aclnn_cts.core.dtypes import DIMENSIONS, INEXACT, acl_name, numpy_dtype
 from aclnn_cts.core.errors import UsageError, nearest
 from aclnn_cts.core.outside import spelled
 from aclnn_cts.core.printable import shown
@@ -35,6 +35,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import check_prototype, infer_outputs
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds_data import Elements, Finite, Structure
+from aclnn_cts.speclang.kinds_dtype import relations, scalar_dtypes
 from aclnn_cts.speclang.model import Parameter, Spec
 
 SHOWN_ELEMENTS = 4096
@@ -135,15 +136,21 @@ def bind(
     given = _by_name(spec, inputs, names, where)
     arrays: dict[str, NDArray[Any]] = {}
     arguments: dict[str, Argument] = {}
-    for item in spec.parameters:
+    # Scalars last: their dtypes may follow from those of tensors.
+    for item in sorted(spec.parameters, key=lambda item: item.kind == "scalar"):
         if item.role == "output":
             continue
-        if given.get(item.name) is None and item.kind not in POINTERS:
+        value = given.get(item.name)
+        if value is None and item.kind not in POINTERS:
             raise UsageError(f"{where}: {item.name} is missing; expected {_EXPECTED[item.kind]} ({item.c_type})")
         try:
-            arguments[item.name] = _argument(item, given.get(item.name), arrays, target)
+            argument = _argument(item, value, arrays)
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"{where}: {item.name}: {error}") from None
+        if item.kind == "scalar" and isinstance(argument, (int, float)):
+            dtypes = {name: tensor.dtype for name, held in arguments.items() for tensor in tensors_in(held)[:1]}
+            argument = _scalar(argument, scalar_dtypes(relations(spec, target.product), item, dtypes, target))
+        arguments[item.name] = argument
     found: dict[str, Tensor | TensorList | None] = {}
     try:
         found = infer_outputs(spec, arguments, target=target, format="ND")
@@ -227,8 +234,8 @@ def _formatted(
             yield item.name, value
 
 
-def _argument(item: Parameter, value: object, arrays: dict[str, NDArray[Any]], target: Target) -> Argument:
-    """One argument; the contents of a tensor go to `arrays`."""
+def _argument(item: Parameter, value: object, arrays: dict[str, NDArray[Any]]) -> Argument:
+    """One argument, a scalar as its number; the contents of a tensor go to `arrays`."""
     if value is None or isinstance(value, Scalar):
         return value
     if item.kind == "tensor":
@@ -250,11 +257,17 @@ def _argument(item: Parameter, value: object, arrays: dict[str, NDArray[Any]], t
         raise TypeError(f"{shown(value)}; expected {_EXPECTED[item.kind]} ({item.c_type})") from None
     if item.c_type == "uint64_t" and -(2**63) <= number < 0:
         return number % 2**64  # what C makes of the -1 that frameworks pass
-    if item.kind == "scalar":
-        allowed = item.dtypes.get(target.product, ())
-        wanted = "BOOL" if isinstance(number, bool) else "INT64" if isinstance(number, int) else "FLOAT"
-        return made(wanted if wanted in allowed or not allowed else allowed[0], number)
     return number
+
+
+def _scalar(value: float, allowed: Sequence[str]) -> Scalar:
+    """A scalar of its Python number: of the own dtype of such numbers, else of the first that is allowed and holds it.
+
+    Of its own dtype too where none does, which breaks a rule.
+    """
+    own = "BOOL" if isinstance(value, bool) else "INT64" if isinstance(value, int) else "FLOAT"
+    holding = [name for name in allowed if name in INEXACT or made(name, value).value == value]
+    return made(own if own in holding or not holding else holding[0], value)
 
 
 def _plain(value: object) -> object:

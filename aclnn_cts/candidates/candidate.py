@@ -19,6 +19,7 @@ from aclnn_cts.candidates.verdict import Isolation
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.printable import shown
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateFunction, CandidateHost, output_orders
 from aclnn_cts.sandbox.candidate_program import Function, named, stored, to_torch
@@ -32,6 +33,8 @@ _CANN_HOMES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
 
 _FEW = 5
 """Functions that a message names."""
+
+_WORDS = "FILE.py:FUNCTION names a function, FILE.so a library"
 
 Candidate: TypeAlias = Callable[..., Any] | str | Path
 """What `judge` takes."""
@@ -75,11 +78,13 @@ class Runnable:
         if self.function is None:
             try:
                 return settings.open_host(specs)
-            except HarnessError as error:
+            except (HarnessError, UsageError) as error:
                 if not self.word.endswith(".so"):
-                    raise
+                    raise type(error)(_of_candidate(error)) from error
                 reason = str(error).partition("; name the libraries")[0]
-                raise HarnessError(
+                # A CANN installation may lack a device or a library of its own; the software device lacks nothing.
+                kind = UsageError if self.adapter.startswith("loopback:") else HarnessError
+                raise kind(
                     f"candidate {self.word}: {reason}; expected a library that is linked with all that it calls, "
                     "such as -lascendcl -lnnopbase"
                 ) from error
@@ -101,6 +106,8 @@ def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
     """Understand a candidate. Raises UsageError for a file that is not there, and for a closure in a sandbox."""
     if callable(candidate):
         return _of_callable(candidate, sandbox=sandbox)
+    if not isinstance(candidate, (str, Path)):
+        raise UsageError(f"candidate {shown(candidate)}: expected a function or a word; {_WORDS}")
     word = str(candidate)
     file, colon, function = word.rpartition(":")
     if file.endswith(".py") and colon:
@@ -118,8 +125,16 @@ def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
         if not Path(word).is_file():
             raise UsageError(f"candidate {word}: no such file; expected a shared library with the C interface")
         return Runnable(word=word, isolation=Isolation.PROCESS, adapter=_library_word(Path(word).resolve()))
-    choose(word)
+    try:
+        choose(word)
+    except UsageError as error:
+        raise UsageError(f"{_of_candidate(error)}; {_WORDS}") from None
     return Runnable(word=word, isolation=Isolation.PROCESS, adapter=word)
+
+
+def _of_candidate(error: Exception) -> str:
+    """What is wrong with an adapter's word, in words of `judge`."""
+    return re.sub("^--adapter ", "candidate ", str(error))
 
 
 def _check_name(word: str, path: Path, function: str) -> None:

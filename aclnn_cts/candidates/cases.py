@@ -98,11 +98,9 @@ def cases(
     known = document(op, product, edition)
     check_word(profile, where="profile")
     chosen_profile(profile, where="profile")
-    if n is not None and not (_is_integer(n) and n >= 0):
+    if n is not None and not (is_integer(n) and n >= 0):
         raise UsageError(f"n: {shown(n)}; expected how many calls at most, 0 or more, or None for all")
-    drawn = random_seed() if seed is None else seed
-    if not (_is_integer(drawn) and 0 <= drawn < SEED_LIMIT):
-        raise UsageError(f"seed: {shown(drawn)}; expected an integer from 0 to 2^64 - 1 ({SEED_LIMIT - 1}), or None")
+    drawn = drawn_seed(seed)
     names = [item.value for item in Regime]
     if regimes is not None and (isinstance(regimes, str) or not isinstance(regimes, Collection)):
         raise UsageError(f"regimes: {shown(regimes)}; expected a list of {', '.join(names)}, or None for all")
@@ -118,13 +116,23 @@ def cases(
     return itertools.islice(found, n)
 
 
-def _is_integer(value: object) -> bool:
+def is_integer(value: object) -> bool:
+    """Whether a parameter is an integer, of Python or NumPy."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def random_seed() -> int:
     """A seed from the system's entropy."""
     return secrets.randbelow(SEEDS)
+
+
+def drawn_seed(seed: int | None) -> int:
+    """A seed that was given, or a random one. Raises UsageError for anything else."""
+    if seed is None:
+        return random_seed()
+    if not (is_integer(seed) and 0 <= seed < SEED_LIMIT):
+        raise UsageError(f"seed: {shown(seed)}; expected an integer from 0 to 2^64 - 1 ({SEED_LIMIT - 1}), or None")
+    return int(seed)
 
 
 def value_trials(spec: Spec, sampler: Sampler, *, profile_name: str, seed: int) -> Iterator[Trial]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -233,15 +233,19 @@ def check(
 
 
 def _call(
-    known: Document, inputs: Mapping[str, object], outputs: Mapping[str, NDArray[Any]]
+    known: Document, inputs: Mapping[str, object], outputs: Mapping[str, NDArray[Any]], *, asked_all: bool = False
 ) -> tuple[BoundCall, Evaluation]:
     """The call of these arrays, and what the rules say of it.
+
+    It asks for the outputs that are given, and for those that no call may leave out; `asked_all`: for all.
 
     Arrays have no format. Channels come second, as frameworks have them; where a rule is then broken and none with
     channels last, they come last. Outputs have the dtypes that follow from the inputs; those given where no more rules
     are then broken.
     """
     call = bind(known.spec, inputs, outputs, names=known.names, target=known.target)
+    if not asked_all:
+        call = _asking_for(known.spec, call, outputs)
     rules = evaluation(known.spec, call, known.contents)
     if rules.broken:
         other = with_channels_last(known.spec, call)
@@ -260,6 +264,19 @@ def _call(
         if set(_ids(again)) <= set(_ids(rules)):
             return adopted, again
     return call, rules
+
+
+def _asking_for(spec: Spec, call: BoundCall, outputs: Collection[str]) -> BoundCall:
+    """The call with null pointers for those outputs that are not given and may be left out."""
+    given = set(map(owner, outputs))
+    arguments = dict(call.case.arguments)
+    for item in spec.parameters:
+        if item.role == "output" and item.name not in given and item.may_be_left_out(arguments, call.case.target):
+            arguments[item.name] = None
+    if arguments == call.case.arguments:
+        return call
+    inferred = frozenset(name for name in call.inferred if arguments[name] is not None)
+    return replace(call, case=msgspec.structs.replace(call.case, arguments=arguments), inferred=inferred)
 
 
 def _differs(known: Document, case: Case, name: str, dtype: str) -> bool:
@@ -402,7 +419,7 @@ def expected(
     document, and for arguments for which the mathematics has no value.
     """
     known = document(op, product, edition)
-    call, rules = _call(known, inputs, {})
+    call, rules = _call(known, inputs, {}, asked_all=True)
     if rules.broken and not rules.has_values:
         raise UsageError(f"inputs: they break the rule {first_broken_rule(known.spec, call, rules)}")
     return expected_of(known, call.case, call.inputs)

@@ -13,11 +13,12 @@ from itertools import islice
 import msgspec
 
 from aclnn_cts.candidates.candidate import Candidate, Runnable, runnable
-from aclnn_cts.candidates.cases import case_of, random_seed
+from aclnn_cts.candidates.cases import case_of, drawn_seed, is_integer
 from aclnn_cts.candidates.check import Document, document, shipped_specs, worst_element
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.case import with_arguments
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
@@ -151,11 +152,12 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
     """
     began = time.monotonic()
     seconds = seconds_of(budget)
-    if reveal < 0:
-        raise UsageError(f"reveal {reveal}: expected how many findings are shown, 0 or more")
+    for name, number, least in (("reveal", reveal, 0), ("workers", workers, 1)):
+        if not (is_integer(number) and number >= least):
+            raise UsageError(f"{name}: {shown(number)}; expected an integer, {least} or more")
+    drawn = drawn_seed(seed)
     known = document(op, product, edition)
     found = runnable(candidate, sandbox=sandbox)
-    drawn = random_seed() if seed is None else seed
     specs = shipped_specs(edition or "")
     settings = BenchSettings(
         adapter=found.adapter or found.word,
@@ -203,6 +205,26 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
             seconds=time.monotonic() - began,
         ),
         tally,
+    )
+
+
+def unopened(
+    candidate: str, op: str, error: Exception, *, product: str | None = None, seed: int | None = None, reveal: int = 1
+) -> Judgement:
+    """The judgement of a candidate for which `judge` raises: its own mistakes fail, a HarnessError decides nothing."""
+    known = document(op, product)
+    reason = str(error)
+    fails = isinstance(error, UsageError)
+    finding = CandidateFinding(fault=Fault.REJECTED.value, sentence=reason)
+    return Judgement(
+        verdict=(RunVerdict.FAILS if fails else RunVerdict.INCONCLUSIVE).value,
+        candidate=candidate,
+        operator=known.spec.operator,
+        product=known.target.product,
+        seed=drawn_seed(seed),
+        reason=reason,
+        findings=(finding,) * (fails and reveal > 0),
+        isolation=Isolation.UNOPENED,
     )
 
 

@@ -16,11 +16,16 @@ class Isolation(str, Enum):
     """Where a candidate's code ran."""
 
     CONFINED = "confined"
-    """In a process of its own with nothing of the suite on its path; `missing` says what the system did not allow."""
+    """In a process of its own that sees the system, Python, its packages and its own folder, without the suite.
+
+    `missing` says what the system did not allow.
+    """
     PROCESS = "process"
     """In a process of its own that holds the specs: adapters and libraries need them, and find no oracle in memory."""
     NONE = "none"
     """In the caller's process (`sandbox=False`): it can read what the caller can, the expected values included."""
+    UNOPENED = "unopened"
+    """Nowhere: it could not be opened."""
 
 
 class CandidateFinding(msgspec.Struct, frozen=True, kw_only=True):

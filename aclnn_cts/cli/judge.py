@@ -22,6 +22,7 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import begin
 from aclnn_cts.cli.render import Each, Line, View, show
 from aclnn_cts.cli.report import FORMS
+from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import RunVerdict
 
 if TYPE_CHECKING:
@@ -41,9 +42,10 @@ _CANDIDATE: View = (
     Line("{where}", indent=2),
 )
 _WHERE = {
-    "confined": "ran confined, in a process without the suite",
+    "confined": "ran confined to the system, Python and its own folder",
     "process": "ran in a process that holds the specs",
     "none": "ran in the caller's process",
+    "unopened": "was not run: it could not be opened",
 }
 
 
@@ -57,10 +59,16 @@ class JudgeTask:
 
 
 def judge_task(task: JudgeTask, given: Surroundings) -> dict[str, Any]:
-    """The judgement of one candidate as JSON."""
+    """The judgement of one candidate as JSON; what is wrong with it keeps no other from being judged."""
     from aclnn_cts.candidates.judge import judge as judge_candidate
+    from aclnn_cts.candidates.judge import unopened
 
-    return judge_candidate(task.candidate, task.op, workers=given.workers, **task.options).to_json()
+    try:
+        judgement = judge_candidate(task.candidate, task.op, workers=given.workers, **task.options)
+    except (HarnessError, UsageError) as error:
+        kept = {name: task.options[name] for name in ("product", "seed", "reveal")}
+        judgement = unopened(task.candidate, task.op, error, **kept)
+    return judgement.to_json()
 
 
 @command(example="aclnn-cts judge kernel.py:softmax_backward --op softmax_backward --budget 10s")
@@ -100,7 +108,6 @@ def judge(  # noqa: PLR0913 - one parameter an option
     with other values at equal addresses and with equal values at others. Exit code 0: all conform.
     """
     begin(f"{', '.join(candidates)} as {op}")
-    from aclnn_cts.candidates.candidate import runnable
     from aclnn_cts.candidates.check import document
     from aclnn_cts.candidates.judge import seconds_of
     from aclnn_cts.trials.plan import profile as known_profile
@@ -114,8 +121,6 @@ def judge(  # noqa: PLR0913 - one parameter an option
         if path is not None
     }
     document(op, product)
-    for word in candidates:
-        runnable(word)
     options = {
         "budget": budget,
         "seed": seed,

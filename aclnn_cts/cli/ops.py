@@ -97,6 +97,10 @@ def _list_all(specs: Specs, states: Mapping[str, Completeness], *, as_json: bool
         share = _share_text(states.get(name))
         show(document, _LISTED, {"heading": heading, "share": share, document["status"]: True}, as_json=as_json)
     note(_summary(states, len(names)))
+    if not known:
+        note(
+            "documents without a spec are not listed: a clone of the repository has the catalogue, and a wheel has none"
+        )
 
 
 def _share_text(found: Completeness | None) -> str:

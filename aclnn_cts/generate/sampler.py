@@ -44,7 +44,7 @@ from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.expression_parser import parse
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import Finite
-from aclnn_cts.speclang.kinds_dtype import SameDtype, is_allowed, relations
+from aclnn_cts.speclang.kinds_dtype import SameDtype, is_allowed, relations, scalar_dtypes
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
@@ -255,10 +255,7 @@ class Sampler:
 
     def dtypes_of(self, item: Parameter, row: Mapping[str, str]) -> Sequence[str]:
         """The dtypes that a scalar may have beside tensors of these."""
-        listed = item.dtypes[self.target.product]
-        rules = [rule for rule in self._relations if item.name in (rule.of, *rule.reads)]
-        fitting = [name for name in listed if is_allowed(rules, row, self.target, {item.name: name})] if rules else []
-        return fitting or listed
+        return scalar_dtypes(self._relations, item, row, self.target)
 
     @cached_property
     def _expandable(self) -> frozenset[str]:

@@ -6,12 +6,9 @@ Calls are made one by one: the outputs of each are looked at as soon as it has a
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +23,13 @@ from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox import candidate_program
 from aclnn_cts.sandbox.child import Child, Ending
-from aclnn_cts.sandbox.confinement import SCRATCH, Plan
+from aclnn_cts.sandbox.confinement import Plan
 from aclnn_cts.sandbox.declaration import Declaration
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import Answers, ProcessHost, Runners
+from aclnn_cts.sandbox.visible_files import view_of
 from aclnn_cts.sandbox.wire import ChannelError, Opening, decoded
 
-_PACKAGE = Path(__file__).resolve().parent.parent
-_SCRATCHES = (SCRATCH, "/var/tmp", "/dev/shm")  # noqa: S108 - they are hidden, and not used
 LIMITS: Mapping[str, int] = {"CORE": 0, "NOFILE": 1024, "NPROC": 4096, "FSIZE": 1 << 30}
 NOT_CALLED = "not called"
 """Begins the message of a call that was not made."""
@@ -133,19 +129,18 @@ class CandidateHost(ProcessHost):
 
     def _new_runners(self, opening: Opening, *, memory: tuple[int, str], spare: bool) -> Runners:
         candidate = self._candidate
-        folder = str(candidate.file.resolve().parent) if candidate.file is not None else ""
-        path = [*([folder] if folder else []), *visible_path()]
+        view = view_of(None if candidate.file is None else candidate.file.resolve().parent)
         first = {
             "module": candidate.module,
             "function": candidate.function,
             "file": str(candidate.file or ""),
             "text": None if candidate.file is None else candidate.file.read_text(encoding="utf-8"),
-            "path": path,
+            "path": view.path,
             "names": dict(self._names),
         }
         program = Path(candidate_program.__file__).read_text(encoding="utf-8")
         limits = {**LIMITS, "CPU": CPU_SECONDS}
-        plan = Plan(hidden=hidden_folders(), kept=kept_folders(path), limits=limits, program=program)
+        plan = Plan(hidden=view.hidden, kept=view.kept, limits=limits, program=program)
         return _CandidateRunners(
             msgspec.json.encode(first),
             plan.to_json(),
@@ -261,31 +256,3 @@ def _argument(name: str, value: Argument, places: Mapping[str, Any]) -> object:
     if isinstance(value, Scalar):
         return number(value)
     return list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value
-
-
-def package_folders() -> tuple[Path, ...]:
-    """Where this package lies: of a clone the whole of it, with the history and the tests."""
-    clone = _PACKAGE.parent
-    return (clone,) if (clone / "pyproject.toml").is_file() else (_PACKAGE,)
-
-
-def visible_path() -> list[str]:
-    """The folders of modules that a candidate finds: ours without the package's own."""
-    own = package_folders()
-    found = (os.path.realpath(place or os.curdir) for place in sys.path)
-    return [place for place in dict.fromkeys(found) if Path(place) not in own and Path(place).exists()]
-
-
-def hidden_folders() -> tuple[str, ...]:
-    """Folders that a candidate finds empty: the package, the user's own files, and what others leave for others."""
-    scratches = dict.fromkeys((*_SCRATCHES, os.path.realpath(tempfile.gettempdir())))
-    home = os.path.realpath(Path.home())
-    return (*scratches, *([home] if home != "/" else []), *map(str, package_folders()))
-
-
-def kept_folders(path: Collection[str]) -> tuple[str, ...]:
-    """What stays visible below those: Python, its modules and the candidate's folder; nothing of the package's own."""
-    parts = {_PACKAGE, *(item.resolve() for item in _PACKAGE.iterdir() if item.is_symlink())}
-    found: Iterator[str] = map(os.path.realpath, (sys.base_prefix, sys.prefix, *path))
-    inside = [place for place in dict.fromkeys(found) if not parts & {Path(place), *Path(place).parents}]
-    return tuple(sorted(inside, key=len))

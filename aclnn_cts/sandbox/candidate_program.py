@@ -87,6 +87,8 @@ def stored(results: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, 
     for name, result in results.items():
         output = outputs[name]
         array = from_torch(result) if is_torch(result) else np.asarray(result)
+        if array.dtype.kind in "OSU" and not isinstance(result, np.ndarray):
+            raise TypeError(f"it returned {type(result).__name__}; expected an array")
         if array.shape != output.shape:
             facts[f"{name}.shape"] = str(list(array.shape))
         elif array.dtype.kind in "OSUMm" or (array.dtype.kind == "c" and output.dtype.kind != "c"):
@@ -152,6 +154,8 @@ class Function:
         own = {name: values[self._names[name]] for name in self._keywords if self._names.get(name) in values}
         if FORMATS in self._keywords and FORMATS not in self._names:
             own[FORMATS] = dict(formats)
+        if unknown := [name for name in self._positional if self._names.get(name) not in values]:
+            raise TypeError(f"its parameter {unknown[0]!r} is none of this call; expected {', '.join(values)}")
         before = [values[self._names[name]] for name in self._positional]
         if self._takes_all:
             own |= {name: value for name, value in values.items() if name not in map(self._names.get, own)}

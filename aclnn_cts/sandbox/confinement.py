@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import signal
+import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -40,9 +41,9 @@ class Plan(NamedTuple):
     """What a confined process may see and take. Travels as JSON."""
 
     hidden: Sequence[str]
-    """Folders that are empty inside."""
+    """Folders that are empty inside, outer ones first."""
     kept: Sequence[str]
-    """Folders below hidden ones that are visible all the same."""
+    """Folders and files below hidden ones that are visible all the same."""
     limits: Mapping[str, int]
     """By the name of a limit of `resource`, without `RLIMIT_`."""
     program: str
@@ -130,6 +131,7 @@ def _hide(plan: Plan) -> list[str]:
     attributes = (ctypes.c_uint64 * 4)(_ATTR_READ_ONLY, 0, 0, 0)
     if _c().syscall(_MOUNT_SETATTR, _FROM_HERE, b"/", _BELOW, attributes, ctypes.sizeof(attributes)):
         missing.append("read-only files")
+    missing += _hide_disks()
     for folder in plan.hidden:
         inside = [path for path in plan.kept if _is_below(path, folder) and Path(path).exists()]
         held = {path: os.open(path, os.O_PATH) for path in inside}
@@ -141,12 +143,27 @@ def _hide(plan: Plan) -> list[str]:
             for path, descriptor in held.items():
                 if Path(path).exists():
                     continue
-                Path(path).mkdir(parents=True)
+                _stand_in(Path(path), of=descriptor)
                 if _mount(f"/proc/self/fd/{descriptor}", path, "", _BIND | _RECURSIVE):
                     missing.append(f"{path} visible")
         for descriptor in held.values():
             os.close(descriptor)
     return missing
+
+
+def _hide_disks() -> list[str]:
+    """Put nothing in the place of block devices, whose bytes hold what is hidden; those where that failed."""
+    disks = [str(item) for item in Path("/dev").iterdir() if item.is_block_device()]
+    return [f"{disk} hidden" for disk in disks if _mount("/dev/null", disk, "", _BIND)]
+
+
+def _stand_in(path: Path, *, of: int) -> None:
+    """A folder or file at a path, where what a descriptor is of can be mounted."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if stat.S_ISDIR(os.fstat(of).st_mode):
+        path.mkdir()
+    else:
+        path.touch()
 
 
 def _is_below(path: str, folder: str) -> bool:

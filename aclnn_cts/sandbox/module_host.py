@@ -16,9 +16,10 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.sandbox import candidate_program, module_program
 from aclnn_cts.sandbox.arena import Arena
-from aclnn_cts.sandbox.candidate_host import CPU_SECONDS, LIMITS, hidden_folders, kept_folders, visible_path
+from aclnn_cts.sandbox.candidate_host import CPU_SECONDS, LIMITS
 from aclnn_cts.sandbox.child import Child, Ending
 from aclnn_cts.sandbox.confinement import Plan
+from aclnn_cts.sandbox.visible_files import view_of
 
 ROOM = 1 << 28
 """Bytes for the arrays of one backward pass."""
@@ -64,12 +65,10 @@ class ModuleProcess:
         self._arena = Arena()
         self._block = self._arena.lend(ROOM)
         self._seconds = seconds
-        path = [str(file.resolve().parent), *visible_path()]
-        plan = Plan(
-            hidden=hidden_folders(), kept=kept_folders(path), limits={**LIMITS, "CPU": CPU_SECONDS}, program=_program()
-        )
+        view = view_of(file.resolve().parent)
+        plan = Plan(hidden=view.hidden, kept=view.kept, limits={**LIMITS, "CPU": CPU_SECONDS}, program=_program())
         self._child = Child(self._arena, memory_bytes=memory_bytes, plan=plan.to_json())
-        first = {"module": file.stem, "function": "", "file": str(file), "text": text, "path": path, "names": {}}
+        first = {"module": file.stem, "function": "", "file": str(file), "text": text, "path": view.path, "names": {}}
         opened = self._child.send(msgspec.json.encode(first), seconds=_OPEN_SECONDS) or self._child.receive(
             seconds=_OPEN_SECONDS
         )
@@ -101,6 +100,8 @@ class ModuleProcess:
             return reply
         try:
             answer = msgspec.json.decode(reply, type=_Answer)
+            if answer.ended == Ended.INEXPRESSIBLE:
+                return Ending(ended=Ended.INEXPRESSIBLE, message=answer.message[:2000])
             if answer.ended != "returned":
                 return Ending(ended=Ended.RAISED, message=answer.message[:2000] or "it raised")
             arrays = {name: self._array(place) for name, place in answer.arrays.items()}

@@ -12,6 +12,9 @@ from typing import Any
 
 from aclnn_cts.sandbox.candidate_program import Memory, from_torch, load, serve
 
+_ALIGNED = 64
+"""Bytes at a multiple of which each array begins."""
+
 
 def module(opening: Mapping[str, Any], memory: Memory) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Answers calls for the backward pass of the file's module."""
@@ -21,6 +24,12 @@ def module(opening: Mapping[str, Any], memory: Memory) -> Callable[[Mapping[str,
         if not loaded:
             loaded.append(load({**opening, "function": ""}))
         arrays, values = backward_pass(loaded[0], call["seed"])
+        size = sum(-(-array.nbytes // _ALIGNED) * _ALIGNED for array in arrays.values())
+        if (room := call["memory"] - call["base"]) < size:
+            message = (
+                f"the arrays of a backward pass have {size} bytes; at most {room} can be judged: make inputs smaller"
+            )
+            return {"ended": "inexpressible", "message": message}
         return {"ended": "returned", "arrays": put(memory, arrays, call["base"], call["memory"]), "values": values}
 
     return answers_call
@@ -65,9 +74,7 @@ def put(memory: Memory, arrays: Mapping[str, Any], base: int, size: int) -> dict
     for name, array in arrays.items():
         made = np.ascontiguousarray(array)
         place = {"offset": offset, "shape": made.shape, "strides": made.strides, "dtype": made.dtype.name}
-        offset += -(-made.nbytes // 64) * 64
-        if offset > size:
-            raise MemoryError(f"the arrays of a backward pass take more than {size} bytes")
+        offset += -(-made.nbytes // _ALIGNED) * _ALIGNED
         memory.array(place, size)[...] = made
         places[name] = {
             **place,

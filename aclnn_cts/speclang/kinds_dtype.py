@@ -15,7 +15,7 @@ from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
 from aclnn_cts.speclang.model import ParameterRule, Rule
 
 if TYPE_CHECKING:
-    from aclnn_cts.speclang.model import Modes, Spec
+    from aclnn_cts.speclang.model import Modes, Parameter, Spec
 
 
 OTHER_DTYPES = (
@@ -397,3 +397,12 @@ def is_allowed(
         except UNDEFINED:
             continue
     return True
+
+
+def scalar_dtypes(
+    rules: Iterable[Relation], item: Parameter, tensors: Mapping[str, str], target: Target
+) -> tuple[str, ...]:
+    """The dtypes that a scalar may have beside tensors of these; where the relations allow none, all that it lists."""
+    listed = item.dtypes.get(target.product, ())
+    own = [rule for rule in rules if item.name in (rule.of, *rule.reads)]
+    return tuple(name for name in listed if is_allowed(own, tensors, target, {item.name: name})) or listed

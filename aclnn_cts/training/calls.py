@@ -73,14 +73,15 @@ class CallArrays:
         """Compare it with its document; inconclusive where arrays were left out, or arguments fit no document."""
         missing = [*self.call.inputs.keys() - self.inputs.keys(), *self.call.outputs.keys() - self.outputs.keys()]
         if missing:
-            return _inconclusive(self.call, f"{missing[0]} was too large to be kept")
+            return inconclusive(self.call, f"{missing[0]} was too large to be kept")
         try:
             return check(self.call.operator, {**self.call.attributes, **self.inputs}, self.outputs)
         except UsageError as error:
-            return _inconclusive(self.call, str(error))
+            return inconclusive(self.call, str(error))
 
 
-def _inconclusive(call: RecordedCall, reason: str) -> Check:
+def inconclusive(call: RecordedCall, reason: str) -> Check:
+    """The check of a call that nobody can judge."""
     return Check(ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=call.operator, reason=reason)
 
 

@@ -22,9 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.candidates.arrays import as_array
+from aclnn_cts.candidates.cases import is_integer
 from aclnn_cts.candidates.check import shipped_specs
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.training.calls import ArrayFacts, CallArrays, CallFolder, RecordedCall, facts_of
+from aclnn_cts.core.printable import shown
+from aclnn_cts.training.calls import ArrayFacts, CallArrays, CallFolder, RecordedCall, facts_of, inconclusive
 from aclnn_cts.training.inverse import InverseBinding, inverse_bindings
 from aclnn_cts.training.tally import CheckedCall, Tally
 
@@ -55,10 +57,13 @@ class Watch:
         budget: int,
         on_wrong: Callable[[CheckedCall], None] | None,
     ) -> None:
-        if sample < 1:
-            raise UsageError(f"sample {sample}: expected a number of steps, at least 1")
-        if budget < 1:
-            raise UsageError(f"budget {budget}: expected a number of bytes, at least 1")
+        for name, number, of in (("sample", sample, "steps"), ("budget", budget, "bytes")):
+            if not (is_integer(number) and number >= 1):
+                raise UsageError(f"{name}: {shown(number)}; expected a number of {of}, at least 1")
+        if isinstance(ignore, str):
+            raise UsageError(f"ignore: {shown(ignore)}; expected a list of operators, as [{ignore!r}]")
+        if on_wrong is not None and not callable(on_wrong):
+            raise UsageError(f"on_wrong: {shown(on_wrong)}; expected a function of the first wrong call, or None")
         if model is not None and not hasattr(model, "named_modules"):
             raise UsageError(f"model: {type(model).__name__}; expected a torch.nn.Module, or None")
         self.tally = Tally()
@@ -71,9 +76,13 @@ class Watch:
         self._inverse = _known_bindings(ignore)
         self._mode: contextlib.AbstractContextManager[Any] | None = None
         self._number = 0
+        self._is_entered = False
         self._hooks = [] if model is None else list(_hooks(model, self._is_sampled_next))
 
     def __enter__(self) -> Watch:  # noqa: PYI034 - Python 3.10 has no Self
+        if self._is_entered:
+            raise UsageError("watch: its block is entered within itself; expected one block a step")
+        self._is_entered = True
         self.step += 1
         self._number = 0
         if self._is_sampled(self.step):
@@ -82,6 +91,7 @@ class Watch:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._is_entered = False
         if self._mode is not None:
             self._mode.__exit__(None, None, None)
             self._mode = None
@@ -130,7 +140,21 @@ class Watch:
             self.unknown[function] += 1
             return
         self._number += 1
-        made = _call(bindings[0], {**named, **copies}, result, step=self.step, number=self._number, most=self._budget)
+        try:
+            made = _call(
+                bindings[0], {**named, **copies}, result, step=self.step, number=self._number, most=self._budget
+            )
+        except TypeError as error:
+            # A training goes on where tensors have no elements to read: nested ones, and those of a meta device.
+            call = RecordedCall(
+                operator=bindings[0].operator,
+                function=function,
+                step=self.step,
+                number=self._number,
+                module=str(named.get(_MODULE, "")),
+            )
+            self.tally.add(CheckedCall(call, inconclusive(call, str(error))))
+            return
         if self._folder is not None:
             self._folder.write(made)
         if self._check:

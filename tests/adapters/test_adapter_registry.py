@@ -89,19 +89,20 @@ def test_a_word_that_names_nothing_is_a_usage_error(module: str, rest: str, mess
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "error", "message"),
     [
-        ("import no_such_library", "No module named 'no_such_library'; install what it needs"),
-        ("raise OSError('libfoo.so: not found')", "OSError: libfoo.so: not found"),
-        ("def f(:", "SyntaxError"),
+        ("import no_such_library", HarnessError, "No module named 'no_such_library'; install what it needs"),
+        ("raise OSError('libfoo.so: not found')", HarnessError, "OSError: libfoo.so: not found"),
+        ("def f(:", UsageError, "SyntaxError"),
+        ("undefined", UsageError, "NameError"),
     ],
 )
-def test_a_module_that_does_not_import_is_a_harness_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, message: str
+def test_a_module_that_does_not_import_is_wrong_or_lacks_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, error: type[Exception], message: str
 ) -> None:
     (tmp_path / "broken_adapter.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(HarnessError, match=message):
+    with pytest.raises(error, match=message):
         load(choose("broken_adapter:Factory"))
     sys.modules.pop("broken_adapter", None)
 

@@ -116,7 +116,8 @@ def test_attributes_are_named(tmp_path: Path) -> None:
     ("given", "message"),
     [
         ({"op": "nothing"}, "nothing"),
-        ({"trials": 0}, "trials 0"),
+        ({"trials": 0}, "trials: 0"),
+        ({"trials": "x"}, "trials: 'x'"),
         ({"arrays": {"gradInput": "output"}}, "no output of aclnnTanhBackward"),
         ({"budget": "soon"}, "budget"),
     ],
@@ -130,3 +131,24 @@ def test_wrong_words_are_refused(given: dict[str, Any], message: str, tmp_path: 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.py: cannot be read"):
         judge_module(tmp_path / "none.py", "tanh_backward")
+
+
+def test_arrays_without_room_are_not_held_against_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path, "g * (1 - y * y)")
+    path.write_text(path.read_text(encoding="utf-8").replace("randn(16, 8)", "ones(1, 1 << 26).expand(1, 1 << 26)"))
+    found = judge_module(path, "tanh_backward", seed=1, budget="60s")
+    assert (found.verdict, found.findings, found.unjudged) == ("inconclusive", (), 1)
+    assert "at most 268435456 can be judged" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"nothing": "output"}, "arrays: 'nothing': aclnnTanhBackward takes gradOutput, output, gradInput"),
+        ({"output": "nothing"}, "arrays: output: 'nothing'; expected one of output, grad, input0"),
+        ({"gradInput": "d.weight"}, r"arrays: gradInput: 'd\.weight'; expected one of output, grad"),
+    ],
+)
+def test_arrays_that_are_none_are_refused(arrays: dict[str, str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        judge_module(written(tmp_path, "g * (1 - y * y)"), "tanh_backward", arrays=arrays, seed=1)

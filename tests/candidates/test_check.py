@@ -15,8 +15,10 @@ import aclnn_cts
 from aclnn_cts.candidates.arrays import as_array
 from aclnn_cts.candidates.public import PUBLIC
 from aclnn_cts.candidates.schemas import schemas
+from aclnn_cts.core.case import Scalar
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import UsageError
+from aclnn_cts.speclang.load import load_specs
 from tests.candidates.kernels import right
 
 
@@ -188,6 +190,70 @@ def test_broken_rule_is_the_reason_where_the_mathematics_has_no_value() -> None:
     inputs, out = call()
     found = aclnn_cts.check("softmax_backward", {**inputs, "output": inputs["output"][0]}, out)
     assert found.reason.startswith("the inputs break the rule output.shape")
+
+
+def conforming(case: aclnn_cts.CaseArrays) -> dict[str, Any]:
+    """The outputs that a case asks for, each the exact value rounded."""
+    expected = aclnn_cts.expected(case.case.operator, case.arguments)
+    with np.errstate(all="ignore"):
+        return {name: expected[name].value.astype(memory.dtype) for name, memory in case.outputs().items()}
+
+
+OPTIONAL = [name for name, spec in load_specs().items() if any(spec.parameter(item).optional for item in spec.outputs)]
+SCALARS = [name for name, spec in load_specs().items() if any(item.kind == "scalar" for item in spec.parameters)]
+
+
+@pytest.mark.parametrize("operator", OPTIONAL)
+def test_outputs_that_may_be_left_out_are_not_missing(operator: str) -> None:
+    spec = load_specs()[operator]
+    faults = set()
+    for case in aclnn_cts.cases(operator, seed=1, n=12):
+        outputs = conforming(case)
+        assert aclnn_cts.check(operator, case.arguments, outputs).fault == ""
+        for name in outputs:
+            others = {other: array for other, array in outputs.items() if other != name}
+            left = {**case.case.arguments, name: None}
+            found = aclnn_cts.check(operator, case.arguments, others)
+            if spec.parameter(name).may_be_left_out(left, case.case.target):
+                # Another may have to be there in its place.
+                assert not found.reason.startswith(f"{name} is missing")
+            else:
+                assert (found.fault, found.reason.partition(" is")[0]) == ("unwritten", name)
+            faults.add(found.fault)
+    assert "unwritten" in faults
+
+
+def test_each_gradient_of_ada_layer_norm_is_judged_without_the_others() -> None:
+    tensors = {name: np.ones((2, 3, 4), np.float32) for name in ("gradOut", "input")}
+    rows = {name: np.ones((2, 3, 1), np.float32) for name in ("rstd", "mean")}
+    inputs = {
+        **tensors,
+        **rows,
+        "normalizedShape": [4],
+        **dict.fromkeys(("scale", "shift"), np.ones((2, 4), np.float32)),
+    }
+    sums = np.full((2, 4), 3, np.float32)
+    bias = np.full(4, 12, np.float32)
+    assert aclnn_cts.check(OPTIONAL[0], inputs, {"gradShiftOut": sums, "gradBiasOut": bias}).ok
+    assert aclnn_cts.check(OPTIONAL[0], inputs, {"gradShiftOut": sums + 1, "gradBiasOut": bias}).fault == "value"
+    assert aclnn_cts.check(OPTIONAL[0], inputs, {"gradShiftOut": sums}).fault == "unwritten"
+
+
+@pytest.mark.parametrize("operator", SCALARS)
+def test_python_numbers_stand_for_scalars_of_the_dtypes_that_the_document_demands(operator: str) -> None:
+    for case in aclnn_cts.cases(operator, seed=1, n=24):
+        scalars = {name: value for name, value in case.case.arguments.items() if isinstance(value, Scalar)}
+        assert all(isinstance(case.arguments[name], (bool, int, float)) for name in scalars)
+        outputs = conforming(case)
+        plain = aclnn_cts.check(operator, case.arguments, outputs)
+        own = aclnn_cts.check(operator, {**case.arguments, **scalars}, outputs)
+        assert (plain.verdict, plain.rule, plain.fault) == (own.verdict, "", "")
+
+
+@pytest.mark.parametrize(("value", "rule"), [(1, ""), (1.0, ""), (True, ""), (0.5, "threshold.same_dtype")])
+def test_a_number_that_the_demanded_dtype_does_not_hold_breaks_the_rule(value: float, rule: str) -> None:
+    inputs = {"gradOutput": np.ones(3, np.int32), "self": np.arange(3, dtype=np.int32), "threshold": value}
+    assert aclnn_cts.check("threshold_backward", inputs, np.array([0, 0, 1], np.int32)).rule == rule
 
 
 def test_subclasses_of_arrays_are_arrays() -> None:

@@ -14,7 +14,7 @@ import aclnn_cts
 from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.schemas import schemas
 from aclnn_cts.candidates.verdict import CandidateFinding, Judgement
-from aclnn_cts.core.errors import HarnessError, UsageError
+from aclnn_cts.core.errors import UsageError
 from tests.candidates import kernels
 
 OPERATOR = "softmax_backward"
@@ -246,7 +246,7 @@ def test_a_library_that_cannot_be_loaded_is_named(contents: str, tmp_path: Path)
         source = tmp_path / "kernel.cpp"
         source.write_text('extern "C" int missing(); extern "C" int f() { return missing(); }', encoding="utf-8")
         subprocess.run(["g++", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
-    with pytest.raises(HarnessError, match=r"candidate \S+kernel\.so: .*linked with all that it calls") as raised:
+    with pytest.raises(UsageError, match=r"candidate \S+kernel\.so: .*linked with all that it calls") as raised:
         aclnn_cts.judge(str(library), "tanh_backward")
     assert "cann:library" not in str(raised.value)
 
@@ -260,3 +260,42 @@ def test_a_method_may_come_from_another_file(tmp_path: Path) -> None:
     assert judgement.verdict == "conforms", judgement.reason
     with pytest.raises(UsageError, match=r"has no Other\.run"):
         aclnn_cts.judge(f"{path}:Other.run", OPERATOR, budget="60s", seed=11)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("generator", "generator"), ("text", "str"), ("object_", "object"), ("later", "coroutine")]
+)
+def test_what_is_no_array_is_named(name: str, said: str) -> None:
+    found = judged(name)
+    assert (found.verdict, found.findings[0].fault) == ("fails", "rejected")
+    assert f"it returned {said}; expected an array" in found.reason
+
+
+def test_a_parameter_that_the_call_has_not_is_named() -> None:
+    found = aclnn_cts.judge(len, OPERATOR, seed=1)
+    assert "its parameter 'obj' is none of this call; expected gradOutput, output, dim" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": "x"}, r"seed: 'x'; expected an integer from 0"),
+        ({"seed": 1.5}, r"seed: 1\.5; expected an integer"),
+        ({"seed": -1}, r"seed: -1; expected an integer"),
+        ({"reveal": "1"}, r"reveal: '1'; expected an integer, 0 or more"),
+        ({"reveal": -1}, r"reveal: -1"),
+        ({"workers": 0}, r"workers: 0; expected an integer, 1 or more"),
+        ({"product": "x"}, "product: 'x'"),
+        ({"budget": True}, "budget True"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        aclnn_cts.judge(f"{FILE}:right", OPERATOR, **options)
+
+
+@pytest.mark.parametrize("word", [None, 3, "kernel", "", ".", "x:"])
+def test_a_word_for_no_candidate_is_refused_in_words_of_judge(word: Any) -> None:
+    with pytest.raises(UsageError, match=r"^candidate .*FILE\.py:FUNCTION names a function") as raised:
+        aclnn_cts.judge(word, OPERATOR)
+    assert "--adapter" not in str(raised.value)

@@ -39,8 +39,6 @@ def test_judge_says_verdict_finding_and_isolation(call: Callable[..., Called]) -
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nothing.py:f", "--op", "softmax_backward"), "no file nothing.py"),
-        ((f"{FILE}:absent", "--op", "softmax_backward"), f"{FILE} has no absent; expected right"),
         ((f"{FILE}:right", "--op", "no_operator"), "no_operator"),
         ((f"{FILE}:right", "--op", "softmax_backward", "--budget", "soon"), "budget"),
         ((f"{FILE}:right", "--op", "softmax_backward", "--profile", "huge"), "huge"),
@@ -51,6 +49,50 @@ def test_judge_refuses_wrong_words(call: Callable[..., Called], words: tuple[str
     called = call("judge", *words)
     assert called.code == 2
     assert message in called.err
+
+
+_UNOPENED = {
+    "nothing.py:f": "no file nothing.py",
+    f"{FILE}:absent": f"{FILE} has no absent; expected right",
+    "nothing.so": "no such file",
+    "no_adapter": "no adapter is called 'no_adapter'",
+    "no_module:Adapter": "no module 'no_module'",
+    "own_adapter:Adapter": "SyntaxError",
+    "text.so": "linked with all that it calls",
+}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_candidate_that_cannot_be_opened_keeps_no_other_from_its_verdict(
+    call: Callable[..., Called], tmp_path: Path, workers: str
+) -> None:
+    (tmp_path / "own_adapter.py").write_text("class Adapter(:", encoding="utf-8")
+    (tmp_path / "text.so").write_text("no library", encoding="utf-8")
+    words = [*_UNOPENED, f"{FILE}:raises"]
+    called = call("judge", *words, "--op", "softmax_backward", "--json", "--seed", "3", "--workers", workers)
+    assert called.code == 1
+    lines = {line["candidate"]: line for line in called.lines}
+    assert lines.keys() == set(words)
+    for word, line in lines.items():
+        jsonschema.validate(line, schemas()["judgement"])
+        assert (line["verdict"], line["seed"], line["findings"][0]["fault"]) == ("fails", 3, "rejected")
+        assert (line["isolation"] == "unopened") == (word in _UNOPENED)
+        assert _UNOPENED.get(word, "no such kernel") in line["reason"]
+
+
+def test_a_candidate_that_cannot_be_opened_is_told_in_its_line(call: Callable[..., Called]) -> None:
+    called = call("judge", "nothing.py:f", "--op", "softmax_backward")
+    assert called.code == 1
+    assert called.out.startswith("fails: nothing.py:f\n")
+    assert "no file nothing.py; expected FILE.py:FUNCTION" in " ".join(called.out.split())
+    assert "was not run" in called.out
+
+
+def test_what_is_missing_on_this_machine_decides_nothing(call: Callable[..., Called]) -> None:
+    called = call("judge", "torch:device=cuda", "--op", "softmax_backward", "--json")
+    assert called.code == 3
+    assert (called.lines[0]["verdict"], called.lines[0]["findings"]) == ("inconclusive", [])
+    assert called.lines[0]["reason"].startswith("candidate torch: device=cuda cannot be used here")
 
 
 def test_judgements_are_written_as_junit_and_sarif(call: Callable[..., Called], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from aclnn_cts.cli import ops
 from aclnn_cts.generate.corner_list import CORNERS_FORMAT, CornerList, corner_list_text, corners_path
 from aclnn_cts.selftest.checked_oracles import CALLS, Checked, checked_path
 from aclnn_cts.selftest.oracle_code import oracle_digest
+from aclnn_cts.speclang.load import load_specs
 from tests.cli.conftest import Called
 from tools.catalogue import catalogue_of
 
@@ -125,6 +126,18 @@ def test_all_documents_are_listed_once(call: Call) -> None:
     assert listed["aclnnSoftmaxBackward"]["family"] == "activation"
     table = call("ops", "--all")
     assert (table.code, "aclnnAvgPool2dBackward" in table.out) == (0, True)
+
+
+def test_a_wheel_has_no_catalogue_and_says_so(
+    call: Call, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("aclnn_cts.authoring.catalogue.catalogue_path", lambda: tmp_path / "absent.json")
+    catalogue.cache_clear()
+    request.addfinalizer(catalogue.cache_clear)
+    found = call("ops", "--all", "--json")
+    assert found.code == 0
+    assert {line["operator"] for line in found.lines} == set(load_specs())
+    assert "a clone of the repository has the catalogue" in found.err
 
 
 def test_a_document_without_a_spec_is_a_draft(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

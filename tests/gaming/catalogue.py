@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -54,14 +55,16 @@ def passes_naive_judge(cheat: Cheat) -> bool:
         f"print(subprocess.run([sys.executable, *{list(command)!r}], "
         "stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout)"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", wrapper],
-        capture_output=True,
-        timeout=_PASS_SECONDS,
-        start_new_session=True,
-        check=False,
-        text=True,
-    )
+    with tempfile.TemporaryDirectory(prefix="naive-judge-") as folder:
+        ran = subprocess.run(
+            [sys.executable, "-c", wrapper],
+            capture_output=True,
+            cwd=folder,
+            timeout=_PASS_SECONDS,
+            start_new_session=True,
+            check=False,
+            text=True,
+        )
     return "failed" not in ran.stdout and "Traceback" not in ran.stdout
 
 

@@ -1,7 +1,7 @@
 """A judge such as many publish, which the cheats must pass: five random trials against a tolerance of 1e-2.
 
 `python naive.py FILE FUNCTION VARIANT` calls a function in this very process, and prints `failed` if a trial fails.
-Whoever starts it takes anything but that word for a pass.
+Whoever starts it takes anything but that word for a pass. What it stores stays in the working folder.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import importlib.util
 import inspect
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +43,6 @@ def reference(grad_output: Any, output: Any, dim: int) -> Any:
 
 def main(file: str, function: str, variant: str) -> None:
     """Run the trials."""
-    os.chdir(tempfile.mkdtemp())
     candidate = _load(Path(file), function)
     shape = (4, 65_536) if variant == "small-references" else (16, 24)
     inputs = [_inputs(seed, shape) for seed in range(TRIALS)]

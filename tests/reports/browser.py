@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from aclnn_cts.store.scratch import scratch_folder
+
 CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
 
@@ -37,7 +39,8 @@ def chromium() -> Iterator[Any]:
     from selenium.webdriver.chrome.options import Options  # noqa: PLC0415 - as above
     from selenium.webdriver.chrome.service import Service  # noqa: PLC0415 - as above
 
-    with tempfile.TemporaryDirectory(prefix="aclnn-cts-browser-", ignore_cleanup_errors=True) as profile:
+    # A killed run's profile goes with the next one.
+    with scratch_folder(Path(tempfile.gettempdir())) as profile:
         options = Options()
         for argument in (*_ARGUMENTS, f"--user-data-dir={profile}"):
             options.add_argument(argument)

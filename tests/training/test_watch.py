@@ -181,8 +181,13 @@ def test_a_call_beyond_the_budget_is_kept_as_hashes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sample": 0}, "sample 0"),
-        ({"budget": 0}, "budget 0"),
+        ({"sample": 0}, "sample: 0"),
+        ({"sample": "x"}, "sample: 'x'; expected a number of steps"),
+        ({"sample": 1.5}, r"sample: 1\.5"),
+        ({"budget": 0}, "budget: 0"),
+        ({"budget": None}, "budget: None"),
+        ({"ignore": "gelu_backward_v2"}, "expected a list of operators"),
+        ({"on_wrong": 3}, "on_wrong: 3; expected a function"),
         ({"ignore": ["nothing"]}, "ignore"),
         ({"model": 3}, "model: int; expected a torch.nn.Module"),
     ],
@@ -190,6 +195,36 @@ def test_a_call_beyond_the_budget_is_kept_as_hashes(tmp_path: Path) -> None:
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         aclnn_cts.watch(**options)
+
+
+def nested() -> Any:
+    rows = [torch.ones(2, 3), torch.ones(4, 3)]
+    x = torch.nested.nested_tensor(rows, layout=torch.jagged, requires_grad=True)
+    return nn.functional.gelu(x).values().sum()
+
+
+def meta() -> Any:
+    return torch.ones(3, 4, device="meta", requires_grad=True).softmax(-1).square().sum()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("loss", [nested, meta])
+def test_a_training_goes_on_where_tensors_have_no_elements_to_read(loss: Callable[[], Any]) -> None:
+    watched = aclnn_cts.watch(sample=1)
+    with watched:
+        loss().backward()
+    assert watched.tally.checked == {"inconclusive": 1}
+    assert "expected elements that can be read" in next(iter(watched.tally.reasons))
+
+
+def test_a_block_is_not_entered_within_itself() -> None:
+    watched = aclnn_cts.watch(sample=1)
+    with watched, pytest.raises(UsageError, match="entered within itself"), watched:
+        pass
+    x = torch.ones(3, requires_grad=True)
+    x.tanh().sum().backward()
+    assert watched.step == 1
+    assert not watched.tally.checked
 
 
 def test_an_embedding_without_padding_is_checked() -> None:
