@@ -42,6 +42,7 @@ from tools.measured import SECTIONS, with_figures
 from tools.openness import open_section
 from tools.oracle_helpers import oracle_helpers_page
 from tools.packages import packages_page
+from tools.pictures import drawings, with_picture
 from tools.power import POWER, power_page
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs"
@@ -66,7 +67,12 @@ def pages(specs: Specs) -> Mapping[str, str]:
     texts |= {"ci.md": _ignored((FOLDER / "ci.md").read_text(encoding="utf-8"))}
     made_schemas = {"case": case_schema(), **schemas()}
     texts |= {f"../specs/{name}.schema.json": json.dumps(item, indent=1) + "\n" for name, item in made_schemas.items()}
-    return operator_pages(specs.values()) | texts | {name: with_figures(name, text) for name, text in measured.items()}
+    texts |= {name: with_figures(name, text) for name, text in measured.items()}
+    for name, drawing in drawings(specs).items():
+        page = f"{name}.md"
+        texts[page] = with_picture(texts.get(page) or (FOLDER / page).read_text(encoding="utf-8"), name, drawing)
+        texts[f"images/{name}.svg"] = drawing.svg()
+    return operator_pages(specs.values()) | texts
 
 
 def operator_pages(specs: Iterable[Spec]) -> dict[str, str]:
