@@ -17,7 +17,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-catalogue test-torch same-verdicts soak soak-hostile bench bench-run bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-watch bench-wrong-kernels bench-kernel-mistakes bench-judge-kernels bench-regimes bench-corners bench-scale check-specs soak-oracles claims operator \
-	figures soak-fuzz soak-programs test-ray docs tutorials first-bug site matrix picture shots lint power power-quick power-generated power-corners release-check \
+	figures soak-fuzz soak-programs test-ray docs words tutorials first-bug site matrix picture shots lint power power-quick power-generated power-corners release-check \
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
@@ -203,6 +203,10 @@ test-ray: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m tools.generate
+
+# How many words the pages have, section by section.
+words: $(STAMP)
+	@$(BIN)/python -m tools.words
 
 # What the commands of docs/tutorials/ print; `ARGS=first-bug` runs one.
 tutorials: $(STAMP)
