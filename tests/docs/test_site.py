@@ -44,6 +44,18 @@ def test_a_page_says_its_language(site: Path) -> None:
 
 
 @pytest.mark.slow
+def test_colours_follow_the_system(site: Path) -> None:
+    if MISSING:
+        pytest.skip(MISSING)
+    with chromium() as driver:
+        for scheme, name in (("light", "default"), ("dark", "slate"), ("light", "default")):
+            media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+            driver.get((site / "bounds.html").as_uri())
+            assert driver.find_element("css selector", "body").get_attribute("data-md-color-scheme") == name
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("word", "title"), [("waiver", "Waivers"), ("缺陷", "第一个缺陷"), ("门禁", "CI 门禁")])
 def test_search_finds_a_page(site: Path, word: str, title: str) -> None:
     if MISSING:
