@@ -233,12 +233,15 @@ picture: $(STAMP)
 	rm -rf build/picture
 	$(BIN)/python -m tools.capture docs/images/run.svg -- run softmax_backward --adapter aclnn_cts.adapters.example:OneBlockSoftmax -o build/picture
 
-# Both editions of a report in both languages, three widths, light and dark, in build/shots; and the README's pictures.
-shots: $(STAMP)
+# Reports and matrix in both languages and pages of the site, 400 and 1280 pixels, light and dark, in build/shots; and the
+# README's pictures. A page that is wider than its window is an error.
+shots: site
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	cd "$$folder"; \
 	"$(CURDIR)/$(BIN)/aclnn-cts" run --adapter torch -o torch >/dev/null || [ $$? -eq 1 ] || exit 1; \
-	PYTHONPATH="$(CURDIR)" "$(CURDIR)/$(BIN)/python" -m tools.screenshot torch "$(CURDIR)/build/shots"
+	"$(CURDIR)/$(BIN)/aclnn-cts" run $(FIRST) --adapter reference -o reference >/dev/null || exit 1; \
+	PYTHONPATH="$(CURDIR)" "$(CURDIR)/$(BIN)/python" -m tools.screenshot torch reference \
+		-o "$(CURDIR)/build/shots" --site "$(CURDIR)/build/site" --readme
 
 lint: $(STAMP)
 	$(BIN)/ruff check
