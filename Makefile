@@ -17,7 +17,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-catalogue test-torch same-verdicts soak soak-hostile bench bench-run bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-watch bench-wrong-kernels bench-kernel-mistakes bench-judge-kernels bench-regimes bench-corners bench-scale check-specs soak-oracles claims operator \
-	figures soak-fuzz soak-programs test-ray docs tutorials first-bug site matrix picture shots lint power power-quick power-generated power-corners release-check \
+	figures soak-fuzz soak-programs test-ray docs words tutorials first-bug site matrix picture shots lint power power-quick power-generated power-corners release-check \
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
@@ -204,6 +204,10 @@ test-ray: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m tools.generate
 
+# How many words the pages have, section by section.
+words: $(STAMP)
+	@$(BIN)/python -m tools.words
+
 # What the commands of docs/tutorials/ print; `ARGS=first-bug` runs one.
 tutorials: $(STAMP)
 	$(BIN)/python -m tools.tutorials $(ARGS)
@@ -229,12 +233,15 @@ picture: $(STAMP)
 	rm -rf build/picture
 	$(BIN)/python -m tools.capture docs/images/run.svg -- run softmax_backward --adapter aclnn_cts.adapters.example:OneBlockSoftmax -o build/picture
 
-# Both editions of a report in both languages, three widths, light and dark, in build/shots; and the README's pictures.
-shots: $(STAMP)
+# Reports and matrix in both languages and pages of the site, 400 and 1280 pixels, light and dark, in build/shots; and the
+# README's pictures. A page that is wider than its window is an error.
+shots: site
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	cd "$$folder"; \
 	"$(CURDIR)/$(BIN)/aclnn-cts" run --adapter torch -o torch >/dev/null || [ $$? -eq 1 ] || exit 1; \
-	PYTHONPATH="$(CURDIR)" "$(CURDIR)/$(BIN)/python" -m tools.screenshot torch "$(CURDIR)/build/shots"
+	"$(CURDIR)/$(BIN)/aclnn-cts" run $(FIRST) --adapter reference -o reference >/dev/null || exit 1; \
+	PYTHONPATH="$(CURDIR)" "$(CURDIR)/$(BIN)/python" -m tools.screenshot torch reference \
+		-o "$(CURDIR)/build/shots" --site "$(CURDIR)/build/site" --readme
 
 lint: $(STAMP)
 	$(BIN)/ruff check

@@ -21,7 +21,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.workers.pool import Surroundings, spread
 from benchmarks.judge_kept import Kept
-from benchmarks.judge_report import MARK_END, MARK_START, report
+from benchmarks.judge_report import MARK_END, MARK_START, report, row_pages
 from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows
 from tools.markdown import between
 
@@ -87,7 +87,12 @@ def main(arguments: Sequence[str]) -> int:
         metavar="FOLDER",
         help="where full counts of rows are kept (build/bench-judge)",
     )
-    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between the marks of this file")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="put the report between the marks of this file, and the rows below it",
+    )
     parser.add_argument("operators", nargs="*", metavar="OP", help="operators (all)")
     options = parser.parse_args(arguments)
     amount = QUICK if options.quick else Amount(seed=options.seed)
@@ -98,7 +103,8 @@ def main(arguments: Sequence[str]) -> int:
     counts = measured(chosen, amount, jobs=options.jobs, with_torch=with_torch, kept=kept)
     command = " ".join(["make bench-judge", *(["ARGS=--quick"] if options.quick else [])])
     text = report(counts, command=command)
-    print(text)
+    below = row_pages(counts)
+    print(text, *below.values(), sep="\n")
     for count in counts:
         for example in count.examples:
             print(f"false alarm: {count.row}: {example}")
@@ -106,6 +112,10 @@ def main(arguments: Sequence[str]) -> int:
         print("torch is not installed: its kernels are not among the correct implementations")
     if options.write is not None:
         put(text, options.write)
+        folder = options.write.with_suffix("")
+        folder.mkdir(exist_ok=True)
+        for name, page in below.items():
+            (folder / name).write_text(page, encoding="utf-8")
     return 1 if any(count.alarms["bound"] for count in counts) else 0
 
 

@@ -46,6 +46,8 @@ ALONE = (
 )
 """Operators that are run alone: from the cheapest call to the dearest."""
 TYPICAL = ALONE[0]
+PER_TRIAL = "CPU a trial, alone, {}"
+"""The figure of one of them."""
 _CASES = re.compile(r"^RESULT .*\bcases=(\d+)", re.MULTILINE)
 _MIB = 1024
 
@@ -84,7 +86,7 @@ def _measures() -> Iterator[Measure]:
     cpu, wall, peak = attrgetter("cpu"), attrgetter("wall"), attrgetter("peak")
     yield Measure("start of `run`, one case, CPU", ("run", "--cases", "{case}", *REFERENCE), cpu, ".2f", "s", most=0.5)
     for stem in ALONE:
-        yield Measure(f"CPU a trial, alone, {stem}", (*of_all, stem), _per_trial, ".1f", "ms", most=12)
+        yield Measure(PER_TRIAL.format(stem), (*of_all, stem), _per_trial, ".1f", "ms", most=12)
         yield Measure(f"peak memory, {stem}", (*of_all, stem), peak, ".0f", "MB", most=300)
     yield Measure("CPU a trial, all operators, two workers", (*of_all, *two), _per_trial, ".1f", "ms", most=5)
     yield Measure("all operators, two workers, wall", (*of_all, *two), wall, ".0f", "s", most=240)

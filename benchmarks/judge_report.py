@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.faults_of_precision import FAULTS
 from benchmarks.judge_calls import BOUND, JUDGES, OTHERS
@@ -11,6 +11,7 @@ from benchmarks.judge_rows import FaultCount, RowCount
 
 MARK_START = "<!-- judged: made from all calls by `make bench-judge`; type nothing here -->"
 MARK_END = "<!-- judged: end -->"
+_HEAD = "<!-- Made from all calls by `make bench-judge`; change nothing here. -->"
 
 
 def _table(header: Sequence[str], lines: Iterator[Sequence[str]], *, left: int) -> Iterator[str]:
@@ -130,9 +131,11 @@ def verdicts(counts: Sequence[RowCount]) -> list[str]:
     return lines
 
 
+_NAMES = ("operator", "dtype", "mode")
+
+
 def report(counts: Sequence[RowCount], *, command: str) -> str:
-    """All tables."""
-    names = ("operator", "dtype", "mode")
+    """What came of the goals, and the faults."""
     lines = [
         MARK_START,
         "",
@@ -140,15 +143,22 @@ def report(counts: Sequence[RowCount], *, command: str) -> str:
         "",
         *(f"- {line}" for line in verdicts(counts)),
         "",
-        "### Correct implementations found at fault",
-        "",
-        *_table((*names, "calls", "of torch", "elements", "all judges", *JUDGES), _alarms(counts), left=3),
         "### Faulty implementations found at fault",
         "",
         *_table(("fault", "meaning", "calls", "alike", *JUDGES), _detections(counts), left=2),
-        "### The same, row by row",
+        "Row by row: [correct implementations](judgement/correct.md), and [faulty ones](judgement/faulty.md).",
         "",
-        *_table((*names, "fault", "calls", "alike", *JUDGES), _details(counts), left=4),
         MARK_END,
     ]
     return "\n".join(lines) + "\n"
+
+
+def row_pages(counts: Sequence[RowCount]) -> Mapping[str, str]:
+    """The pages below the report with a row for each operator, dtype and mode."""
+    alarms = _table((*_NAMES, "calls", "of torch", "elements", "all judges", *JUDGES), _alarms(counts), left=3)
+    details = _table((*_NAMES, "fault", "calls", "alike", *JUDGES), _details(counts), left=4)
+    titles = {"correct": ("Correct", alarms), "faulty": ("Faulty", details)}
+    return {
+        f"{name}.md": "\n".join([_HEAD, "", f"# {title} implementations found at fault", "", *lines])
+        for name, (title, lines) in titles.items()
+    }

@@ -2,7 +2,7 @@
 
 The mistakes of `tests/kernel_mistakes` are judged by quick with several seeds, and by standard with one. The right
 kernels make calls of the standard profile, whose results are checked. `ARGS=--store` keeps the figures for
-`docs/wrong-kernels.md`. Run as `python -m benchmarks.kernel_mistakes`.
+`docs/wrong-kernels/attention-and-convolution.md`. Run as `python -m benchmarks.kernel_mistakes`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--kernel", action="append", metavar="ID", help="such as attention.BandOffByOne")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--calls", type=int, default=CALLS, help="of each right kernel; 0: none")
-    parser.add_argument("--store", action="store_true", help="keep the figures for docs/wrong-kernels.md")
+    parser.add_argument("--store", action="store_true", help="keep the figures for the page on these mistakes")
     options = parser.parse_args(arguments)
     started = start()
     rounds: dict[str, tuple[float, ...]] = {"seeds": (float(options.seeds),)}

@@ -17,12 +17,10 @@ from pathlib import Path
 
 from aclnn_cts.adapters.bindings import Binding, Form, shipped
 from aclnn_cts.authoring.catalogue import family_of
-from aclnn_cts.candidates.schemas import schemas
 from aclnn_cts.cli.ops import completeness_of
 from aclnn_cts.cli.screen import short_name
 from aclnn_cts.cli.spec_show import conforming
 from aclnn_cts.core.case import argument_text
-from aclnn_cts.core.case_schema import case_schema
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.standard import STANDARDS, Distribution, SizeRule
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
@@ -42,7 +40,9 @@ from tools.measured import SECTIONS, with_figures
 from tools.openness import open_section
 from tools.oracle_helpers import oracle_helpers_page
 from tools.packages import packages_page
+from tools.pictures import drawings, with_picture
 from tools.power import POWER, power_page
+from tools.reference import commands_page, json_schemas, schemas_page
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs"
 _OPERATORS = "operators"
@@ -56,17 +56,26 @@ def pages(specs: Specs) -> Mapping[str, str]:
         "power.md": power_page(specs),
         "document-errors.md": document_errors_page(specs),
         "oracle-helpers.md": oracle_helpers_page(),
+        "commands.md": commands_page(),
+        "packages.md": packages_page(),
+        "schemas.md": schemas_page(),
+        "families.md": _families(),
     }
     texts = {name: "\n".join(lines) + "\n" for name, lines in made.items()}
     measured = {section.page: (FOLDER / section.page).read_text(encoding="utf-8") for section in SECTIONS}
     texts |= {"vendor-standards.md": _standards((FOLDER / "vendor-standards.md").read_text(encoding="utf-8"))}
-    texts |= {"profiles.md": _profiles((FOLDER / "profiles.md").read_text(encoding="utf-8"))}
+    measured["profiles.md"] = _profiles(measured["profiles.md"])
     texts |= {"real-calls.md": _real((FOLDER / "real-calls.md").read_text(encoding="utf-8"), specs)}
-    texts |= {"spec-properties.md": _families((FOLDER / "spec-properties.md").read_text(encoding="utf-8"))}
     texts |= {"ci.md": _ignored((FOLDER / "ci.md").read_text(encoding="utf-8"))}
-    made_schemas = {"case": case_schema(), **schemas()}
-    texts |= {f"../specs/{name}.schema.json": json.dumps(item, indent=1) + "\n" for name, item in made_schemas.items()}
-    return operator_pages(specs.values()) | texts | {name: with_figures(name, text) for name, text in measured.items()}
+    texts |= {
+        f"../specs/{name}.schema.json": json.dumps(item, indent=1) + "\n" for name, item in json_schemas().items()
+    }
+    texts |= {name: with_figures(name, text) for name, text in measured.items()}
+    for name, drawing in drawings(specs).items():
+        page = f"{name}.md"
+        texts[page] = with_picture(texts.get(page) or (FOLDER / page).read_text(encoding="utf-8"), name, drawing)
+        texts[f"images/{name}.svg"] = drawing.svg()
+    return operator_pages(specs.values()) | texts
 
 
 def operator_pages(specs: Iterable[Spec]) -> dict[str, str]:
@@ -163,14 +172,15 @@ def _real(page: str, specs: Specs) -> str:
     return between(page, *_REAL, "\n".join(text))
 
 
-_FAMILIES = ("<!-- families: made from specs/families/ by `make docs`; type nothing here -->", "<!-- families: end -->")
-
-
-def _families(page: str) -> str:
-    """The page on properties with what the first sentence of each family's file says."""
+def _families() -> Iterator[str]:
+    """What the first sentence of each family's file says."""
     texts = {name: (package_folder() / "families" / f"{name}.yaml").read_text("utf-8") for name in family_names()}
-    rows = [(f"`{name}`", _first_sentence(text)) for name, text in texts.items()]
-    return between(page, *_FAMILIES, "\n".join([_FAMILIES[0], *table(("family", "holds"), rows), _FAMILIES[1]]))
+    yield from head("specs/families/")
+    yield "# Families"
+    yield ""
+    yield "A spec includes a [family](spec-properties.md#families), and so all that operators of a kind have in common."
+    yield ""
+    yield from table(("family", "holds"), [(f"`{name}`", _first_sentence(text)) for name, text in texts.items()])
 
 
 def _first_sentence(text: str) -> str:
@@ -433,8 +443,6 @@ def main(stems: Sequence[str]) -> int:
         path.write_text(text, encoding="utf-8")
     if stems:
         return 0
-    page = FOLDER / "architecture.md"
-    page.write_text(packages_page(page.read_text(encoding="utf-8")), encoding="utf-8")
     for path in (FOLDER / _OPERATORS).glob("*_*.md"):
         if f"{_OPERATORS}/{path.name}" not in made:
             path.unlink()

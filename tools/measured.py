@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from aclnn_cts.cli.screen import short_name
+from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.trials.plan import PROFILES, plan_parts
 from benchmarks import (
     bench,
     bench_bundle,
@@ -153,9 +156,10 @@ def _wrong_kernels(found: Mapping[str, Measured]) -> Iterator[str]:
     yield from wrong_kernels.summary(measured.rounds)
     yield ""
     yield from table(wrong_kernels.TITLES, list(wrong_kernels.rows(measured.rounds)))
-    yield ""
-    yield "The smallest failing call of those seeds, and the clause of the document that it contradicts:"
-    yield ""
+
+
+def _wrong_calls(found: Mapping[str, Measured]) -> Iterator[str]:
+    [measured] = found.values()
     yield from table(wrong_kernels.CALL_TITLES, list(wrong_kernels.calls(measured.rounds)))
     yield ""
     yield from table(("operator", "usual inputs"), [(f"`{name}`", shape) for name, shape in SHAPES.items()])
@@ -169,6 +173,28 @@ def _isolation(found: Mapping[str, Measured]) -> Iterator[str]:
     yield from _goals(rows)
 
 
+def _profile_costs(found: Mapping[str, Measured]) -> Iterator[str]:
+    """The calls of each profile's plan, times what a trial of the operator took on the quick profile."""
+    [measured] = found.values()
+    specs = load_specs()
+    rows = []
+    for stem in bench_run.ALONE:
+        spec = specs.find(stem, where="bench_run.ALONE")
+        [each] = measured.rounds[bench_run.PER_TRIAL.format(stem)]
+        plans = (plan_parts([spec], product=spec.products[0], chosen=chosen) for chosen in PROFILES.values())
+        counts = [sum(part.count for part in plan) for plan in plans]
+        cells = (f"{count:,} calls: {_duration(count * each / 1000)}" for count in counts)
+        rows.append((short_name(spec.operator), f"{each:.1f} ms", *cells))
+    yield from table(("operator", "CPU time of a trial", *(f"`{name}`" for name in PROFILES)), rows)
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
 def _corners(measured: Mapping[str, Measured]) -> Iterator[str]:
     yield from table(planned_corners.COLUMNS, list(planned_corners.shown(measured[planned_corners.NAME].rounds)))
 
@@ -180,6 +206,13 @@ SECTIONS: Sequence[Section] = (
         sources=(bench_run.NAME,),
         measure="make bench-run ARGS=--store",
         body=_rows((bench_run.NAME, bench_run.goal_rows)),
+    ),
+    Section(
+        page="profiles.md",
+        name="cost",
+        sources=(bench_run.NAME,),
+        measure="make bench-run ARGS=--store",
+        body=_profile_costs,
     ),
     Section(
         page="speed.md",
@@ -236,7 +269,7 @@ SECTIONS: Sequence[Section] = (
         body=_conditions,
     ),
     Section(
-        page="judging-kernels.md",
+        page="cheats.md",
         name="cheats",
         sources=(gaming.NAME,),
         measure="make bench-gaming ARGS=--store",
@@ -257,7 +290,14 @@ SECTIONS: Sequence[Section] = (
         body=_wrong_kernels,
     ),
     Section(
-        page="wrong-kernels.md",
+        page="wrong-kernels/calls.md",
+        name="wrong-calls",
+        sources=(wrong_kernels.NAME,),
+        measure="make bench-wrong-kernels ARGS=--store",
+        body=_wrong_calls,
+    ),
+    Section(
+        page="wrong-kernels/attention-and-convolution.md",
         name="kernel-mistakes",
         sources=(kernel_mistakes.NAME,),
         measure="make bench-kernel-mistakes ARGS=--store",
@@ -271,7 +311,7 @@ SECTIONS: Sequence[Section] = (
         body=_rows((bench_watch.NAME, bench_watch.shown)),
     ),
     Section(
-        page="corners.md",
+        page="visited-corners.md",
         name="corners",
         sources=(planned_corners.NAME,),
         measure="make bench-corners ARGS=--store",

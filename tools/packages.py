@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from tools.markdown import between, table
+from tools.markdown import head, table
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "aclnn_cts"
@@ -84,9 +84,6 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = MappingProxyType(
 A package stands below all that import it. A package within another is a row of its own where other rules are its.
 """
 
-_START = "<!-- packages: made from tools/packages.py and the packages' docstrings by `make docs`; type nothing here -->"
-_END = "<!-- packages: end -->"
-
 
 def modules() -> Iterator[Path]:
     """The modules of the package by their paths below its folder, linked folders included; templates are none."""
@@ -119,9 +116,14 @@ def sizes() -> Mapping[str, int]:
     return found
 
 
-def packages_page(page: str) -> str:
-    """A page with the table of packages between its marks."""
-    return between(page, _START, _END, "\n".join([_START, *_table(), _END]))
+def packages_page() -> Iterator[str]:
+    """The lines of the page with the table of packages."""
+    yield from head("tools/packages.py and the packages' docstrings")
+    yield "# Packages"
+    yield ""
+    yield "Every package is below all that import it. [Architecture](architecture.md) says what the rules are for."
+    yield ""
+    yield from _table()
 
 
 def _table() -> Iterator[str]:

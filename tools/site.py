@@ -62,6 +62,8 @@ def on_post_template(output: str, **_: object) -> str:
 
 
 def on_post_page(output: str, *, page: Page, **_: object) -> str:
-    """The HTML of a page: its search needs nothing from a network, in a folder too."""
+    """The HTML of a page: its search needs nothing from a network, in a folder too; it says its language."""
+    if page.file.src_uri.startswith("zh/"):
+        output = output.replace('<html lang="en"', '<html lang="zh"', 1)
     above = "../" * page.file.src_uri.count("/")
     return _SHIM.sub(f'<script src="{above}assets/file-worker.js"></script>', output)

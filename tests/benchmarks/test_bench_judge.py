@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from benchmarks.emulations import ORDERS, Sums, Way, hfloat32, rounding_away, ro
 from benchmarks.faults_of_precision import FAULTS
 from benchmarks.judge_calls import BOUND
 from benchmarks.judge_kept import Kept
-from benchmarks.judge_report import MARK_END, MARK_START, report
+from benchmarks.judge_report import MARK_END, MARK_START, report, row_pages
 from benchmarks.judge_rows import Amount, Row, RowCount, count_row, rows
 
 TINY = Amount(calls=20, elements=1, faulty_cases=8, torch_calls=0)
@@ -73,8 +74,10 @@ def test_a_run_that_was_interrupted_goes_on(
 def test_the_report_shows_every_row(counts: list[RowCount]) -> None:
     text = report(counts, command="the command")
     assert text.startswith(MARK_START)
-    for row in ROWS:
-        assert f"| {row.operator.removeprefix('aclnn')} | {row.dtype} | {row.mode} |" in text
+    below = row_pages(counts)
+    assert all(f"(judgement/{name})" in text for name in below)
+    for row, page in itertools.product(ROWS, below.values()):
+        assert f"| {row.operator.removeprefix('aclnn')} | {row.dtype} | {row.mode} |" in page
     assert "False alarms of the bound: 0" in text
 
 

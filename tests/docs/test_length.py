@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PAGES = [
-    page
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if not page.read_text(encoding="utf-8").startswith("<!-- Made from")
-]
+from tools.words import ROOT, main, running_text, sections, written_pages, written_text
+
 MOST_WORDS = 25_000
 """Of the running text of all pages."""
 MOST_WORDS_OF_A_PAGE = 1_800
 """Tables included."""
-
-
-def written_text(page: Path) -> str:
-    """A page without generated blocks and code."""
-    text = re.sub(r"<!-- ([\w-]+): made from.*?<!-- \1: end -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def running_text(page: Path) -> str:
-    """The written text without rows of tables."""
-    return re.sub(r"^ *\|.*", "", written_text(page), flags=re.MULTILINE)
 
 
 def test_running_text_leaves_out_blocks_code_and_tables(tmp_path: Path) -> None:
@@ -40,9 +24,18 @@ def test_running_text_leaves_out_blocks_code_and_tables(tmp_path: Path) -> None:
 
 
 def test_the_running_text_of_all_pages_is_short() -> None:
-    assert sum(len(running_text(page).split()) for page in PAGES) <= MOST_WORDS
+    assert sum(len(running_text(page).split()) for page in written_pages()) <= MOST_WORDS
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", written_pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_is_short_enough_to_read(page: Path) -> None:
     assert len(written_text(page).split()) <= MOST_WORDS_OF_A_PAGE
+
+
+def test_each_written_page_is_counted_in_one_section(capsys: pytest.CaptureFixture[str]) -> None:
+    found = sections()
+    assert sorted(page for pages in found.values() for page in pages) == sorted(written_pages())
+    assert ROOT / "docs" / "tutorials" / "first-bug.md" in found["Tutorials"]
+    assert main() == 0
+    total = sum(len(running_text(page).split()) for page in written_pages())
+    assert f"| All | {len(written_pages())} | {total:,} |" in capsys.readouterr().out

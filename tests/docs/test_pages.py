@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ from aclnn_cts.cli.main import COMMANDS, LazyGroup, main
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.speclang.load import load_specs
+from aclnn_cts.store.run_directory import MANIFEST
 from tools import generate
 
 ROOT = Path(__file__).parents[2]
@@ -100,16 +102,59 @@ def test_the_readme_is_short() -> None:
     assert len(text.split()) <= 600
 
 
+def test_each_cell_of_the_comparison_of_the_readme_has_a_source() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What others leave to you\n\n")[2]
+    rows = [line.strip("| ").split(" | ") for line in text.partition("\n\n")[0].splitlines()[2:]]
+    assert len(rows) == 6
+    assert [cell for _, *cells in rows for cell in cells if not re.fullmatch(r"\[.+\]\(\S+\)", cell)] == []
+    assert {len(row) for row in rows} == {6}
+
+
+@pytest.mark.slow
+def test_the_command_of_the_readme_finds_a_mistake(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    [line] = [
+        line for block in blocks(ROOT / "README.md", "console") for line in block.splitlines() if "judge " in line
+    ]
+    monkeypatch.chdir(ROOT)
+    assert main(shlex.split(line.partition("  #")[0].strip())[1:]) == 1
+    assert "fails: docs/tutorials/softmax.py:softmax_backward" in capfd.readouterr().out
+
+
+def test_the_file_of_the_first_tutorial_is_what_its_page_shows() -> None:
+    page = (ROOT / "docs" / "tutorials" / "first-bug.md").read_text(encoding="utf-8")
+    source = (ROOT / "docs" / "tutorials" / "softmax.py").read_text(encoding="utf-8")
+    assert f'```python title="softmax.py"\n{source}```\n' in page
+
+
 def test_a_message_of_the_page_on_trouble_is_printed_by_the_code() -> None:
     files = [path for name in ("aclnn_cts", "adapters", "reports") for path in (ROOT / name).rglob("*.py")]
     source = " ".join(path.read_text(encoding="utf-8") for path in files)
     # What one literal holds; its braces hold the rest.
-    literals = re.sub(r'"\s+f?"', "", source)
-    rows = re.findall(
-        r"^\| `+ ?(.+?) ?`+ \|", (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    literals = re.sub(r'"\s+f?"', "", source).replace("{MANIFEST}", MANIFEST)
+    rows = messages_on_trouble()
     assert len(rows) > 10
     assert [row for row in rows if row not in literals] == []
+
+
+def messages_on_trouble() -> list[str]:
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| `+ ?(.+?) ?`+ \|", text, re.MULTILINE)
+
+
+def test_the_page_on_trouble_names_each_cause_of_an_inconclusive_run() -> None:
+    tree = ast.parse((ROOT / "aclnn_cts" / "store" / "run_verdict.py").read_text(encoding="utf-8"))
+    texts: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            texts.setdefault(node.targets[0].id, []).append(ast.unparse(node.value))
+    notes = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Note"]
+    causes = [note for note in notes if "FAULTS" not in ast.unparse(note.args[1])]
+    said = [text for note in causes for text in texts.get(ast.unparse(note.args[0]), [ast.unparse(note.args[0])])]
+    known = [*messages_on_trouble(), "{what}"]  # what was judged is said in the words of the plan
+    assert len(said) >= 8
+    assert [text for text in said if not any(message in text for message in known)] == []
 
 
 def test_words_are_spelled_as_in_a_dictionary() -> None:
