@@ -147,6 +147,15 @@ class Call:
 Value: TypeAlias = Name | Literal | Items | Convert | Choose | Call
 
 
+@dataclass(frozen=True, slots=True)
+class CalledAs:
+    """A call of the library, whose results are the outputs in order, as a training makes it."""
+
+    call: Call
+    unused: Mapping[str, object]
+    """Parameters that the call does without, each with the value that it has then."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
     """One operator's binding."""
@@ -175,6 +184,8 @@ class Binding:
     """Parameters that the library does without, and the values that they may have; None: any."""
     recomputed: tuple[str, ...] = ()
     """Tensors of the forward pass that the library computes again from its inputs."""
+    called_as: CalledAs | None = None
+    """The call of a training that computes the operator, where the binding does not say so itself."""
 
     @property
     def path(self) -> _Path:
@@ -210,6 +221,12 @@ class _ResultModel(FileEntry, frozen=True, kw_only=True):
     shape: Any = None
 
 
+class _CalledAsModel(FileEntry, frozen=True, kw_only=True):
+    call: _Function
+    arguments: dict[_Word, Any]
+    unused: dict[_Word, Any] = msgspec.field(default_factory=dict)
+
+
 class _BindingModel(FileEntry, frozen=True, kw_only=True):
     let: dict[_Word, Any] = msgspec.field(default_factory=dict)
     call: _Function | None = None
@@ -222,6 +239,7 @@ class _BindingModel(FileEntry, frozen=True, kw_only=True):
     wanted: Any = None
     unused: dict[_Word, Any] = msgspec.field(default_factory=dict)
     recomputed: tuple[_Word, ...] = ()
+    called_as: _CalledAsModel | None = None
 
 
 class _FileModel(FileEntry, frozen=True, kw_only=True):
@@ -296,6 +314,11 @@ class _Reader:
         for name in gradients:
             if name not in let:
                 self._add((*path, "gradients", name), f"{shown(name)}; expected a name of `let`{nearest(name, let)}")
+        called_as = None
+        if (called := entry.called_as) is not None:
+            place = (*path, "called_as")
+            call_as = Call(called.call, self._arguments(called.arguments, (*place, "arguments")), (*place, "call"))
+            called_as = CalledAs(call_as, called.unused)
         result = entry.result or _ResultModel(like=None)
         if entry.result is not None and call is None:
             self._add((*path, "result"), "is that of `call`, which is missing; remove it")
@@ -314,6 +337,7 @@ class _Reader:
             wanted=self._list(entry.wanted, (*path, "wanted")),
             unused=MappingProxyType({name: self._values(name, raw) for name, raw in entry.unused.items()}),
             recomputed=tuple(entry.recomputed),
+            called_as=called_as,
         )
 
     def _form(self, entry: _BindingModel) -> Form:
@@ -479,6 +503,8 @@ def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequenc
     """
     let = list(binding.let)
     placed, filled = parameters_of(binding), set(binding.filled)
+    if (called := binding.called_as) is not None:
+        placed |= {value.name for value in _parts(called.call) if isinstance(value, Name)} | set(called.unused)
     found = [
         f"{binding.where}: {shown(name)} is no parameter of the operator and no name of `let`; expected any of "
         f"{', '.join([*parameters, *let])}{nearest(name, [*parameters, *let])}"

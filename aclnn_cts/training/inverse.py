@@ -54,13 +54,27 @@ class InverseBinding:
 
 @functools.cache
 def inverse_bindings() -> Mapping[str, tuple[InverseBinding, ...]]:
-    """By ATen function, the operators that it computes. Bindings by autograd or by a function of ours have none."""
+    """By ATen function, the operators that it computes. Others have a binding by autograd or by a function of ours."""
     found: dict[str, list[InverseBinding]] = {}
     for binding in shipped(_LIBRARY).values():
-        made = _inverse(binding) if binding.form is Form.DIRECT else None
+        made = _stated(binding) or (_inverse(binding) if binding.form is Form.DIRECT else None)
         if made is not None:
             found.setdefault(made.function, []).append(made)
     return MappingProxyType({name: tuple(items) for name, items in found.items()})
+
+
+def _stated(binding: Binding) -> InverseBinding | None:
+    """The call that a binding says it is called as."""
+    if (called := binding.called_as) is None:
+        return None
+    named = called.call.arguments.items()
+    return InverseBinding(
+        operator=binding.operator,
+        function=called.call.function,
+        arguments={name: Source(value.name, _same) for name, value in named if isinstance(value, Name)},
+        outputs={name: place for place, name in enumerate(binding.outputs)},
+        unused=called.unused,
+    )
 
 
 def _inverse(binding: Binding) -> InverseBinding | None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from aclnn_cts.candidates.arrays import as_array
 from aclnn_cts.candidates.cases import is_integer
 from aclnn_cts.candidates.check import shipped_specs
+from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.training.calls import ArrayFacts, CallArrays, CallFolder, RecordedCall, facts_of, inconclusive
@@ -55,11 +58,14 @@ class Watch:
         model: torch.nn.Module | None,
         ignore: Collection[str],
         budget: int,
+        overhead: float | None,
         on_wrong: Callable[[CheckedCall], None] | None,
     ) -> None:
         for name, number, of in (("sample", sample, "steps"), ("budget", budget, "bytes")):
             if not (is_integer(number) and number >= 1):
                 raise UsageError(f"{name}: {shown(number)}; expected a number of {of}, at least 1")
+        if overhead is not None and not _is_positive(overhead):
+            raise UsageError(f"overhead: {shown(overhead)}; expected a share of the steps' time above 0, or None")
         if isinstance(ignore, str):
             raise UsageError(f"ignore: {shown(ignore)}; expected a list of operators, as [{ignore!r}]")
         if on_wrong is not None and not callable(on_wrong):
@@ -76,6 +82,7 @@ class Watch:
         self._inverse = _known_bindings(ignore)
         self._mode: contextlib.AbstractContextManager[Any] | None = None
         self._number = 0
+        self._turns = _Turns(overhead if sample > 1 else None)
         self._is_entered = False
         self._hooks = [] if model is None else list(_hooks(model, self._is_sampled_next))
 
@@ -86,6 +93,7 @@ class Watch:
         self.step += 1
         self._number = 0
         if self._is_sampled(self.step):
+            self._turns.begin()
             self._mode = _mode(self)
             self._mode.__enter__()
         return self
@@ -95,6 +103,7 @@ class Watch:
         if self._mode is not None:
             self._mode.__exit__(None, None, None)
             self._mode = None
+            self._turns.end()
 
     def close(self) -> None:
         """Take the hooks off the model."""
@@ -117,6 +126,8 @@ class Watch:
         if self.unknown:
             names = ", ".join(f"{name} ({number})" for name, number in self.unknown.most_common(5))
             lines.append(f"Backward calls without a spec: {names}")
+        if self._turns.waiting:
+            lines.append(f"Left to later steps: {self._turns.waiting}, to keep the overhead that is allowed")
         return "\n".join(lines)
 
     def _is_sampled(self, step: int) -> bool:
@@ -125,9 +136,13 @@ class Watch:
     def _is_sampled_next(self) -> bool:
         return self._is_sampled(self.step + 1)
 
+    def _is_wanted(self, number: int) -> bool:
+        """Whether a call of the step is written or checked."""
+        return self._folder is not None or self._turns.is_due(number)
+
     def copies(self, function: str, named: Mapping[str, Any]) -> dict[str, Any]:
         """Copies of a call's tensors, unless nobody checks it or they are larger than the budget in all."""
-        if function not in self._inverse:
+        if function not in self._inverse or not self._is_wanted(self._number + 1):
             return {}
         tensors = {name: value for name, value in named.items() if hasattr(value, "detach")}
         size = sum(value.numel() * value.element_size() for value in tensors.values())
@@ -140,6 +155,10 @@ class Watch:
             self.unknown[function] += 1
             return
         self._number += 1
+        if not self._is_wanted(self._number):
+            self._turns.waiting += 1
+            return
+        began = time.perf_counter()
         try:
             made = _call(
                 bindings[0], {**named, **copies}, result, step=self.step, number=self._number, most=self._budget
@@ -157,12 +176,52 @@ class Watch:
             return
         if self._folder is not None:
             self._folder.write(made)
-        if self._check:
+        if self._check and self._turns.is_due(self._number):
             item = CheckedCall(made.call, made.check())
+            self._turns.took(self._number, time.perf_counter() - began)
             before = self.tally.first_wrong
             self.tally.add(item)
             if self._on_wrong is not None and before is None and self.tally.first_wrong is item:
                 self._on_wrong(item)
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, (int, float)) and value > 0
+
+
+class _Turns:
+    """Which calls of a watched step are checked: some in turn, where all of them would take too long."""
+
+    def __init__(self, most: float | None) -> None:
+        self._most = most
+        self._seconds: dict[int, float] = {}
+        """Of the last check of a call, by its number in the step."""
+        self._ended: float | None = None
+        """When the last watched step did."""
+        self._round = 0
+        self._of = 1
+        """One of so many calls is checked in a step."""
+        self.waiting = 0
+        """Calls that were left to later steps."""
+
+    def begin(self) -> None:
+        """A watched step begins."""
+        self._round += 1
+        if self._most is not None and self._ended is not None:
+            allowed = self._most * (time.perf_counter() - self._ended)
+            self._of = max(1, math.ceil(sum(self._seconds.values()) / allowed))
+
+    def end(self) -> None:
+        """It ended."""
+        self._ended = time.perf_counter()
+
+    def is_due(self, number: int) -> bool:
+        """Whether a call is checked in this step."""
+        return number not in self._seconds or (number + self._round) % self._of == 0
+
+    def took(self, number: int, seconds: float) -> None:
+        """Note how long the check of a call took."""
+        self._seconds[number] = seconds
 
 
 def watch(
@@ -173,6 +232,7 @@ def watch(
     model: torch.nn.Module | None = None,
     ignore: Collection[str] = (),
     budget: int = 64 << 20,
+    overhead: float | None = 0.1,
     on_wrong: Callable[[CheckedCall], None] | None = None,
 ) -> Watch:
     """Check the backward calls of a training on torch.
@@ -183,12 +243,23 @@ def watch(
     - `model`: its modules name the calls. The hooks that this takes stay until `close()`.
     - `ignore`: operators that are not checked, such as one whose arithmetic is known to be coarser than the model's.
     - `budget`: most bytes of one call's arrays. Of a larger call hashes are kept, and it is not judged.
+    - `overhead`: most of the steps' time that checks take. Where a step's calls would take longer, each watched step
+      but the first checks some of them in turn. None, or with a `sample` of 1: all of them.
     - `on_wrong`: called with the first wrong call.
 
     Raises UsageError for an option that is wrong, HarnessError where torch is missing or a call cannot be written.
     """
     folder = None if out is None else Path(out)
-    return Watch(out=folder, sample=sample, check=check, model=model, ignore=ignore, budget=budget, on_wrong=on_wrong)
+    return Watch(
+        out=folder,
+        sample=sample,
+        check=check,
+        model=model,
+        ignore=ignore,
+        budget=budget,
+        overhead=overhead,
+        on_wrong=on_wrong,
+    )
 
 
 def _known_bindings(ignore: Collection[str]) -> Mapping[str, tuple[InverseBinding, ...]]:
@@ -250,7 +321,7 @@ def _call(
     for name, source in binding.arguments.items():
         value = source.restored(named[name]) if named.get(name) is not None else source.restored(None)
         if hasattr(value, "detach"):
-            inputs[source.parameter] = as_array(value)
+            inputs[source.parameter] = _as_listed(as_array(value), binding.operator, source.parameter)
         elif value is not None:
             attributes[source.parameter] = _plain(value)
     results = result if isinstance(result, (tuple, list)) else (result,)
@@ -275,6 +346,17 @@ def _call(
         inputs=inputs if kept else {},
         outputs=outputs if kept else {},
     )
+
+
+def _as_listed(array: NDArray[Any], operator: str, parameter: str) -> NDArray[Any]:
+    """Integers in a dtype that the document lists, where it holds them all: torch's indices have 64 bits."""
+    spec = shipped_specs("")[operator]
+    listed = spec.dtypes_of(spec.parameter(parameter), spec.usual_product)
+    integers = [numpy_dtype(name) for name in listed if numpy_dtype(name).kind in "iu"]
+    if array.dtype.kind not in "iu" or not integers or array.dtype in integers:
+        return array
+    as_listed = array.astype(integers[0])
+    return as_listed if np.array_equal(as_listed, array) else array
 
 
 def _facts(array: NDArray[Any], *, kept: bool) -> ArrayFacts:

@@ -33,6 +33,12 @@ def inverse(function: str, operator: str = "") -> InverseBinding:
             {"gradInput": 0, "gradWeight": 1, "gradBias": 2},
         ),
         (
+            "convolution_backward",
+            "aclnnConvolutionBackward",
+            {"grad_output": "gradOutput", "bias_sizes": "biasSizes", "output_mask": "outputMask"},
+            {"gradInput": 0, "gradWeight": 1, "gradBias": 2},
+        ),
+        (
             "max_pool2d_with_indices_backward",
             "aclnnMaxPool2dWithIndicesBackward",
             {"grad_output": "gradOutput", "indices": "indices", "ceil_mode": "ceilMode"},

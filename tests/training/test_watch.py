@@ -105,10 +105,48 @@ def test_modules_name_their_calls() -> None:
 
 
 def test_one_step_of_a_sample_is_watched() -> None:
-    watched = aclnn_cts.watch(sample=3)
+    watched = aclnn_cts.watch(sample=3, overhead=None)
     train(Net(), watched, steps=7)
     assert watched.step == 7
     assert sum(watched.tally.checked.values()) == 3 * 4
+
+
+def test_calls_whose_checks_take_too_long_together_are_checked_in_turn() -> None:
+    watched = aclnn_cts.watch(sample=2, overhead=1e-9)
+    train(Net(), watched, steps=1)
+    assert sum(watched.tally.checked.values()) == 4
+    train(Net(), watched, steps=40)
+    assert sum(watched.tally.checked.values()) < 4 + 20 * 4
+    assert "Left to later steps: " in str(watched)
+
+
+def test_each_call_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10**6))
+    monkeypatch.setattr("aclnn_cts.training.watch.time.perf_counter", lambda: float(next(clock)))
+    # A check takes one second of this clock, and the steps between two watched ones as long.
+    watched = aclnn_cts.watch(sample=2, overhead=2.0)
+    train(Net(), watched, steps=9)
+    by_operator = {name: sum(found.values()) for name, found in watched.tally.by_operator.items()}
+    assert sum(by_operator.values()) == 4 + 4 * 2
+    assert set(by_operator.values()) == {6}
+
+
+def test_a_cnn_is_checked_as_a_whole() -> None:
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(3)
+    )
+    watched = aclnn_cts.watch(sample=1, model=model)
+    loss = nn.functional.binary_cross_entropy(model(torch.randn(2, 3, 8, 8)).sigmoid(), torch.rand(2, 4, 3, 3))
+    with watched:
+        loss.backward()
+    assert {name: dict(found) for name, found in watched.tally.by_operator.items()} == {
+        f"aclnn{name}Backward": {"conforms": 1}
+        for name in (
+            "AdaptiveAvgPool2d", "BatchNorm", "BinaryCrossEntropy", "Convolution", "MaxPool2dWithIndices", "Sigmoid",
+            "Threshold",
+        )
+    }  # fmt: skip
+    assert not watched.unknown
 
 
 def test_calls_in_bf16_are_checked() -> None:
@@ -186,6 +224,8 @@ def test_a_call_beyond_the_budget_is_kept_as_hashes(tmp_path: Path) -> None:
         ({"sample": 1.5}, r"sample: 1\.5"),
         ({"budget": 0}, "budget: 0"),
         ({"budget": None}, "budget: None"),
+        ({"overhead": 0}, "overhead: 0; expected a share"),
+        ({"overhead": "a tenth"}, "overhead: 'a tenth'"),
         ({"ignore": "gelu_backward_v2"}, "expected a list of operators"),
         ({"on_wrong": 3}, "on_wrong: 3; expected a function"),
         ({"ignore": ["nothing"]}, "ignore"),
