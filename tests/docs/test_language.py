@@ -1,4 +1,4 @@
-"""README, docs and help are short and plain: no sentence over 25 words, none of the idioms that nobody searches for."""
+"""README, docs, help and reports are short and plain: sentences of at most 25 words, and none of the idioms below."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from aclnn_cts.plugin import pytest_addoption
 
 ROOT = Path(__file__).parents[2]
 MARKDOWN = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+WORDS = sorted((ROOT / "reports/words").glob("*.yaml"))
 HELP = sorted((ROOT / "tests/cli/__snapshots__/test_cli_help").iterdir())
 
 MOST_WORDS = 25
@@ -88,3 +92,26 @@ def test_pages_are_plain(page: Path) -> None:
 def test_help_is_plain(page: Path) -> None:
     blocks = re.split(r"\n\s*\n|\n {2}(?=-)", page.read_text(encoding="utf-8"))
     assert mistakes(sentence for block in blocks for sentence in _END.split(" ".join(block.split()))) == []
+
+
+@pytest.mark.parametrize("file", WORDS, ids=lambda file: file.stem)
+def test_words_of_reports_are_plain(file: Path) -> None:
+    texts = _texts(yaml.safe_load(file.read_text(encoding="utf-8")))
+    assert mistakes(sentence for text in texts for sentence in _END.split(text)) == []
+
+
+def _texts(found: object) -> Iterator[str]:
+    """Every text, in both languages; one in Chinese has no blanks, and none of the idioms."""
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, dict | list):
+        for item in found.values() if isinstance(found, dict) else found:
+            yield from _texts(item)
+
+
+def test_help_of_the_gate_is_plain() -> None:
+    parser = pytest.Parser(_ispytest=True)
+    pytest_addoption(parser)
+    options = parser.getgroup("aclnn-cts").options
+    assert len(options) > 15
+    assert mistakes(sentence for option in options for sentence in _END.split(option.attrs()["help"])) == []
