@@ -44,6 +44,13 @@ def test_a_changed_output_is_seen(tmp_path: Path) -> None:
     assert without_times(text) != without_times(text.replace("one", "two"))
 
 
+def test_what_a_busy_machine_leaves_out_is_no_change() -> None:
+    text = "conforms: a.py:f\n  {} of {} trials passed within {} s: {} of 403 planned, {} repeated{}; seed 1\n"
+    quick, busy = text.format(914, 931, 1.9, 403, 528, ", 17 left open"), text.format(60, 60, 10.1, 58, 2, "")
+    assert without_times(quick) == without_times(busy)
+    assert without_times(quick) != without_times(busy.replace("conforms", "fails"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_prints_what_its_page_shows(page: Path, tmp_path: Path, python: Path) -> None:
