@@ -86,8 +86,8 @@ class ProductTables:
             return ""
         calls = ", ".join(f"{number} as on {name}" for name, number in sorted(others.items()))
         return (
-            f"all calls whose dtype or format only --product {self.product} or only another product supports are answered "
-            f"as on the other ({calls}): the library may be built for another SoC; check which, and pass its product"
+            f"all calls whose dtype or format only --product {self.product} or only another product supports are "
+            f"answered as on the other ({calls}): the library may be built for another SoC; check which, and pass its product"
         )
 
 
