@@ -87,7 +87,8 @@ class ProductTables:
         calls = ", ".join(f"{number} as on {name}" for name, number in sorted(others.items()))
         return (
             f"all calls whose dtype or format only --product {self.product} or only another product supports are "
-            f"answered as on the other ({calls}): the library may be built for another SoC; check which, and pass its product"
+            f"answered as on the other ({calls}): the library may be built for another SoC; check which, and pass its "
+            "product"
         )
 
 
