@@ -1,7 +1,7 @@
 """Hooks of `make site` (mkdocs.yml): what a page needs in the site that it does not need in the repository.
 
 A link out of docs/, to a source file or the changelog, has no page in the site: its text stays. The folder of the
-operators lists its pages.
+operators lists its pages. A page that exists in both languages links to the other one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,15 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
             posixpath.basename(file.src_uri) for file in files if re.match(r"operators/\w+_\w+\.md$", file.src_uri)
         )
         text += "\n## Pages\n\n" + "\n".join(f"- [{name.removesuffix('.md')}]({name})" for name in names) + "\n"
-    return text
+    return _with_other_language(text, page.file.src_uri, files)
+
+
+def _with_other_language(text: str, name: str, files: Files) -> str:
+    other, language = (name.removeprefix("zh/"), "English") if name.startswith("zh/") else (f"zh/{name}", "中文")
+    if files.get_file_from_path(other) is None:
+        return text
+    heading, _, rest = text.partition("\n")
+    return f"{heading}\n\n[{language}]({posixpath.relpath(other, posixpath.dirname(name) or '.')})\n{rest}"
 
 
 _SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')

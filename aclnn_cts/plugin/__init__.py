@@ -80,20 +80,24 @@ _TABLE = (
         default=str(DEFAULT_MAX_BYTES),
     ),
     _Option("min-judged", "share of a test's trials that must be judged, in percent (default 90)", "N", default="90"),
-    _Option("max-findings", "findings that no waiver accepts, after which tests are skipped (default: no end)", "N"),
+    _Option("max-findings", "skip the other tests after N findings that no waiver accepts (default: no limit)", "N"),
     _Option("call-timeout", "time after which a call counts as a hang (default 60 s, or the adapter's)", "SECONDS"),
-    _Option("phases", "one or both (default); one: statuses alone", "NAME", default="both"),
+    _Option("phases", "one or both (default); one: only the first phase, for statuses", "NAME", default="both"),
     _Option(
         "strict-limits",
-        "fail a limit not enforced, an executor written after an error, an error of another class, and an excluded "
-        "output that is written",
+        "count observations as failures: a limit that is not enforced, a status other than 161xxx, a write to an "
+        "executor after an error, a write to an excluded output",
         sort="flag",
     ),
     _Option("baseline", "a run, or a folder of --aclnn-failures, whose findings fail no test", "RUN"),
-    _Option("changed", "only operators that files name which differ from this commit", "COMMIT"),
+    _Option(
+        "changed",
+        "only operators whose stem or C name is in the path of a file that differs from this commit",
+        "COMMIT",
+    ),
     _Option("shard", "the K-th of N parts of the tests, such as 2/8", "K/N"),
-    _Option("sarif", "a file that the findings are written to as SARIF", "FILE"),
-    _Option("failures", "where trial files of findings go (default: pytest's cache)", "DIR"),
+    _Option("sarif", "write the findings to this file as SARIF", "FILE"),
+    _Option("failures", "the folder for the trial file of each finding (default: pytest's cache)", "DIR"),
 )
 
 

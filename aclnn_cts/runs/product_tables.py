@@ -86,8 +86,9 @@ class ProductTables:
             return ""
         calls = ", ".join(f"{number} as on {name}" for name, number in sorted(others.items()))
         return (
-            f"all calls that tell --product {self.product} from another by a dtype or format are answered as on that "
-            f"({calls}): the library may be built for another SoC; check for which, and state that product"
+            f"all calls whose dtype or format only --product {self.product} or only another product supports are "
+            f"answered as on the other ({calls}): the library may be built for another SoC; check which, and pass its "
+            "product"
         )
 
 

@@ -44,6 +44,15 @@ def test_a_page_says_its_language(site: Path) -> None:
 
 
 @pytest.mark.slow
+def test_tutorials_and_faq_link_to_the_other_language(site: Path) -> None:
+    for path in (site / "zh").rglob("*.html"):
+        name = path.relative_to(site / "zh")
+        english, above = site / name, "../" * len(name.parts)
+        assert f'<a href="{above}{name}">English</a>' in path.read_text(encoding="utf-8"), path
+        assert f'zh/{name}">中文</a>' in english.read_text(encoding="utf-8"), english
+
+
+@pytest.mark.slow
 def test_colours_follow_the_system(site: Path) -> None:
     if MISSING:
         pytest.skip(MISSING)

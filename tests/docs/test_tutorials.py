@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_pages import ROOT
-from tools.tutorials import CHINESE, english_pages, main, run_tutorial, translated, without_times
+from tools.tutorials import CHINESE, DOCS, english_pages, main, run_tutorial, translated, without_times
 
 PAGES = english_pages()
 RUN = """
@@ -25,6 +25,19 @@ print(run_tutorial(Path(sys.argv[1]), Path(sys.argv[2])).text)
 def test_a_tutorial_exists_in_chinese_with_the_commands_of_the_english_one(page: Path) -> None:
     chinese = (CHINESE / page.name).read_text(encoding="utf-8")
     assert translated(chinese, page.read_text(encoding="utf-8")) == chinese
+
+
+def test_questions_in_chinese_are_those_in_english() -> None:
+    english, chinese = (page.read_text(encoding="utf-8") for page in (DOCS / "faq.md", DOCS / "zh" / "faq.md"))
+    links = [re.findall(r"\((?:\.\./)?([\w-]+\.md)\)", page) for page in (english, chinese)]
+    assert len(re.findall(r"^\*\*", chinese, re.MULTILINE)) == len(re.findall(r"^\*\*", english, re.MULTILINE))
+    assert links[0] == links[1]
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "zh").rglob("*.md")), ids=lambda page: page.stem)
+def test_no_line_of_a_chinese_page_ends_within_a_sentence(page: Path) -> None:
+    """A browser shows the end of a line as a blank."""
+    assert re.findall(r"[\u4e00-\u9fff，、]\n[\u4e00-\u9fff]", page.read_text(encoding="utf-8")) == []
 
 
 def test_an_unknown_tutorial_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,6 +55,13 @@ def test_a_changed_output_is_seen(tmp_path: Path) -> None:
     assert "```console\n$ sh f.sh\none 3.5 s\n$ echo $?\n4\n```" in text
     assert without_times(text) == without_times(text.replace("3.5 s", "0.1 s"))
     assert without_times(text) != without_times(text.replace("one", "two"))
+
+
+def test_what_a_busy_machine_leaves_out_is_no_change() -> None:
+    text = "conforms: a.py:f\n  {} of {} trials passed within {} s: {} of 403 planned, {} repeated{}; seed 1\n"
+    quick, busy = text.format(914, 931, 1.9, 403, 528, ", 17 left open"), text.format(60, 60, 10.1, 58, 2, "")
+    assert without_times(quick) == without_times(busy)
+    assert without_times(quick) != without_times(busy.replace("conforms", "fails"))
 
 
 @pytest.mark.slow
