@@ -177,8 +177,8 @@ def _of_callable(candidate: Callable[..., Any], *, sandbox: bool) -> Runnable:
     file = _source_file(candidate)
     if found is not candidate or (module == "__main__" and file is None):
         raise UsageError(
-            f"candidate {name}: a fresh process cannot import it; put it into a file and name that as FILE.py:{name}, "
-            "or pass sandbox=False, and it runs in this process"
+            f"candidate {name}: a fresh process cannot import it; put it into a file and name that as "
+            "FILE.py:FUNCTION, or pass sandbox=False, and it runs in this process"
         )
     if module == "__main__" and file is not None:
         made = CandidateFunction(module=file.stem, function=name, file=file)

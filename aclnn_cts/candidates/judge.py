@@ -11,16 +11,19 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
+import numpy as np
 
 from aclnn_cts.candidates.candidate import Candidate, Runnable, runnable
 from aclnn_cts.candidates.cases import case_of, drawn_seed, is_integer
 from aclnn_cts.candidates.check import Document, document, shipped_specs, worst_element
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.case import with_arguments
+from aclnn_cts.core.dtypes import component
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
+from aclnn_cts.core.rounding import BINARY_FORMATS, spacing
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
 from aclnn_cts.execution.settings import BenchSettings
@@ -106,8 +109,7 @@ class _Tally:
             self.passed_first += not (self.failed or repeated)
         elif verdict.result == Result.FAILED:
             self.failed += 1
-            worst = worst_element(verdict)
-            self.error_ratio = max(self.error_ratio, 0.0 if worst is None else float(worst.error_ratio))
+            self.error_ratio = max(self.error_ratio, _error_ratio(record))
             key = str(verdict.kind), record.fingerprint.output
             known = self.failures.get(key)
             if known is None and len(self.failures) >= self.reveal:
@@ -119,6 +121,20 @@ class _Tally:
         elif verdict.result == Result.SKIPPED:
             self.unjudged += 1
             self.left_open += verdict.kind == Skip.OPEN
+
+
+def _error_ratio(record: Record) -> float:
+    """Of the worst element: error over bound, which no exact element has; of that error over half its last place."""
+    worst = worst_element(record.verdict)
+    if worst is None:
+        return 0.0
+    ratio, tensor = float(worst.error_ratio), record.trial.case.tensor(worst.output)
+    got, right = worst.got, worst.expected
+    if ratio < math.inf or tensor is None or isinstance(got, str) or isinstance(right, str):
+        return ratio
+    form = BINARY_FORMATS.get(component(tensor.dtype))
+    place = 1.0 if form is None else float(spacing(np.float64(right), form))
+    return max(abs(got - right) / (place / 2), 1.0)
 
 
 def judge(  # noqa: PLR0913 - each is a choice of the caller's

@@ -77,7 +77,10 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     passed_first: int = 0
     """Trials of the plan that passed before the first failure."""
     error_ratio: float | str = 0.0
-    """Of the worst element of all failures: error over bound; 0 where no value was wrong."""
+    """Of the worst element of all failures: error over bound; 0 where no value was wrong.
+
+    Of an element that must be exact it is the error over half the distance to the next number of its dtype.
+    """
     judged_share: float = 0.0
     """Share of the trials made that were judged, without those that the document leaves open."""
     complete: bool = False

@@ -129,12 +129,13 @@ class CandidateHost(ProcessHost):
 
     def _new_runners(self, opening: Opening, *, memory: tuple[int, str], spare: bool) -> Runners:
         candidate = self._candidate
-        view = view_of(None if candidate.file is None else candidate.file.resolve().parent)
+        file = None if candidate.file is None else candidate.file.resolve()
+        view = view_of(None if file is None else file.parent)
         first = {
             "module": candidate.module,
             "function": candidate.function,
-            "file": str(candidate.file or ""),
-            "text": None if candidate.file is None else candidate.file.read_text(encoding="utf-8"),
+            "file": str(file or ""),
+            "text": None if file is None else file.read_text(encoding="utf-8"),
             "path": view.path,
             "names": dict(self._names),
         }

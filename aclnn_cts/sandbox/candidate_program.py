@@ -173,24 +173,32 @@ def load(opening: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what a candidate'
         raise ImportError(f"a candidate's process has nothing of the judge: {advice}") from None
 
 
+def _visible_file(file: str, text: str) -> str:
+    """The candidate's file, beside which it finds its data; a copy of the file where that is hidden."""
+    if os.path.isfile(file):  # noqa: PTH113
+        return file
+    folder = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - the private one
+    path = os.path.join(folder, f"candidate-{os.getpid()}", os.path.basename(file))  # noqa: PTH118, PTH119
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+    with open(path, "w", encoding="utf-8") as stream:  # noqa: PTH123
+        stream.write(text)
+    return path
+
+
 def _loaded(opening: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as above
-    import importlib  # noqa: PLC0415
+    import importlib.machinery  # noqa: PLC0415
     import importlib.util  # noqa: PLC0415
 
     if opening["text"] is None:
         module = importlib.import_module(opening["module"])
     else:
-        folder = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - the private one
-        path = os.path.join(folder, f"candidate-{os.getpid()}", os.path.basename(opening["file"]))  # noqa: PTH118, PTH119
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-        with open(path, "w", encoding="utf-8") as stream:  # noqa: PTH123
-            stream.write(opening["text"])
-        spec = importlib.util.spec_from_file_location(opening["module"], path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{opening['file']} is no Python file")
+        path = _visible_file(opening["file"], opening["text"])
+        loader = importlib.machinery.SourceFileLoader(opening["module"], path)
+        spec: Any = importlib.util.spec_from_file_location(opening["module"], path, loader=loader)
         module = importlib.util.module_from_spec(spec)
         sys.modules[opening["module"]] = module
-        spec.loader.exec_module(module)
+        # Not by that loader: it takes the bytecode of another text, where a file was written again within a second.
+        exec(compile(opening["text"].encode(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     function: Any = module
     if not opening["function"]:
         return module

@@ -148,7 +148,16 @@ def _hide(plan: Plan) -> list[str]:
                     missing.append(f"{path} visible")
         for descriptor in held.values():
             os.close(descriptor)
+    _enter_working_folder()
     return missing
+
+
+def _enter_working_folder() -> None:
+    """Enter the working folder by its path, which shows what is visible of it; what was entered before shows all."""
+    try:
+        os.chdir(Path("/proc/self/cwd").readlink())
+    except OSError:
+        os.chdir("/")
 
 
 def _hide_disks() -> list[str]:

@@ -65,10 +65,11 @@ class ModuleProcess:
         self._arena = Arena()
         self._block = self._arena.lend(ROOM)
         self._seconds = seconds
-        view = view_of(file.resolve().parent)
+        path = file.resolve()
+        view = view_of(path.parent)
         plan = Plan(hidden=view.hidden, kept=view.kept, limits={**LIMITS, "CPU": CPU_SECONDS}, program=_program())
         self._child = Child(self._arena, memory_bytes=memory_bytes, plan=plan.to_json())
-        first = {"module": file.stem, "function": "", "file": str(file), "text": text, "path": view.path, "names": {}}
+        first = {"module": file.stem, "function": "", "file": str(path), "text": text, "path": view.path, "names": {}}
         opened = self._child.send(msgspec.json.encode(first), seconds=_OPEN_SECONDS) or self._child.receive(
             seconds=_OPEN_SECONDS
         )

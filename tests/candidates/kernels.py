@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,15 @@ def object_(grad_output: Any, output: Any, dim: int) -> object:
 
 async def later(grad_output: Any, output: Any, dim: int) -> Any:
     return right(grad_output, output, dim)
+
+
+def own_text(grad_output: Any, output: Any, dim: int) -> Any:
+    raise ValueError(f"own text: {'own_text' in Path(__file__).read_text(encoding='utf-8')}")
+
+
+def zeros(grad_output: Any, output: Any, dim: int) -> Any:
+    return np.zeros_like(grad_output)
+
+
+def nearly_right(grad_output: Any, output: Any, dim: int) -> Any:
+    return (right(grad_output, output, dim).astype(np.float64) * 1.01).astype(grad_output.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import py_compile
 import sys
 from pathlib import Path
 
@@ -129,6 +130,43 @@ def test_a_candidate_imports_its_neighbours_and_packages(
     raise ValueError("found %s" % (COLUMNS + ROWS))
 """
     assert "found 42" in said(tmp_path / folder, body.lstrip())
+
+
+@pytest.mark.parametrize("folder", ["kernels", "a link"])
+def test_a_candidate_finds_its_data_beside_its_file(tmp_path: Path, folder: str) -> None:
+    kernels_folder = tmp_path / "kernels"
+    kernels_folder.mkdir()
+    (kernels_folder / "table.txt").write_text("table: 42", encoding="utf-8")
+    (tmp_path / "a link").symlink_to(kernels_folder)
+    assert "table: 42" in said(tmp_path / folder, "raise ValueError((Path(__file__).parent / 'table.txt').read_text())")
+
+
+def test_a_candidate_in_a_hidden_folder_finds_its_own_text() -> None:
+    found = aclnn_cts.judge(f"{kernels.__file__}:own_text", "softmax_backward", budget="60s", seed=1)
+    _skip_without_namespaces(found)
+    assert "own text: True" in found.reason
+
+
+def test_bytecode_of_another_text_is_not_run(tmp_path: Path) -> None:
+    file = tmp_path / "probe.py"
+    file.write_text(_PROBE.format(body="raise ValueError('old')"), encoding="utf-8")
+    py_compile.compile(str(file), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    assert "new" in said(tmp_path, "raise ValueError('new')")
+
+
+@pytest.mark.parametrize("place", [".", "/proc/1/cwd"])
+def test_the_working_folder_shows_nothing_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    package = suite_in(tmp_path / "home" / "work", is_clone=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(package.parent)
+    body = f"raise ValueError('found: %s' % os.path.exists({place!r} + '/oracles/softmax.py'))"
+    assert "found: False" in said(tmp_path / "kernels", body)
+
+
+def test_a_candidate_works_where_the_judge_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.txt").write_text("table: 42", encoding="utf-8")
+    assert "table: 42" in said(tmp_path, "raise ValueError(Path('table.txt').read_text())")
 
 
 def test_no_other_process_is_seen(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import time
 from pathlib import Path
@@ -107,7 +108,7 @@ def test_closure_needs_no_sandbox_and_the_verdict_says_so() -> None:
     def scaled(grad_output: Any, output: Any, dim: int) -> Any:
         return factor * kernels.right(grad_output, output, dim)
 
-    with pytest.raises(UsageError, match="sandbox=False"):
+    with pytest.raises(UsageError, match=r"FILE\.py:FUNCTION, or pass sandbox=False"):
         aclnn_cts.judge(scaled, OPERATOR)
     found = aclnn_cts.judge(scaled, OPERATOR, sandbox=False, seed=1, budget="60s")
     assert (found.verdict, found.isolation) == ("conforms", "none")
@@ -184,6 +185,13 @@ def test_reward_depends_on_no_number_of_shown_findings() -> None:
     assert [len(item.findings) for item in found[:2]] == [0, 1]
     assert len({aclnn_cts.reward(item) for item in found}) == 1
     assert float(found[0].error_ratio) > 1.0
+
+
+def test_reward_tells_small_errors_of_exact_values_from_large_ones() -> None:
+    near, far = judged("nearly_right"), judged("zeros")
+    assert 1.0 < float(near.error_ratio) < float(far.error_ratio) < math.inf
+    assert near.passed_first == far.passed_first == 0
+    assert aclnn_cts.reward(near) > aclnn_cts.reward(far) > 0.0
 
 
 def test_slow_function_is_not_called_behind_the_budget() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tracemalloc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -229,6 +229,33 @@ def test_every_elementwise_formula_answers_in_blocks(spec: Spec, judges: Judges)
             arrays = case_arrays(case, spec.given_inputs(case))
             found = list(judge.blocks(judge.question(Performed(case=case, outcome=Outcome(), arrays=arrays))))
             assert found == [None] or None not in found
+
+
+@pytest.mark.parametrize("order", [np.asfortranarray, lambda array: array[::-1]])
+def test_no_slice_copies_all_of_an_array(
+    judges: Judges, monkeypatch: pytest.MonkeyPatch, order: Callable[[NDArray[Any]], NDArray[Any]]
+) -> None:
+    judge = judges.of(load_specs()["aclnnSiluBackward"])
+    call = elementwise_call(judge, elements=1 << 12)
+    ordered = {name: order(array) for name, array in call.arrays.items()}
+    question = judge.question(msgspec.structs.replace(call, arrays=ordered))
+    widened: list[NDArray[Any]] = []
+
+    def as_operand(array: NDArray[Any]) -> NDArray[Any]:
+        widened.append(array)
+        return rounding.as_operand(array)
+
+    monkeypatch.setattr(slices, "_SLICE", 700)
+    monkeypatch.setattr(slices, "as_operand", as_operand)
+    assert judge.blocks is not None
+    # As they came: `question` has them in float64.
+    parts = judge.blocks(msgspec.structs.replace(question, tensors=ordered))
+    found = [np.ravel(part.outputs["gradInput"].value) for part in parts if part is not None]
+    assert len(found) > 2
+    assert np.concatenate(found).tobytes() == np.ravel(judge.oracle(question)["gradInput"].value).tobytes()
+    cut = [array for array in widened if array.dtype == np.float32]
+    assert len(cut) == len(found) * len(ordered)
+    assert all(any(np.shares_memory(array, item) for item in ordered.values()) for array in cut)
 
 
 @pytest.mark.parametrize("stem", with_leading(load_specs()))
