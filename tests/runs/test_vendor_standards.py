@@ -31,7 +31,7 @@ RULES: dict[str, tuple[str, ...]] = {
         "Empty tensors",
         "Shape [1]",
         "All dimensions 1",
-        "Inf, -inf, nan",
+        "Special values inf, -inf, nan",
         "One dimension at its maximum",
         "Precision",
         "Memory before a call",
@@ -155,7 +155,7 @@ def test_a_whole_table_is_counted_from_records(ran: Run) -> None:
         ),
     ]
     assert rules["Shape [1]"][1] == rules["All dimensions 1"][1] == "Done : 4 cases, 4 of 4 dtypes"
-    assert rules["Inf, -inf, nan"][1].startswith("Done : 16 of 16 pairs of dtype and value")
+    assert rules["Special values inf, -inf, nan"][1].startswith("Done : 16 of 16 pairs of dtype and value")
     assert "2,147,483,646 in the first phase alone" in rules["One dimension at its maximum"][1]
     assert rules["Empty tensors"][1:] == [
         "Not done : 0 cases, 0 of 4 dtypes",
