@@ -231,7 +231,7 @@ def _regimes() -> Iterator[str]:
     yield "Kernels have one path for full tiles, one for tails, and one for what exceeds a core's memory. A regime is a"
     yield "class of sizes that leads to such a path. A case may be in several."
     yield ""
-    yield "A plan begins with cases at [corners](corners.md). In half of them the sizes are those of a regime. The"
+    yield "A plan begins with cases at [corners](corners.md). Those without a corner of sizes keep a regime. The"
     yield "random cases after them have these shares; the rest mixes sizes."
     yield ""
     shares = [(f"`{regime.value}`", text, f"{SHARES[regime] / 10:.3g} %") for regime, text in _REGIMES.items()]

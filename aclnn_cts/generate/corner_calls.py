@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -67,20 +68,54 @@ class CornerCall:
         self._seen: Case | None = None
         """The case that these two are of: whoever asks for one corner asks for many."""
         self._held: Mapping[str, Any] = {}
-        self._regimes: frozenset[Regime] = frozenset()
+        self._regimes: frozenset[Regime] | None = None
         self._kept = case_regimes(self.case) & {regime} if keeps_regime else frozenset()
 
     def _names(self) -> Mapping[str, Any]:
         """The values of all draws."""
         return self._sampler.names.reassign(self._drawing, self._way) if self._way.assign else self._drawing.names
 
-    def take(self, factor: Factor, corner: Corner) -> str:
-        """Make the call have a corner; why it cannot, and nothing is changed, or an empty text."""
+    def take(self, factor: Factor, corner: Corner, kept: Sequence[tuple[Factor, Corner]] = ()) -> str:
+        """Make the call have a corner and keep these; why it cannot, and nothing is changed, or an empty text."""
+        if self.has(factor, corner):
+            return ""
         before = self._drawing, self._way, self._plane, self.case
         refusal = self._change(factor, corner) if self._changed(factor, corner.value) else NO_PLACE
+        if not refusal and not all(self.has(*item) for item in kept):
+            refusal = UNDONE
         if refusal:
             self._drawing, self._way, self._plane, self.case = before
         return refusal
+
+    def widen(self, kept: Sequence[tuple[Factor, Corner]]) -> None:
+        """Make sizes of 1 larger where the call keeps these corners: a view of one element an axis is contiguous."""
+        kept = [item for item in kept if self.has(*item)]
+        names = self._names()
+        narrow = [
+            (name, axis)
+            for name in self._sampler.names.free_sizes()
+            for axis, size in enumerate(_sizes(names[name]))
+            if size == 1
+        ]
+        while narrow and not self._widened(names, narrow, kept):
+            # Not all of them have room: half are left as they are.
+            for _ in range((len(narrow) + 1) // 2):
+                narrow.pop(self._choices.integer(0, len(narrow) - 1))
+
+    def _widened(
+        self, names: Mapping[str, Any], narrow: Sequence[tuple[str, int]], kept: Sequence[tuple[Factor, Corner]]
+    ) -> bool:
+        """Make sizes of some names' axes 2 or 3; whether the call stays one that counts, or nothing is changed."""
+        before = self._way, self.case
+        wider = {name: list(_sizes(names[name])) for name, _ in narrow}
+        for name, axis in narrow:
+            wider[name][axis] = self._choices.integer(2, 3)
+        new = {name: tuple(sizes) if isinstance(names[name], tuple) else sizes[0] for name, sizes in wider.items()}
+        self._way = Way(text="", assign={**self._way.assign, **new}, values=self._way.values)
+        if self._made() or not all(self.has(*item) for item in kept):
+            self._way, self.case = before
+            return False
+        return True
 
     def can_view(self, name: str, view: int) -> bool:
         """Whether a tensor that is given has a shape of which a view is not contiguous; 0: whether it is given."""
@@ -108,17 +143,20 @@ class CornerCall:
             return NO_PLACE
         if self.case.call.phases == 1 or not self._fits():
             return TOO_LARGE
-        if not self._kept <= case_regimes(self.case):
+        if self._kept and not self._kept <= case_regimes(self.case):
             return UNDONE
         return first_broken(self._sampler.spec, self.case) or ""
 
     def _fits(self) -> bool:
-        """Whether every tensor is within the budget, and what they broadcast to where they do."""
+        """Whether every tensor is within the budget, and what they broadcast to where they do.
+
+        An empty axis counts as one: oracles may look at every place of the others.
+        """
         shapes = [tensor.shape for _, tensor in self.case.tensors()]
         if self._broadcasts:
             aligned = itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
             shapes.append(tuple(map(max, aligned)))
-        return all(math.prod(shape) <= self._most for shape in shapes)
+        return all(math.prod(max(size, 1) for size in shape) <= self._most for shape in shapes)
 
     def _changed(self, factor: Factor, value: Any) -> bool:  # noqa: ANN401 - as the kind of factor has it
         """Change the drawing, or assign a name; whether there is such a place."""
@@ -186,17 +224,18 @@ class CornerCall:
             return sized(self._drawing, wanted)
         if corner.relative is Relative.ONE:
             return sized(self._drawing, {corner.name: 1}.get)
-        large = choices.integer(_LARGE, self._most)
+        # In some calls with room for other sizes beside it.
+        large = choices.integer(_LARGE, max(_LARGE, self._most >> choices.integer(0, 2)))
         return sized(self._drawing, lambda name: large if name == corner.name else 1)
 
     def has(self, factor: Factor, corner: Corner) -> bool:
         """Whether the call has a corner, whatever it was made for."""
         if self._seen is not self.case:
-            self._seen, self._held, self._regimes = self.case, self._names(), case_regimes(self.case)
+            self._seen, self._held, self._regimes = self.case, self._names(), None
         value = corner.value
         match factor.kind:
             case Kind.REGIME:
-                return value in self._regimes
+                return value in self._own_regimes()
             case Kind.DTYPES:
                 return bool(value == self._dtypes)
             case Kind.DATA:
@@ -213,6 +252,11 @@ class CornerCall:
                 return self._has_name(factor, value)
             case _:
                 return self._has_argument(factor, value)
+
+    def _own_regimes(self) -> frozenset[Regime]:
+        if self._regimes is None:
+            self._regimes = case_regimes(self.case)
+        return self._regimes
 
     def _has_argument(self, factor: Factor, value: Any) -> bool:  # noqa: ANN401 - as the kind of factor has it
         """Whether a parameter is a null pointer, a mask, an output without use, or has contents of a recipe."""
@@ -281,6 +325,10 @@ def _with(names: Sequence[str], name: str, *, is_in: bool) -> tuple[str, ...]:
     return (*rest, name) if is_in else rest
 
 
+def _sizes(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    return size if isinstance(size, tuple) else (size,)
+
+
 def _tensors(argument: Any) -> tuple[Tensor, ...]:  # noqa: ANN401 - any argument
     """Those of an argument: none of a null pointer."""
     if isinstance(argument, TensorList):
@@ -288,6 +336,7 @@ def _tensors(argument: Any) -> tuple[Tensor, ...]:  # noqa: ANN401 - any argumen
     return (argument,) if isinstance(argument, Tensor) else ()
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _is_laid_out(shape: tuple[int, ...], view: int) -> bool:
     """Whether the view of a shape is not contiguous."""
     layout = lay_out(shape, view)

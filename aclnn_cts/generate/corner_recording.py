@@ -17,7 +17,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import digest_with_families
 
 _CALLS = 1_000
-"""Calls of a walk: those of the profile `standard`."""
+"""Calls of a walk: the first of the profile `standard`."""
 _OFTEN = 5
 """Calls of each walk that are at a corner at least. Where fewer are, chance decides: no run is asked for it."""
 _COMPARED = 100

@@ -138,11 +138,11 @@ class Profile(msgspec.Struct, frozen=True):
 PROFILES: Mapping[str, Profile] = {
     entry.name: entry
     for entry in (
-        Profile("quick", corners=200, random=160, real=_FIRST_REAL, breaks=6, memory=24, equal_calls=8, life_cycle=3),
+        Profile("quick", corners=300, random=60, real=_FIRST_REAL, breaks=6, memory=24, equal_calls=8, life_cycle=3),
         Profile(
             "standard",
-            corners=1_000,
-            random=5_000,
+            corners=1_500,
+            random=4_500,
             real=_EVERY,
             breaks=40,
             memory=400,

@@ -32,6 +32,19 @@ pytestmark = pytest.mark.mechanism
 
 SPECS = load_specs()
 QUICK = PROFILES["quick"].corners
+FEW_FACTORS = ("softmax_backward", "tanh_backward", "glu_backward", "upsample_linear1d_backward")
+"""Operators whose walks take a second each."""
+MANY_PAIRS = (
+    "convolution_backward",
+    "grid_sampler2_d_backward",
+    "grid_sampler3_d_backward",
+    "max_unpool2d_backward",
+    "max_unpool3d_backward",
+    "roi_align_v2_backward",
+    "upsample_bilinear2d_backward",
+    "upsample_bilinear2d_backward_v2",
+)
+"""Operators of which a quick plan has three quarters, as of attention: windows or scales meet planes and views."""
 each = pytest.mark.parametrize(("spec", "product"), targets())
 
 
@@ -77,16 +90,37 @@ def test_calls_have_the_corners_that_they_are_said_to_have(spec: Spec) -> None:
 
 
 @pytest.mark.parametrize("spec", [pytest.param(spec, id=spec.stem) for spec in SPECS.values()])
-def test_a_quick_plan_meets_most_pairs_of_the_corners_that_it_meets(spec: Spec) -> None:
-    """Pairs that a rule forbids count as missed too: which share can be had differs from operator to operator."""
+def test_a_quick_plan_visits_every_factor(spec: Spec) -> None:
     walk = CornerWalk(Sampler(spec, Target(spec.products[0])), seed=0)
     met = {corner for _ in range(QUICK) for corner in walk.following().corners}
     assert walk.visited == len(met)
-    assert walk.share_of_pairs >= 0.2
     # A quick plan has no room for sizes of these but the least.
     least_alone = {"sizes", "plane"} if spec.stem in HUGE else set()
     factors = {factor.name for factor in walk.factors}
     assert factors - least_alone <= {name for name, _ in met} <= factors
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(spec, id=spec.stem, marks=() if spec.stem in FEW_FACTORS else pytest.mark.catalogue)
+        for spec in SPECS.values()
+    ],
+)
+def test_a_quick_plan_has_nine_tenths_of_the_feasible_pairs(spec: Spec) -> None:
+    """Feasible is what this walk has had, or a longer one of another seed."""
+    sampler = Sampler(spec, Target(spec.products[0]))
+    quick, other = (walked(sampler, seed=seed, calls=calls) for seed, calls in ((0, QUICK), (1, 2 * QUICK)))
+    feasible = quick.pairs() | other.pairs()
+    least = 0.75 if spec.stem in MANY_PAIRS or "attention" in spec.stem else 0.9
+    assert len(quick.pairs()) >= least * len(feasible)
+
+
+def walked(sampler: Sampler, *, seed: int, calls: int) -> CornerWalk:
+    walk = CornerWalk(sampler, seed=seed)
+    for _ in range(calls):
+        walk.following()
+    return walk
 
 
 class Seven(ReferenceAdapter):
