@@ -22,7 +22,8 @@ ARRAYS = "@ARRAYS@"
 if ARRAYS == "torch":
     import torch
 
-DATA = np.load(Path(__file__).with_name("@DATA@"), allow_pickle=False)
+with np.load(Path(__file__).with_name("@DATA@"), allow_pickle=False) as file:
+    DATA = dict(file)
 CASES = json.loads(DATA["cases"].tobytes())
 ORDER = json.loads("""@ORDER@""")
 BITS = {"bfloat16": "uint16", **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "hifloat8"), "uint8")}
