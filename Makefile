@@ -17,7 +17,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: run run-all test test-slow test-catalogue test-torch same-verdicts soak soak-hostile bench bench-run bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
 	bench-gaming bench-watch bench-wrong-kernels bench-kernel-mistakes bench-judge-kernels bench-regimes bench-corners bench-scale check-specs soak-oracles claims operator \
-	figures soak-fuzz soak-programs test-ray docs words tutorials first-bug site matrix picture shots lint power power-quick power-generated power-corners release-check \
+	figures soak-fuzz soak-programs test-ray docs words tutorials first-bug site matrix picture shots lint power power-quick power-generated power-corners soak-catalogue release-check \
 	loopback bytecode clean
 
 # The exit codes 0 and 1 are verdicts on what was judged: the run itself worked.
@@ -271,6 +271,14 @@ power-generated: $(STAMP)
 # Mutants that are wrong at one corner alone. A quarter of an hour; `ARGS='--profile quick'` takes minutes, `ARGS='--op OPERATOR'` less.
 power-corners: $(STAMP)
 	@$(BIN)/python -m benchmarks.corner_mutants $(ARGS)
+
+# Every operator on the standard profile: the reference conforms, what torch fails is waived, decoys pass, mutants are found.
+# Hours; `OP="STEM STEM"` runs some operators.
+soak-catalogue: $(STAMP) bytecode
+	$(BIN)/aclnn-cts run $(OP) --profile standard --adapter reference --workers $(JOBS)
+	$(BIN)/aclnn-cts run $(OP) --profile standard --adapter torch --workers $(JOBS)
+	$(BIN)/aclnn-cts mutants $(OP:%=--op %) --profile standard --number 24 --min-kill-rate 0.98 --workers $(JOBS)
+	$(BIN)/python -m benchmarks.corner_mutants $(OP:%=--op %)
 
 loopback: $(STAMP)
 	@$(BIN)/python -m aclnn_cts.adapters.loopback_build
