@@ -37,10 +37,13 @@ def with_sizes(calls: Sequence[Sequence[Float64]]) -> tuple[Float64, list[Float6
 
 
 def fit_a_stack(grad: Real, x: Real, weight: Real) -> bool:
-    """Whether operands of such shapes are small enough for the products of all taps to be made in one stack."""
+    """Whether operands of such shapes are small enough for the products of all taps to be made in one stack.
+
+    Each operand is padded to the times of the other.
+    """
     out_time, batch, out_channels = grad.shape
     time, _, in_channels = x.shape
-    products = weight.shape[0] * batch * max(time * in_channels, out_time * out_channels)
+    products = weight.shape[0] * batch * max(time, out_time) * max(in_channels, out_channels)
     return products <= _STACKED_LIMIT and grad.size > 0 and x.size > 0 and weight.size > 0
 
 
