@@ -153,7 +153,8 @@ def _words(judgement: dict[str, Any]) -> dict[str, Any]:
     made = judgement["passed"] + judgement["failed"] + judgement["unjudged"]
     counts = f"{made - judgement['repeated']} of {judgement['planned']} planned, {judgement['repeated']} repeated"
     return {
-        "made": made,
+        # Without a trial there is no line of counts.
+        "made": made or None,
         "counts": f"{counts}, {judgement['unjudged']} left open" if judgement["unjudged"] else counts,
         "inconclusive": judgement["verdict"] == RunVerdict.INCONCLUSIVE.value,
         "where": f"{where}; not possible here: {missing}" if missing else where,

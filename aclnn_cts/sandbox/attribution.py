@@ -34,7 +34,7 @@ def attributed(
     - `company`: makes them in a fresh process and in memory of their own, so that nothing else changes.
     - `trials`: so many calls are the batch's own; those after them only look whether the device is well.
 
-    A call that is told of a fault, and that nothing shows to cause it, keeps it, and is said to be in company.
+    A call that a fault is reported for, and that nothing shows to cause it, keeps it, with the calls before it.
     """
     found = list(outcomes)
     own = len(calls) if trials is None else trials
@@ -86,8 +86,8 @@ def _settle(
     names = ", ".join(case_id(calls[member].case)[:12] for member in before[-_NAMED:])
     more = f" and {len(before) - _NAMED} before these" if len(before) > _NAMED else ""
     said = (
-        f"{message}; not alone in a fresh process, and after none of the calls before it alone: only in company, of "
-        f"the {len(before)} calls before it in its batch (cases {names}{more})"
+        f"{message}; the call does not fail alone in a fresh process, nor after one earlier call: only after all "
+        f"{len(before)} calls before it in its batch (cases {names}{more})"
     )
     # A look at the device is no trial: what it shows is told of the last call.
     where = members[0] if members[0] < own else before[-1]

@@ -117,7 +117,7 @@ def test_a_fault_that_no_call_causes_alone_is_told_with_its_batch(run: Run) -> N
     assert ran.code == 1
     (failed,) = (record for record in ran.records if record.verdict.result == Result.FAILED)
     assert failed.trial.case.nbytes == 3 * 4 * 105
-    assert "only in company, of the 5 calls before it in its batch (cases " in failed.verdict.message
+    assert "only after all 5 calls before it in its batch (cases " in failed.verdict.message
     assert failed.verdict.facts["alone"] == "conforms"
 
 

@@ -88,21 +88,21 @@ def test_a_call_that_is_told_of_a_fault_in_its_second_phase_is_cleared(before: i
 
 
 @pytest.mark.parametrize("during", [True, False])
-def test_what_comes_in_company_alone_says_so_and_names_the_batch(*, during: bool) -> None:
+def test_fault_after_the_whole_batch_alone_names_the_batch(*, during: bool) -> None:
     roles = [PLAIN, HALF, PLAIN, PLAIN, OTHER_HALF, PLAIN, PLAIN]
     device = Device(roles, during=during)
     found = device.settled()
     assert faults(found) == [5]
     message = found[5].message
-    assert message.startswith("507015 met; not alone in a fresh process, and after none of the calls before it alone:")
-    assert "only in company, of the 5 calls before it in its batch (cases " in message
+    assert message.startswith("507015 met; the call does not fail alone in a fresh process, nor after one earlier call:")
+    assert "only after all 5 calls before it in its batch (cases " in message
     assert message.endswith(" and 1 before these)")
 
 
 def test_what_a_look_at_the_device_shows_is_told_of_the_last_call() -> None:
     found = Device([HALF, PLAIN, OTHER_HALF, PLAIN]).settled()
     assert faults(found) == [2]
-    assert "only in company" in found[2].message
+    assert "only after all" in found[2].message
 
 
 def test_a_fault_that_does_not_come_again_is_nobodys_unless_a_second_phase_met_it() -> None:

@@ -74,7 +74,8 @@ class Mixed(Tolerance):
         matched = np.count_nonzero(pair.error <= row.atol + row.rtol * pair.size) / pair.error.size
         form = BINARY_FORMATS[pair.row if pair.row in MIXED_ROWS else pair.dtype]
         allowed = np.maximum(row.largest, ULPS * spacing(pair.size, form))
-        worst = int(np.argmax(pair.error / allowed))
+        with np.errstate(over="ignore", invalid="ignore"):  # inf and nan are worst, whatever their quotient
+            worst = int(np.argmax(pair.error / allowed))
         return conclude(
             self,
             [

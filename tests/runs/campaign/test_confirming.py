@@ -1,4 +1,4 @@
-"""What becomes of a failure that is run again: always, sometimes, only in company, only on one device, or deadly."""
+"""What becomes of a failure that is run again: always, sometimes, only after its batch, only on one device, or deadly."""
 
 from __future__ import annotations
 
