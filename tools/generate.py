@@ -50,6 +50,11 @@ _OPERATORS = "operators"
 
 def pages(specs: Specs) -> Mapping[str, str]:
     """The text of every page by its path below this folder."""
+    return operator_pages(specs.values()) | shared_pages(specs)
+
+
+def shared_pages(specs: Specs) -> dict[str, str]:
+    """The text of every page that is of no one operator, by its path below this folder."""
     made = {
         "checks.md": _checks(),
         "regimes.md": _regimes(),
@@ -75,7 +80,7 @@ def pages(specs: Specs) -> Mapping[str, str]:
         page = f"{name}.md"
         texts[page] = with_picture(texts.get(page) or (FOLDER / page).read_text(encoding="utf-8"), name, drawing)
         texts[f"images/{name}.svg"] = drawing.svg()
-    return operator_pages(specs.values()) | texts
+    return texts
 
 
 def operator_pages(specs: Iterable[Spec]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -17,9 +18,11 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Skip
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import MANIFEST
+from tests.support.targets import proven_by_another
 from tools import generate
 
 ROOT = Path(__file__).parents[2]
+SPECS = load_specs()
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -34,10 +37,24 @@ def commands(page: Path) -> list[str]:
     return [line.strip() for line in lines if line.startswith("aclnn-cts ")]
 
 
-def test_generated_pages_are_current() -> None:
-    made = generate.pages(load_specs())
-    committed = {str(path.relative_to(generate.FOLDER)) for path in (generate.FOLDER / "operators").glob("*_*.md")}
-    assert committed == {name for name in made if name.startswith("operators/")}
+def test_shared_pages_are_current() -> None:
+    assert_current(generate.shared_pages(SPECS))
+    committed = {path.stem for path in (generate.FOLDER / "operators").glob("*_*.md")}
+    assert committed == {spec.stem for spec in SPECS.values()}
+
+
+@pytest.mark.parametrize(
+    "stem",
+    [
+        pytest.param(spec.stem, marks=[pytest.mark.slow] if spec.operator in proven_by_another() else [])
+        for spec in SPECS.values()
+    ],
+)
+def test_page_of_an_operator_is_current(stem: str) -> None:
+    assert_current(generate.operator_pages([SPECS.find(stem, where="page")]))
+
+
+def assert_current(made: Mapping[str, str]) -> None:
     for name, text in made.items():
         path = generate.FOLDER / name
         assert path.read_text(encoding="utf-8") == text, f"{path} is not current; call `make docs`"
