@@ -344,7 +344,7 @@ class Judge:
         return Opened(performed=performed, outputs=outputs, question=question, models=models, got=got, rows=rows)
 
     def _first_answer(self, opened: Opened) -> Answer:
-        """By the first form, where others judge too: they are asked where it finds a fault, as slices of it may have."""
+        """By the first form, where others judge too: they are asked where it, or a slice of it, finds a fault."""
         if self.first is None or (self.blocks is not None and any(is_large(item.size) for item in opened.got.values())):
             return self._answer(opened, self.oracle)
         return replace(self._answer(opened, self.first), wider=partial(self._answer, opened, self.oracle))
