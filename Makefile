@@ -15,7 +15,7 @@ STAMP := .venv/installed
 # pytest rewrites what it imports, asserts and all: without bytecode each process does that again, for seven seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
-.PHONY: run run-all test test-slow test-catalogue test-torch same-verdicts soak soak-hostile bench bench-run bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate bench-formula \
+.PHONY: run run-all test test-slow test-catalogue test-torch same-verdicts soak soak-hostile bench bench-run bench-isolation bench-judge bench-size bench-report bench-findings bench-bundle bench-fuzz bench-gate \
 	bench-gaming bench-watch bench-wrong-kernels bench-kernel-mistakes bench-judge-kernels bench-regimes bench-corners bench-scale check-specs soak-oracles claims operator \
 	figures soak-fuzz soak-programs test-ray docs words tutorials first-bug site matrix picture shots lint power power-quick power-generated power-corners soak-catalogue release-check \
 	loopback bytecode clean
@@ -168,17 +168,12 @@ bench-scale: $(STAMP)
 bench-gate: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench_gate $(ARGS)
 
-# How fast formulas judge, as a share of the oracles that are written by hand.
-bench-formula: $(STAMP)
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.bench_formula $(ARGS)
-
 # All figures of README.md and docs/ that are measured (but those of `make power` and `make bench-judge`), and the pages
 # with them. Half an hour, on a machine with nothing else to do.
 figures: $(STAMP)
 	$(BIN)/python -m benchmarks.bench --store
 	$(BIN)/python -m benchmarks.bench_fuzz --store
 	$(BIN)/python -m benchmarks.bench_gate --store
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.bench_formula --store
 	$(BIN)/python -m benchmarks.bench_scale --store
 	$(BIN)/python -m benchmarks.bench_report --store
 	$(BIN)/python -m benchmarks.bench_bundle --store

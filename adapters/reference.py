@@ -140,7 +140,7 @@ class ReferenceSession:
         if spec.stem not in self._oracles:
             from aclnn_cts.oracles import registry  # noqa: PLC0415 - statuses alone need no oracle
 
-            self._oracles[spec.stem] = registry.load_values(spec.stem, folders=_folders(spec))
+            self._oracles[spec.stem] = registry.load(spec.stem, folders=_folders(spec)).values
         return self._oracles[spec.stem]
 
 

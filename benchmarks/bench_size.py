@@ -82,7 +82,7 @@ def _performed(case: Case, judge: Judge) -> Performed:
     arrays = case_arrays(case, judge.spec.inputs)
     outcome = Outcome(phase_one=0, phase_two=0)
     question = judge.question(Performed(case=case, outcome=outcome, arrays=arrays))
-    value = registry.load_values(judge.spec.stem)(question)["out"]
+    value = registry.load(judge.spec.stem).values(question)["out"]
     descriptor = case.arguments["out"]
     dtype = descriptor.dtype if isinstance(descriptor, Tensor) else ""
     got: dict[str, NDArray[np.generic]] = {"out": to_dtype(value, dtype)}

@@ -28,7 +28,6 @@ from aclnn_cts.findings.findings import Failures
 from aclnn_cts.formula.mutants import Mutant
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.predicate import compile_predicate
-from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.selftest.generated_mutants import draw_mutants
 from aclnn_cts.selftest.kinds import STALE, described, fires
@@ -124,9 +123,8 @@ def measured(spec: Spec, specs: Specs, *, seed: str, faults: int, pairs: int) ->
     target = Target(product=spec.usual_product)
     session = MutatedSession(target, specs)
     settings = BenchSettings(adapter="reference", target=target)
-    formula = registry.load_formula(spec.stem) is not None
     random = Random(f"{seed}/{spec.stem}")  # noqa: S311 - drawn again by the same seed
-    drawn = list(draw_mutants(spec, target, seed=seed, count=_DRAWN, formula=formula))
+    drawn = list(draw_mutants(spec, target, seed=seed, count=_DRAWN))
     random.shuffle(drawn)
     with InProcessHost(session) as host:
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)

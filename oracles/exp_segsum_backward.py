@@ -4,14 +4,11 @@ These are what the document's steps leave: zeros on and above the diagonal, suff
 """
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
-from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles._exact import sum_of_products
 
 
 def _backward(f: F, gradOutput: Array, gradSelf: Array) -> Outputs:
@@ -28,13 +25,6 @@ def _forward(f: F, self: Array) -> Outputs:
     firsts = np.arange(math.prod(self.shape[:-1])).reshape(*self.shape[:-1], 1, 1, 1) * size
     segments = f.take(self, np.where((column < place) & (place <= row), firsts + place, -1)).sum(-1)
     return {"gradSelf": f.where(np.tri(size, dtype=bool), f.exp(segments), 0.0)}
-
-
-def exact(call: OracleInput, output: str, index: tuple[int, ...]) -> Fraction:
-    """One element in rational arithmetic, from finite numbers: the formula's sums have too many terms for 50 digits."""
-    *lead, row = index
-    terms = (call.tensors[name][tuple(lead)][row:, :row].reshape(-1).tolist() for name in ("gradOutput", "gradSelf"))
-    return sum_of_products(*terms)
 
 
 FORMULA = Operator.of(

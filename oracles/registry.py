@@ -1,9 +1,8 @@
 """Finds an operator's oracle by the stem of its spec file: among ours, or beside a user's own spec.
 
 An oracle is a module with a formula: a function `backward(f, …)`, or `FORMULA`, which states more than that
-(`formula.definition.Operator`). It may have a function `expected(call: OracleInput) -> Expected` of its own, which then
-judges in the formula's place. Loading one from a folder runs its
-Python, which is why only what computes values (run, fuzz, replay) may ask for one.
+(`formula.definition.Operator`). Loading one from a folder runs its Python, which is why only what computes values (run,
+fuzz, replay) may ask for one.
 """
 
 from __future__ import annotations
@@ -25,34 +24,19 @@ from numpy.typing import NDArray
 
 import aclnn_cts.oracles
 from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.expected import (
-    Block,
-    BlockOracle,
-    Condense,
-    EachOracle,
-    Expected,
-    ExpectedOutput,
-    Float64,
-    Oracle,
-    OracleInput,
-)
-from aclnn_cts.formula.definition import Operator, output_shapes
+from aclnn_cts.core.expected import Block, BlockOracle, Condense, OracleInput
+from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.expectation import FormulaOracle
-from aclnn_cts.formula.mistakes import Results, is_signal, mistake, raised
 
 _PACKAGE = aclnn_cts.oracles.__name__
-_ENTRY = "expected"
 _FORMULA = "FORMULA"
 _BACKWARD = "backward"
 
 SecondOracle: TypeAlias = Callable[[OracleInput, str, tuple[int, ...]], "Fraction | None"]
-"""`exact(call, output, index)`: one element in rational arithmetic, or in 50 digits; None where that takes too long."""
-
-Values: TypeAlias = Callable[[OracleInput], Mapping[str, Float64]]
-"""`values(call)`: outputs in float64, before they are rounded to their dtypes."""
+"""One element of an output of a call in 50 digits; None where that takes too long."""
 
 Benchmark: TypeAlias = Callable[[OracleInput], Mapping[str, NDArray[np.float32]]]
-"""`benchmark(call)`: outputs as plain FLOAT arithmetic gives them, before they are rounded to their dtypes.
+"""The outputs of a call as plain FLOAT arithmetic gives them, before they are rounded to their dtypes.
 
 An output that is left out has no second implementation in that call.
 """
@@ -84,28 +68,28 @@ def available(folders: Sequence[Path] = ()) -> Mapping[str, str]:
 def load_module(stem: str, *, folders: Sequence[Path] = ()) -> ModuleType:
     """The oracle's module, imported once in a process.
 
-    Raises UsageError where there is none, more than one, or one that cannot be imported or has no `expected`.
+    Raises UsageError where there is none, more than one, or one that cannot be imported or states no formula.
     """
     places = available(folders)
     if stem not in places:
         looked = ", ".join(str(folder / f"{stem}.py") for folder in folders)
         raise UsageError(
             f"{stem}: no oracle for this operator{nearest(stem, places)}; known are {', '.join(places)}; write "
-            f"{looked or f'{stem}.py beside {stem}.yaml'} with a function expected(call: OracleInput) -> Expected"
+            f"{looked or f'{stem}.py beside {stem}.yaml'} with a function {_BACKWARD}(f, …)"
         )
     place = places[stem]
     module = importlib.import_module(place) if place == f"{_PACKAGE}.{stem}" else _from_file(Path(place))
-    if not callable(getattr(module, _ENTRY, None)) and _formula_of(module) is None:
+    if _formula_of(module) is None:
         raise UsageError(
-            f"{place}: neither a formula nor an oracle; expected a function {_BACKWARD}(f, …) or "
-            f"{_ENTRY}(call: OracleInput) -> Expected; define one of them"
+            f"{place}: the oracle states no formula; expected a function {_BACKWARD}(f, …) or "
+            f"{_FORMULA} = Operator.of({_BACKWARD}, …); define one of them"
         )
     return module
 
 
-def load_formula(stem: str, *, folders: Sequence[Path] = ()) -> Operator | None:
-    """The operator's formula, where its module states one. Raises as `load_module` does."""
-    return _formula_of(load_module(stem, folders=folders))
+def load_formula(stem: str, *, folders: Sequence[Path] = ()) -> Operator:
+    """What the operator's module states. Raises as `load_module` does."""
+    return cast("Operator", _formula_of(load_module(stem, folders=folders)))
 
 
 def _formula_of(module: ModuleType) -> Operator | None:
@@ -116,61 +100,9 @@ def _formula_of(module: ModuleType) -> Operator | None:
     return Operator.of(backward) if callable(backward) else None
 
 
-def load(stem: str, *, folders: Sequence[Path] = ()) -> Oracle:
-    """The oracle of an operator: its module's `expected`, or what its formula says. Raises as `load_module` does."""
-    module = load_module(stem, folders=folders)
-    own = getattr(module, _ENTRY, None)
-    formula = _formula_of(module)
-    if own is None and formula is not None:
-        return FormulaOracle(formula)
-    stated = cast("Oracle", own)
-    return stated if stem in _own_stems() else _guarded(stated)
-
-
-@functools.cache
-def _guarded(expected: Oracle) -> Oracle:
-    return functools.partial(_stated_by, expected)
-
-
-def _stated_by(expected: Oracle, call: OracleInput) -> Expected:
-    """What a module's own function expects of a call; OracleError for a mistake of that function."""
-    try:
-        found: object = expected(call)
-    except (Exception, SystemExit) as error:
-        if is_signal(error):
-            raise
-        raise mistake(expected, raised(error), call.arguments, error) from error
-    if not isinstance(found, Mapping) or not all(isinstance(value, ExpectedOutput) for value in found.values()):
-        raise mistake(expected, "returned no dict of ExpectedOutput by output", call.arguments)
-    for name, shape in output_shapes(call).items():
-        if name in found and np.shape(found[name].value) != shape:
-            what = f"{name} has the shape {list(np.shape(found[name].value))}, expected {list(shape)}"
-            raise mistake(expected, what, call.arguments)
-        unknown = found[name].open if name in found else None
-        if unknown is not None and (unknown.dtype != bool or unknown.shape != shape):
-            what = f"{name}: open is {unknown.dtype.name} {list(unknown.shape)}, expected bool {list(shape)}"
-            raise mistake(expected, what, call.arguments)
-    return Results(found, function=expected, arguments=call.arguments)
-
-
-def load_values(stem: str, *, folders: Sequence[Path] = ()) -> Values:
-    """The operator's values alone: its module's `values`, else its formula's, else those of `expected`.
-
-    Raises as `load_module` does.
-    """
-    module = load_module(stem, folders=folders)
-    own, formula = getattr(module, "values", None), _formula_of(module)
-    if own is not None:
-        return cast("Values", own)
-    if formula is not None:
-        return FormulaOracle(formula).values
-    oracle = load(stem, folders=folders)
-    return lambda call: {name: output.value for name, output in oracle(call).items()}
-
-
-def load_each(stem: str, *, folders: Sequence[Path] = ()) -> EachOracle | None:
-    """The operator's oracle of several calls: its module's `expected_each`, where it has one. Raises as `load`."""
-    return cast("EachOracle | None", getattr(load_module(stem, folders=folders), "expected_each", None))
+def load(stem: str, *, folders: Sequence[Path] = ()) -> FormulaOracle:
+    """The oracle of an operator: what its formula says. Raises as `load_module` does."""
+    return FormulaOracle(load_formula(stem, folders=folders))
 
 
 def load_condense(stem: str, *, folders: Sequence[Path] = ()) -> Condense | None:
@@ -179,18 +111,15 @@ def load_condense(stem: str, *, folders: Sequence[Path] = ()) -> Condense | None
 
 
 def load_blocks(stem: str, *, elementwise: bool, folders: Sequence[Path] = ()) -> BlockOracle | None:
-    """The operator's oracle of large calls: its module's `expected_blocks`, else its formula's slices.
+    """The operator's oracle of large calls: slices of its formula; None where they know of each other.
 
     Those are some elements of an elementwise operator, and else some places of the axes that the module's `LEADING`
     names. Raises as `load`.
     """
-    module = load_module(stem, folders=folders)
-    own = getattr(module, "expected_blocks", None)
-    leading: int | str | None = getattr(module, "LEADING", None)
-    formula = _formula_of(module)
-    if own is not None or formula is None or hasattr(module, _ENTRY) or (leading is None and not elementwise):
-        return cast("BlockOracle | None", own)
-    return functools.partial(_in_slices, FormulaOracle(formula), leading)
+    leading: int | str | None = getattr(load_module(stem, folders=folders), "LEADING", None)
+    if leading is None and not elementwise:
+        return None
+    return functools.partial(_in_slices, load(stem, folders=folders), leading)
 
 
 def _in_slices(oracle: FormulaOracle, leading: int | str | None, call: OracleInput) -> Iterator[Block | None]:
@@ -199,24 +128,16 @@ def _in_slices(oracle: FormulaOracle, leading: int | str | None, call: OracleInp
     return SlicedOracle(oracle, leading)(call)
 
 
-def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle | None:
-    """The operator's second oracle: its module's `exact`, else its formula in 50 digits. Raises as `load_module`."""
-    module = load_module(stem, folders=folders)
-    own, formula = getattr(module, "exact", None), _formula_of(module)
-    if own is not None or formula is None:
-        return cast("SecondOracle | None", own)
+def load_second(stem: str, *, folders: Sequence[Path] = ()) -> SecondOracle:
+    """The operator's second oracle: its formula in 50 digits. Raises as `load_module`."""
     from aclnn_cts.formula.graph import exact_element  # noqa: PLC0415 - it imports mpmath, and failures alone need it
 
-    return functools.partial(exact_element, formula)
+    return functools.partial(exact_element, load_formula(stem, folders=folders))
 
 
-def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark | None:
-    """The operator's second implementation: its module's `benchmark`, else its formula. Raises as `load_module`."""
-    module = load_module(stem, folders=folders)
-    own, formula = getattr(module, "benchmark", None), _formula_of(module)
-    if own is not None or formula is None:
-        return cast("Benchmark | None", own)
-    return functools.partial(_formula_benchmark, formula)
+def load_benchmark(stem: str, *, folders: Sequence[Path] = ()) -> Benchmark:
+    """The operator's second implementation: its formula in FLOAT. Raises as `load_module`."""
+    return functools.partial(_formula_benchmark, load_formula(stem, folders=folders))
 
 
 def _formula_benchmark(formula: Operator, call: OracleInput) -> Mapping[str, NDArray[np.float32]]:
@@ -226,11 +147,10 @@ def _formula_benchmark(formula: Operator, call: OracleInput) -> Mapping[str, NDA
 
 
 def load_forms(stem: str, *, folders: Sequence[Path] = ()) -> tuple[FormulaOracle, ...]:
-    """Further forms of the formula that judges, which explain failures; none where `expected` judges."""
-    oracle = load(stem, folders=folders)
-    if not isinstance(oracle, FormulaOracle):
-        return ()
-    return tuple(FormulaOracle(oracle.operator, place) for place in range(1, len(oracle.operator.forms)))
+    """Further forms of the formula, which explain failures; none where each of them conforms."""
+    operator = load_formula(stem, folders=folders)
+    count = 1 if operator.any_form else len(operator.forms)
+    return tuple(FormulaOracle(operator, place) for place in range(1, count))
 
 
 @functools.cache
@@ -247,7 +167,7 @@ def _from_file(file: Path) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{file}: not a Python file; expected a module with a function {_ENTRY!r}")
+        raise UsageError(f"{file}: not a Python file; expected a module with a function {_BACKWARD}(f, …)")
     module = importlib.util.module_from_spec(spec)
     # Dataclasses look their own module up while it is being imported.
     sys.modules[name] = module
@@ -257,6 +177,6 @@ def _from_file(file: Path) -> ModuleType:
         del sys.modules[name]
         raise UsageError(
             f"{file}: the oracle cannot be imported ({type(error).__name__}: {error}); expected a module with a "
-            f"function {_ENTRY!r}; correct the file"
+            f"function {_BACKWARD}(f, …); correct the file"
         ) from error
     return module

@@ -13,7 +13,6 @@ from benchmarks import (
     bench,
     bench_bundle,
     bench_candidates,
-    bench_formula,
     bench_report,
     bench_run,
     bench_scale,
@@ -316,13 +315,6 @@ SECTIONS: Sequence[Section] = (
         sources=(planned_corners.NAME,),
         measure="make bench-corners ARGS=--store",
         body=_corners,
-    ),
-    Section(
-        page="adding-an-operator.md",
-        name="formula",
-        sources=(bench_formula.NAME,),
-        measure="make bench-formula ARGS=--store",
-        body=_rows((bench_formula.NAME, bench_formula.shown)),
     ),
     Section(
         page="compare-and-bundle.md",

@@ -180,7 +180,6 @@ def _report(task: _Task, specs: Specs) -> OracleReport:
 def _document(report: OracleReport) -> dict[str, Any]:
     return {
         "operator": report.operator,
-        "oracle": report.oracle,
         "faults": list(report.faults),
         "emulations": {
             "calls": report.emulations.calls,

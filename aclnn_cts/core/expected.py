@@ -1,9 +1,8 @@
 """What an oracle says of one output: the value in float64 and what errors may have gone into a correct result.
 
-An oracle states facts of the mathematics alone: how many roundings of which kind meet which magnitude. The formats in
-which they happen, and so the unit roundoffs, are the compute model's; `judgement.bound` brings the two together.
-An oracle that follows errors through a formula needs to know of the arithmetic too (`Arithmetic`): the error of exp
-depends on the size of its argument's error, and not on a number of roundings alone.
+An oracle follows errors through a formula, in the arithmetic that the question names (`Arithmetic`): the error of exp
+depends on the size of its argument's error, and not on a number of roundings alone. `judgement.bound` adds what the
+compute model says of the last rounding.
 
 The classes are msgspec structs for the reason that cases are (`core.case`): `msgspec.structs.replace` changes a field.
 """
@@ -11,7 +10,7 @@ The classes are msgspec structs for the reason that cases are (`core.case`): `ms
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -74,63 +73,29 @@ T = TypeVar("T")
 Float64: TypeAlias = NDArray[np.float64]
 
 
-class ErrorTerm(msgspec.Struct, frozen=True, kw_only=True):
-    """One source of rounding error of an output.
-
-    `kind` says in which format of the compute model the roundings happen:
-
-    - `operand`: rounding of operands to the mode's operand format. `count` operands multiplied together give a
-      relative error of (1 + u)^count - 1 on `magnitude`, which must be the output's own sum of products with absolute
-      values in the place of the operands: `judgement.operands` asks for it with larger ones.
-    - `compute`: `count` successive roundings in the accumulation format, gamma_count = count u / (1 - count u) on
-      `magnitude` (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., chapter 3;
-      `judgement.model.gamma`). For a sum of n products in any order count is n (n - 1 additions and the product); for
-      a sum of n terms, n - 1.
-    - `storage`: `count` roundings of an intermediate to the output's own format.
-
-    `count` is an int or an array that broadcasts against the output; `magnitude` broadcasts likewise, is non-negative
-    and in units of the output (a sum of absolute values, for instance).
-    """
-
-    kind: str
-    count: int | NDArray[np.int64]
-    magnitude: Float64
-
-
 class ExpectedOutput(msgspec.Struct, frozen=True, kw_only=True):
     """One output. All arrays have the output's logical shape or broadcast to it.
 
     - `value`: float64; may hold inf and nan where *every* permitted order of evaluation gives them.
-    - `terms`: the sources of error.
-    - `underflows`: number of operations whose result may underflow in the accumulation format; each may add that
-      format's smallest subnormal (or smallest normal where the model flushes), times `underflow_scale`.
-    - `partial`: the largest absolute value that any intermediate can take (a sum of magnitudes); where it exceeds the
-      largest finite number of the accumulation format, finite within the bound, inf and nan are all open. Beside a
-      value of inf it speaks of the finite terms, which may overflow to the other infinity first; inf tells nothing.
-    - `lattice`: a power of two of which every term of every sum is an integer multiple, or None. Where
-      `partial / lattice` fits the accumulation significand every order of summation is exact: `compute` vanishes.
+    - `error`: the largest absolute error before the last rounding, all roundings and underflows in it, in `arithmetic`.
+    - `exact`: True where every permitted order of evaluation gives `value` itself before the last rounding.
+    - `arithmetic`: what `error` holds for; in a coarser one it grows in proportion to the unit roundoff.
+    - `partial`: the largest absolute value that any intermediate can take (a sum of magnitudes), its errors included;
+      where it exceeds the largest finite number of the accumulation format, finite within the bound, inf and nan are
+      all open. Beside a value of inf it speaks of the finite terms, which may overflow to the other infinity first; inf
+      tells nothing. None: nothing overflows.
     - `open`: True where the document leaves the element open (nothing is judged there).
-
-    An oracle that follows errors through its formula states, in the place of `terms`, `underflows` and `lattice`:
-
-    - `error`: the largest absolute error before the last rounding, all roundings and underflows in it, in `arithmetic`;
-    - `exact`: True where every permitted order of evaluation gives `value` itself before the last rounding;
-    - `arithmetic`: what `error` holds for; in a coarser one it grows in proportion to the unit roundoff;
-    - `functions`: the elementary functions whose stated accuracy is part of `error`;
+    - `functions`: the elementary functions whose stated accuracy is part of `error`.
     - `summands`, `step`, `largest`: how many numbers are added to each element, a power of two of which all of them are
       multiples (or None), and a bound of all sums: what is exact in `arithmetic` is not where digits are too few.
     """
 
     value: Float64
-    terms: tuple[ErrorTerm, ...] = ()
-    underflows: int | NDArray[np.int64] = 0
-    underflow_scale: Float64 | float = 1.0
-    partial: Float64 | None = None
-    lattice: float | None = None
-    open: NDArray[np.bool_] | None = None
-    error: Float64 | float | None = None
+    error: Float64 | float = 0.0
     exact: NDArray[np.bool_] | bool = False
     arithmetic: Arithmetic | None = None
+    partial: Float64 | None = None
+    open: NDArray[np.bool_] | None = None
     functions: tuple[str, ...] = ()
     summands: Float64 | float = 1.0
     step: float | None = None
@@ -156,9 +121,7 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
     """For each floating input whose elements are all integer multiples of a power of two that matters (exact data),
     that power. Missing: not known."""
     arithmetics: Mapping[str, Arithmetic] = MappingProxyType({})
-    """The arithmetic of each output, for oracles that follow errors.
-
-    Missing: FLOAT, as `specs/precision.yaml` has it."""
+    """The arithmetic of each output. Missing: FLOAT, as `specs/precision.yaml` has it."""
     radii: Mapping[str, Float64] = MappingProxyType({})
     """For each floating input that a mode may round: how far what is used may be from what stands in `tensors`."""
     updated: frozenset[str] = frozenset()
@@ -203,19 +166,13 @@ class Condensed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Oracle: TypeAlias = Callable[[OracleInput], Expected]
-"""An operator's mathematics: an oracle file's `expected` function."""
+"""An operator's mathematics: what its formula says of a call."""
 
 
 Condense: TypeAlias = Callable[[OracleInput, Mapping[str, NDArray[np.int64]]], Condensed | None]
 """An oracle file's `condensed(call, more)`: the smaller call, with the rows that are not 0 and `more` rows by output.
 
 None where the call has no such rows.
-"""
-
-EachOracle: TypeAlias = Callable[[Sequence[OracleInput]], Sequence[Expected]]
-"""What an oracle says of each of several calls that differ in the values of their tensors alone.
-
-An oracle file's `expected_each`, where it has one because that costs less than `expected` of each, or `one_by_one`.
 """
 
 
@@ -225,22 +182,16 @@ class Block(NamedTuple):
     place: slice
     outputs: Expected
     careful: Callable[[], Expected] | None = None
-    """All that `expected` says, of a block whose `outputs` leave out what ordinary elements do not need.
+    """All that conforms, of a block whose `outputs` are narrower than that.
 
-    That is `partial` where no lattice is stated. It is asked where an element is at fault, inf, nan or open.
+    It is asked where an element is at fault, inf, nan or open.
     """
 
 
 BlockOracle: TypeAlias = Callable[[OracleInput], Iterator[Block | None]]
-"""What an oracle says of a large call, one block after another.
+"""What an oracle says of a large call, one block after another, where slices of the inputs know nothing of each other.
 
-An oracle file's `expected_blocks`, where slices of the inputs know nothing of each other: a block has the values that
-`expected` says of its elements, with no larger bounds and no `operand` terms. It is given the tensors as they are
-stored, and widens a block at a time (`core.rounding.as_operand`). None: the call must be looked at as a whole, which it
-may say in the middle as well.
+A block has the values that the oracle says of its elements as a whole, with no larger bounds. The oracle is given the
+tensors as they are stored, and widens a block at a time (`core.rounding.as_operand`). None: the call must be looked at
+as a whole, which it may say in the middle as well.
 """
-
-
-def one_by_one(oracle: Oracle) -> EachOracle:
-    """The oracle asked about one call after the other."""
-    return lambda calls: [oracle(call) for call in calls]

@@ -38,7 +38,7 @@ def saved_names(spec: Spec) -> tuple[str, ...]:
         operator = load_formula(spec.stem)
     except (HarnessError, UsageError):
         return ()
-    if operator is None or isinstance(operator.derivative, str):
+    if isinstance(operator.derivative, str):
         return ()
     return tuple(name for name in operator.derivative.saved if name in spec.inputs)
 
@@ -63,7 +63,7 @@ def cascaded(case: Case, spec: Spec) -> Case | None:
         return widen(array(Tensor(shape, first.dtype, data=data), arrays={}, name=name))
 
     try:
-        found = saved_tensors(operator, call, make) if operator is not None else {}
+        found = saved_tensors(operator, call, make)
     except OracleError:
         return None
     return _with_values(case, spec, tensors, found)

@@ -20,11 +20,9 @@ from aclnn_cts.core.errors import OracleError
 from aclnn_cts.core.expected import (
     BlockOracle,
     Condense,
-    EachOracle,
     ExpectedOutput,
     Oracle,
     OracleInput,
-    one_by_one,
 )
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.outcome import SUCCESS, Ended
@@ -112,16 +110,16 @@ class Judge:
     precision: Precision
     """The compute models of the operator (`judgement.model.precision_of`)."""
     has_statuses: bool
-    each: EachOracle | None = None
-    """What `oracle` says of several calls that differ in values alone; None: they are asked about one by one."""
+    first: Oracle | None = None
+    """What the first form alone says: enough of most calls. None: `oracle` says no more."""
     condense: Condense | None = None
     """What makes a smaller call of one with many rows of 0."""
     blocks: BlockOracle | None = None
     """What `oracle` says of a large call block by block; None: it is looked at as a whole."""
     second: SecondOracle | None = None
-    """The operator's other oracle, which failures are put to."""
+    """The formula in 50 digits, which failures are put to."""
     forms: tuple[FormulaOracle, ...] = ()
-    """Further forms of the formula that judges, which explain failures."""
+    """Further forms of the formula, which explain failures."""
     benchmark: Benchmark | None = None
     """The operator's second implementation in FLOAT, which some tolerances compare with."""
     implementation: AdapterBenchmark | None = None
@@ -132,15 +130,6 @@ class Judge:
     """What is known already of the values of calls, by the identity of their `Performed`."""
     spared: Spared = _spares_none
     """Of which failures tolerances and magnitudes are left out, where no tolerance gates."""
-
-    @cached_property
-    def _ask(self) -> EachOracle:
-        return self.each or one_by_one(self.oracle)
-
-    @cached_property
-    def _follows_errors(self) -> bool:
-        """Whether the oracle states errors itself, for which it needs the arithmetic of each output."""
-        return bool(getattr(self.oracle, "follows_errors", False))
 
     @cached_property
     def thorough(self) -> Judge:
@@ -206,7 +195,7 @@ class Judge:
                 )
             if verdict is None and (found := self._in_blocks(performed, outputs)) is not None:
                 return found
-            answer = self._answer(self._opened(performed, outputs))
+            answer = self._first_answer(self._opened(performed, outputs))
         if verdict is None or verdict.kind in _OF_MEMORY:
             if not answer.comparisons:
                 look_at([answer])
@@ -256,19 +245,12 @@ class Judge:
         if any(array.dtype.kind in "biu" and name in self.spec.promoting for name, array in performed.arrays.items()):
             return None
         stored = {name: components(array) for name, array in performed.arrays.items() if case.tensor(name) is not None}
-        ask = partial(self.blocks, self._with_arithmetic(self._question(case, stored), models))
+        ask = partial(self.blocks, _with_arithmetic(self._question(case, stored), models))
         ordinary = sum(array.size for array in got.values()) <= _WHOLE
         found = compare_blocks(got, models, ask, ordinary=ordinary)
         if found is None or (ordinary and any(item.deviation.open for item in found[0].values())):
             return None
         return conclude(*found, mode.name)
-
-    def _with_arithmetic(self, question: OracleInput, models: Mapping[str, ComputeModel]) -> OracleInput:
-        """A question with the arithmetic of each output, for an oracle that states errors itself."""
-        if not self._follows_errors:
-            return question
-        arithmetics = {name: model.arithmetic for name, model in models.items()}
-        return msgspec.structs.replace(question, arithmetics=arithmetics)
 
     def _measured(self, verdict: Verdict, answer: Answer) -> Verdict:
         """The verdict with what tolerances and magnitudes say beside it, as much of that as is asked for."""
@@ -312,7 +294,7 @@ class Judge:
         answers: dict[int, Answer] = {}
         for item in opened:
             with contextlib.suppress(Exception):  # as above
-                answers[id(item.performed)] = self._answer(item)
+                answers[id(item.performed)] = self._first_answer(item)
         look_at(answers.values())
         return replace(self, answers=answers, spared=spared)
 
@@ -324,7 +306,8 @@ class Judge:
         return replace(
             self,
             answers={
-                id(item): self.answers.get(id(item)) or self._answer(self._opened(item, self._outputs(item.case)))
+                id(item): self.answers.get(id(item))
+                or self._answer(self._opened(item, self._outputs(item.case)), self.oracle)
                 for item in calls
             },
         )
@@ -345,7 +328,7 @@ class Judge:
 
     def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
-        question = self._with_arithmetic(self.question(performed), models)
+        question = _with_arithmetic(self.question(performed), models)
         got: dict[str, NDArray[Any]] = dict(performed.got)
         rows: Mapping[str, NDArray[np.int64]] = {}
         if self.condense is not None and any(array.size >= _CONDENSED for array in got.values()):
@@ -360,11 +343,15 @@ class Judge:
                 got.update({name: got[name][kept] for name, kept in rows.items()})
         return Opened(performed=performed, outputs=outputs, question=question, models=models, got=got, rows=rows)
 
-    def _answer(self, opened: Opened) -> Answer:
+    def _first_answer(self, opened: Opened) -> Answer:
+        """By the first form, where others judge too: they are asked where it, or a slice of it, finds a fault."""
+        if self.first is None or (self.blocks is not None and any(is_large(item.size) for item in opened.got.values())):
+            return self._answer(opened, self.oracle)
+        return replace(self._answer(opened, self.first), wider=partial(self._answer, opened, self.oracle))
+
+    def _answer(self, opened: Opened, oracle: Oracle) -> Answer:
         performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
-        expected, operands = known_operands(
-            self._ask, question, models, values=opened.values, follows_errors=self._follows_errors
-        )
+        expected, operands = known_operands(oracle, question, models, values=opened.values)
         models = {name: model.using(expected[name].functions) for name, model in models.items()}
         asked = compared(expected=expected, got=opened.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
@@ -413,12 +400,13 @@ class Judge:
     def limits(self, performed: Performed) -> dict[str, Limits]:
         """What conforms of each output of a call that came back in form."""
         if (answer := self.answers.get(id(performed))) is not None:
+            answer.widen()
             return {
                 item.output: Limits(expected=item.expected, model=item.model, operands=answer.operands[item.output])
                 for item in answer.outputs
             }
         opened = self._opened(performed, self._outputs(performed.case))
-        expected, facts = known_operands(self._ask, opened.question, opened.models, follows_errors=self._follows_errors)
+        expected, facts = known_operands(self.oracle, opened.question, opened.models)
         return {
             name: Limits(
                 expected=expected[name],
@@ -483,6 +471,11 @@ def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
     return {name: as_operand(components(array)) for name, array in arrays.items() if case.tensor(name) is not None}
 
 
+def _with_arithmetic(question: OracleInput, models: Mapping[str, ComputeModel]) -> OracleInput:
+    """A question with the arithmetic of each output."""
+    return msgspec.structs.replace(question, arithmetics={name: model.arithmetic for name, model in models.items()})
+
+
 def _is_small(performed: Performed) -> bool:
     """Whether a call is looked at together with others."""
     counts = (sum(array.size for array in arrays.values()) for arrays in (performed.got, performed.arrays))
@@ -539,10 +532,11 @@ class Judges:
     def of(self, spec: Spec) -> Judge:
         """The judge of an operator. HarnessError where no oracle is known."""
         if spec.operator not in self._made:
+            oracle = registry.load(spec.stem, folders=self.spec_folders)
             self._made[spec.operator] = Judge(
                 spec=spec,
-                oracle=registry.load(spec.stem, folders=self.spec_folders),
-                each=registry.load_each(spec.stem, folders=self.spec_folders),
+                oracle=oracle,
+                first=oracle.first if oracle.operator.any_form else None,
                 condense=registry.load_condense(spec.stem, folders=self.spec_folders),
                 blocks=registry.load_blocks(spec.stem, elementwise=spec.elementwise, folders=self.spec_folders),
                 forms=registry.load_forms(spec.stem, folders=self.spec_folders),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,8 +54,17 @@ class Answer:
     """Those that the mode's rounding of operands may change, with the model of operands as they are stored."""
     comparisons: dict[str, Comparison] = field(default_factory=dict)
     """By output."""
+    wider: Callable[[], Answer] | None = None
+    """The answer by all forms that judge, where this one is that of the first alone; what conforms here does there."""
     finer: bool = False
     """Whether all is right, and right for operands that were never rounded too."""
+
+    def widen(self) -> None:
+        """Put the answer by all forms in its place."""
+        if self.wider is not None:
+            wider = self.wider()
+            self.expected, self.models, self.operands = wider.expected, wider.models, wider.operands
+            self.outputs, self.unrounded, self.wider = wider.outputs, wider.unrounded, None
 
 
 def is_finite(question: OracleInput) -> bool:
@@ -96,8 +105,9 @@ def look_at_operands(opened: Iterable[Opened]) -> None:
     """Find what operands may be used as, of all calls with one rule together."""
     alike: dict[OperandRule, list[Opened]] = {}
     for item in opened:
-        if item.models:
-            alike.setdefault(operand_rule(tuple(item.models.values())), []).append(item)
+        rule = operand_rule(item.models.values())
+        if rule is not None:
+            alike.setdefault(rule, []).append(item)
     for rule, items in alike.items():
         for item, values in zip(items, operand_values([item.question for item in items], rule), strict=True):
             item.values = values
@@ -106,15 +116,25 @@ def look_at_operands(opened: Iterable[Opened]) -> None:
 def look_at(answers: Iterable[Answer]) -> None:
     """Compare the outputs of calls, all together: a step of NumPy costs as much for one small output as for many."""
     asked = list(answers)
-    found = iter(compare_all([item for answer in asked for item in answer.outputs]))
-    for answer in asked:
-        answer.comparisons.update({item.output: next(found) for item in answer.outputs})
-    right = [
-        answer for answer in asked if answer.unrounded and not any(item.kind for item in answer.comparisons.values())
-    ]
+    _compare_outputs(asked)
+    wrong = [answer for answer in asked if answer.wider is not None and _is_wrong(answer)]
+    for answer in wrong:
+        answer.widen()
+    _compare_outputs(wrong)
+    right = [answer for answer in asked if answer.unrounded and not _is_wrong(answer)]
     found = iter(compare_all([item for answer in right for item in answer.unrounded]))
     for answer in right:
         answer.finer = finer_than_asked([next(found) for _ in answer.unrounded])
+
+
+def _compare_outputs(answers: Sequence[Answer]) -> None:
+    found = iter(compare_all([item for answer in answers for item in answer.outputs]))
+    for answer in answers:
+        answer.comparisons.update({item.output: next(found) for item in answer.outputs})
+
+
+def _is_wrong(answer: Answer) -> bool:
+    return any(item.kind for item in answer.comparisons.values())
 
 
 def in_whole_output(verdict: Verdict, rows: Mapping[str, NDArray[np.int64]]) -> Verdict:

@@ -268,6 +268,10 @@ class Backend(ABC, Generic[A]):
         """A quantity that every implementation computes as such: no reordering reaches through it."""
         return array
 
+    def grouped(self, array: A) -> A:
+        """A quantity that every implementation has before it goes on: its terms and factors meet no others."""
+        return array
+
     def difference(self, left: A, right: A) -> A:
         """A difference that every implementation computes at once: of inputs it errs by one rounding of itself."""
         return self.as_written(self.sub(left, right))

@@ -44,8 +44,8 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, covers, nearest, rounded
 from aclnn_cts.formula.array import Array, Backend, Cells, Operand, taken
 from aclnn_cts.formula.contraction import Contraction, contract, subscripts_of
 from aclnn_cts.formula.functions import FUNCTIONS
-from aclnn_cts.formula.reach import ELEMENTS, WHOLE, Inputs, Ranges
-from aclnn_cts.judgement.model import ORACLE_ROUNDOFF
+from aclnn_cts.formula.reach import ELEMENTS, GROWTH, WHOLE, Inputs, Ranges
+from aclnn_cts.judgement.model import ORACLE_ROUNDOFF, gamma
 
 Real: TypeAlias = NDArray[Any]
 _ADD: Any = np.add.reduce
@@ -61,8 +61,6 @@ _LATER = 8.0
 """Roundings of a product, and of what it is added to, up to the next quantity that is one number."""
 _SLACK = 2.0**-51
 """Of the middle of an interval: what float64 rounds in it and in the ends that are found from it."""
-GROWTH = 1.0 + 2.0**-10
-"""How much larger rounding errors may make an intermediate than its bound says, with much to spare."""
 
 
 class Tracked(Array):
@@ -72,6 +70,7 @@ class Tracked(Array):
         "_later",
         "_m",
         "_make",
+        "_rounding",
         "e",
         "hi",
         "lattice",
@@ -111,6 +110,7 @@ class Tracked(Array):
         """The value of a number that stands in the formula; 0 for everything else."""
         self._m: Any = None
         self._make = make
+        self._rounding: Amount | None = None
 
     @classmethod
     def later(cls, f: Bounds, shape: tuple[int, ...], make: Callable[[], Tracked]) -> Tracked:
@@ -166,8 +166,12 @@ class Tracked(Array):
         return whole
 
     def rounding(self) -> Amount | None:
-        """E without what underflows."""
-        return self.e if self.still else _plus(self.e, self.f.gamma(self.k) * self.m)
+        """E without what underflows; kept, since an output is asked for it twice."""
+        if self.still:
+            return self.e
+        if self._rounding is None:
+            self._rounding = _plus(self.e, self.f.gamma(self.k) * self.m)
+        return self._rounding
 
     def underflow(self) -> Amount | None:
         """What underflows at most add."""
@@ -282,11 +286,9 @@ class Bounds(Backend[Tracked]):
         """Whether an intermediate was rounded to the format of the output."""
 
     def gamma(self, count: Amount) -> Amount:
-        """gamma_k, for numbers of roundings that need not be whole (`judgement.model.gamma`)."""
-        product = count * self.u
-        if isinstance(product, float):
-            return product / (1.0 - min(product, 0.5))
-        return product / (1.0 - np.minimum(product, 0.5))
+        """gamma_k in this arithmetic."""
+        found: Amount = gamma(count, self.u)
+        return found
 
     # Where arrays come from
 
@@ -689,14 +691,11 @@ class Bounds(Backend[Tracked]):
         if left.e is not None:
             grown = self._carrying(right, left, count + 1.0)
             result.e = _plus(result.e, plan(_full(left.e, left.shape), _full(grown, right.shape)))
-        result.reach = self.ranges.total(
+        result.reach = self.ranges.contracted(
             # For all elements together: which products meet which element is not followed.
-            self.ranges.product(
-                self.ranges.moved(left.reach, _largest),
-                self.ranges.moved(right.reach, _largest),
-                lambda: (_largest(left.size_with_error()), _largest(right.size_with_error())),
-            ),
-            lambda values: values,
+            self.ranges.moved(left.reach, _largest),
+            self.ranges.moved(right.reach, _largest),
+            lambda: (_largest(left.size_with_error()), _largest(right.size_with_error())),
             result.size_with_error,
             count=count,
         )
@@ -974,6 +973,12 @@ class Bounds(Backend[Tracked]):
         result = Tracked(self, array.v, e=error, hi=array.hi, lattice=array.lattice)
         result.reach = self.ranges.opaque(lambda: size if error is None else size + error, hi=array.hi)
         return self._absorbing(result, array)
+
+    def grouped(self, array: Tracked) -> Tracked:
+        result = self.moved(array, lambda values: values)
+        result.terms, result.length = array.k, 1.0
+        result.reach = self.ranges.total(array.reach, lambda values: values, result.size_with_error, count=1.0)
+        return result
 
     def difference(self, left: Tracked, right: Tracked) -> Tracked:
         result = super().difference(left, right)

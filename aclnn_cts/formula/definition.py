@@ -107,11 +107,16 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """What one oracle file states. The first form judges; the others explain failures and decide inf and nan."""
+    """What one oracle file states. The first form judges; the others explain failures and decide inf and nan.
+
+    With `any_form` all of them judge: what conforms to one of them conforms.
+    """
 
     forms: tuple[Form, ...]
     any_order: bool = True
     """Whether sums and products may be computed in any order; False: as written."""
+    any_form: bool = False
+    """Whether an implementation may evaluate any of the forms."""
     derivative: Derivative | str = ""
     """How differences check it, or why it is no derivative."""
     raw: frozenset[str] = frozenset()
@@ -121,7 +126,7 @@ class Operator:
 
     @property
     def judging(self) -> Form:
-        """The form that values and bounds come from."""
+        """The form that values come from."""
         return self.forms[0]
 
     @classmethod
@@ -129,6 +134,7 @@ class Operator:
         cls,
         *formulas: Formula,
         any_order: bool = True,
+        any_form: bool = False,
         derivative: Derivative | str = "",
         raw: Iterable[str] = (),
         adds_zeros: bool = False,
@@ -143,7 +149,14 @@ class Operator:
         if isinstance(derivative, Derivative):
             _check_names("gradients", derivative.gradients, forms[0])
             _check_names("wrt", derivative.wrt.values(), Form.of(derivative.forward))
-        return cls(forms=forms, any_order=any_order, derivative=derivative, raw=frozenset(raw), adds_zeros=adds_zeros)
+        return cls(
+            forms=forms,
+            any_order=any_order,
+            any_form=any_form,
+            derivative=derivative,
+            raw=frozenset(raw),
+            adds_zeros=adds_zeros,
+        )
 
     def evaluate(self, form: Form, f: Backend[Any], call: OracleInput) -> Results[Array]:
         """The results of a form on a call, by output; those of a list are `name[0]`, `name[1]`, ...

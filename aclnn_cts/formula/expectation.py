@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Arithmetic, Expected, ExpectedOutput, Float64, OracleInput
-from aclnn_cts.formula.bounds import GROWTH, Bounds, Tracked
-from aclnn_cts.formula.definition import Operator, default_arithmetic, output_shapes
-from aclnn_cts.formula.reach import Inputs
+from aclnn_cts.formula.bounds import Bounds, Tracked
+from aclnn_cts.formula.definition import Form, Operator, default_arithmetic, output_shapes
+from aclnn_cts.formula.reach import GROWTH, Inputs
 
 if TYPE_CHECKING:
     from aclnn_cts.formula.evaluation import Settled
@@ -26,15 +27,25 @@ class FormulaOracle:
     """An oracle (`core.expected.Oracle`) that a formula is all of."""
 
     operator: Operator
-    form: int = 0
-    """Which of the forms judges."""
-    follows_errors: ClassVar[bool] = True
-    """It states errors in the arithmetic that the question names (`judgement.operands.known_operands`)."""
+    form: int | None = None
+    """Which of the forms judges; None: as the operator states, the first or any."""
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The forms that judge: what conforms to one of them conforms."""
+        if self.form is None:
+            return self.operator.forms if self.operator.any_form else self.operator.forms[:1]
+        return self.operator.forms[self.form : self.form + 1]
+
+    @property
+    def first(self) -> FormulaOracle:
+        """The oracle of the first form alone."""
+        return FormulaOracle(self.operator, 0)
 
     @property
     def name(self) -> str:
-        """The name of the form that judges."""
-        return self.operator.forms[self.form].name
+        """The name of the form that values come from."""
+        return self.forms[0].name
 
     def __call__(self, call: OracleInput) -> Expected:
         """What conforms of every output. ValueError where a result has another shape than its output."""
@@ -64,13 +75,13 @@ class FormulaOracle:
                     for other, shape in shapes.items()
                     if _serves(arithmetic, _arithmetic(call, other), stores=False)
                 }
-                f, results = self._evaluated(call, inputs, arithmetic, alike, careful=careful)
+                stated, stores = self._by_forms(call, inputs, arithmetic, alike, careful=careful)
                 for other in alike:
-                    if not f.stores or _serves(arithmetic, _arithmetic(call, other), stores=True):
-                        found[other] = _stated(results[other], arithmetic, f)
+                    if not stores or _serves(arithmetic, _arithmetic(call, other), stores=True):
+                        found[other] = stated[other]
         return {name: found[name] for name in shapes}
 
-    def _evaluated(
+    def _by_forms(
         self,
         call: OracleInput,
         inputs: Inputs,
@@ -78,22 +89,28 @@ class FormulaOracle:
         shapes: Mapping[str, tuple[int, ...]],
         *,
         careful: bool,
-    ) -> tuple[Bounds, Mapping[str, Tracked]]:
-        operator = self.operator
-        f = Bounds(arithmetic, inputs=inputs, careful=careful, any_order=operator.any_order)
-        form = operator.forms[self.form]
-        results = operator.evaluate(form, f, call).all_of(Tracked)
-        for name, shape in shapes.items():
-            result = results[name]
-            if not isinstance(result, Tracked):
-                raise results.mistake(
-                    f"{name} is no floating number; write f.where(condition, 1.0, 0.0) for a condition"
-                )
-            if result.shape != shape:
-                raise results.mistake(f"{name} has the shape {list(result.shape)}, expected {list(shape)}")
-            if not careful and not f.settled(result):
-                return self._evaluated(call, inputs, arithmetic, shapes, careful=True)
-        return f, results
+    ) -> tuple[Mapping[str, ExpectedOutput], bool]:
+        """What conforms to any form that judges, all of them with care where one needs it; whether one stores."""
+        operator, stores = self.operator, False
+        found: dict[str, ExpectedOutput] = {}
+        for form in self.forms:
+            f = Bounds(arithmetic, inputs=inputs, careful=careful, any_order=operator.any_order)
+            results = operator.evaluate(form, f, call).all_of(Tracked)
+            for name, shape in shapes.items():
+                result = results[name]
+                if not isinstance(result, Tracked):
+                    raise results.mistake(
+                        f"{name} is no floating number; write f.where(condition, 1.0, 0.0) for a condition"
+                    )
+                if result.shape != shape:
+                    raise results.mistake(f"{name} has the shape {list(result.shape)}, expected {list(shape)}")
+                if not careful and not f.settled(result):
+                    return self._by_forms(call, inputs, arithmetic, shapes, careful=True)
+            for name in shapes:
+                stated = _stated(results[name], arithmetic, f)
+                found[name] = _either(found[name], stated) if name in found else stated
+            stores = stores or f.stores
+        return found, stores
 
     def _special(self, call: OracleInput, shapes: Mapping[str, tuple[int, ...]]) -> Expected:
         """The outputs where an input holds inf or nan: required where all listed forms agree, at least two of them."""
@@ -173,6 +190,28 @@ def _stated(result: Tracked, arithmetic: Arithmetic, f: Bounds) -> ExpectedOutpu
         summands=result.length,
         step=result.lattice,
         largest=result.hi,
+    )
+
+
+def _either(first: ExpectedOutput, other: ExpectedOutput) -> ExpectedOutput:
+    """What conforms to one of two forms, around the value of the first; both were evaluated with care, or neither."""
+    apart = np.abs(other.value - first.value)
+    opens = [output.open for output in (first, other) if output.open is not None]
+    unknown = functools.reduce(np.logical_or, opens, ~np.isfinite(apart))
+    exact: NDArray[np.bool_] | bool = False
+    if first.exact is not False and other.exact is not False:
+        alike = np.logical_and(first.exact, other.exact) & (apart == 0.0)
+        exact = True if alike.all() else alike
+    return msgspec.structs.replace(
+        first,
+        error=np.maximum(first.error, np.where(unknown, 0.0, other.error + apart)),
+        exact=exact,
+        partial=None if first.partial is None or other.partial is None else np.maximum(first.partial, other.partial),
+        open=unknown if unknown.any() else None,
+        functions=tuple(dict.fromkeys(first.functions + other.functions)),
+        summands=np.maximum(first.summands, other.summands),
+        step=None if first.step is None or other.step is None else min(first.step, other.step),
+        largest=max(first.largest, other.largest),
     )
 
 

@@ -30,6 +30,10 @@ Size: TypeAlias = Any
 Move: TypeAlias = "Callable[[Any], Any]"
 
 
+GROWTH = 1.0 + 2.0**-10
+"""How much larger rounding errors may make an intermediate than its bound says, with much to spare."""
+
+
 class Reach(NamedTuple):
     """Of every element of an array; numbers where all are alike."""
 
@@ -70,6 +74,12 @@ class Ranges:
         """A sum of `count` elements; `reduced` takes the largest of them."""
         return array * max(count, 1.0)
 
+    def contracted(
+        self, left: Range, right: Range, sizes: Callable[[], tuple[Any, Any]], size: Callable[[], Any], *, count: float
+    ) -> Range:
+        """A sum of `count` products of what has such magnitudes."""
+        return self.total(self.product(left, right, sizes), lambda values: values, size, count=count)
+
     def opaque(self, size: Callable[[], Any], *, hi: float) -> Range:
         """What is computed as such."""
         return hi
@@ -99,7 +109,8 @@ class _Elements(Ranges):
     """A `Reach` an array."""
 
     def leaf(self, size: Size, *, hi: float, loads: bool) -> Reach:
-        return Reach(size, np.maximum(size, 1.0), 1.0, 0.0, 1.0 if loads else 0.0)
+        # Nothing is rounded yet.
+        return Reach(size / GROWTH, np.maximum(size, 1.0), 1.0, 0.0, 1.0 if loads else 0.0)
 
     def sum_of_two(self, left: Reach, right: Reach, size: Callable[[], Any]) -> Reach:
         highest = np.maximum(left.highest, right.highest)
@@ -119,7 +130,8 @@ class _Elements(Ranges):
         but_two = np.maximum(left.but_one * right.but_one, left.but_two * right.chain)
         but_two = np.maximum(but_two, left.chain * right.but_two)
         return Reach(
-            np.maximum(highest, chain),
+            # Factors of which none is above 1 make no product larger.
+            np.maximum(highest, np.where(np.minimum(left.chain, right.chain) <= 1.0, 0.0, chain)),
             chain,
             np.maximum(left.chain * right.but_one, left.but_one * right.chain),
             but_two,
@@ -127,14 +139,25 @@ class _Elements(Ranges):
         )
 
     def scaled(self, array: Reach, factor: float) -> Reach:
-        return self._multiplied(array.highest, array, self.leaf(factor, hi=factor, loads=False), array.weight * factor)
+        power = self.leaf(factor, hi=factor, loads=False)
+        return self._multiplied(np.maximum(array.highest, power.highest), array, power, array.weight * factor)
 
     def quotient(self, left: Reach, divisor: Size, *, least: float) -> Reach:
         inverse = 1.0 / divisor
-        return self._multiplied(left.highest, left, self.leaf(inverse, hi=0.0, loads=False), left.weight * inverse)
+        factor = self.opaque(lambda: inverse, hi=0.0)
+        return self._multiplied(np.maximum(left.highest, inverse), left, factor, left.weight * inverse)
 
     def total(self, array: Reach, reduced: Move, size: Callable[[], Any], *, count: float) -> Reach:
         return self._opaque(size(), reduced(array.highest), reduced(array.weight))
+
+    def contracted(
+        self, left: Reach, right: Reach, sizes: Callable[[], tuple[Any, Any]], size: Callable[[], Any], *, count: float
+    ) -> Reach:
+        product = self.product(left, right, sizes)
+        if max(left.but_one, right.but_one) <= 1.0:
+            # Both are single factors: each product is a term of its element, which the size counts.
+            product = product._replace(highest=max(left.highest, right.highest))
+        return self.total(product, lambda values: values, size, count=count)
 
     def opaque(self, size: Callable[[], Any], *, hi: float) -> Reach:
         return self._opaque(size(), 0.0, 0.0)
@@ -222,5 +245,7 @@ def _alone(array: Float64) -> Known:
 
 def _least(sizes: Float64) -> float:
     """The least number that is not 0: in the order of their bits as integers 0 less 1 is the largest."""
+    if (least := float(np.minimum.reduce(sizes, axis=None))) > 0.0:
+        return least
     bits = np.minimum.reduce(sizes.reshape(-1).view(np.uint64) - _ONE) + _ONE
     return float(bits.view(np.float64)) or math.inf

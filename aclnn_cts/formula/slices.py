@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -28,6 +29,7 @@ _Part: TypeAlias = tuple[slice, OracleInput]
 class SlicedOracle:
     """A formula's oracle of large calls (`core.expected.BlockOracle`).
 
+    Of several forms that judge, the first alone is asked about ordinary elements: it says less than all together.
     The bound of an element is that of its slice: what underflows in others is no part of it.
     """
 
@@ -41,8 +43,14 @@ class SlicedOracle:
 
     def __call__(self, call: OracleInput) -> Iterator[Block | None]:
         """What conforms of one slice after another; None where the call must be looked at as a whole."""
+        first = self.oracle.first
+        careful = first.forms != self.oracle.forms
         for part in self._parts(call):
-            yield None if part is None else Block(part[0], self.oracle(part[1]))
+            if part is None:
+                yield None
+            else:
+                place, question = part
+                yield Block(place, first(question), partial(self.oracle, question) if careful else None)
 
     def _parts(self, call: OracleInput) -> Iterable[_Part | None]:
         shapes = {*output_shapes(call).values()}
@@ -59,7 +67,7 @@ class SlicedOracle:
 
     def _depends_on_count(self, call: OracleInput) -> bool:
         """Whether an element of two has another value than the same one of three, as in a mean."""
-        two, three = (self.oracle(_uniform(call, count)) for count in (2, 3))
+        two, three = (self.oracle.first(_uniform(call, count)) for count in (2, 3))
         return any(not np.array_equal(two[name].value[:2], three[name].value[:2], equal_nan=True) for name in two)
 
 

@@ -1,40 +1,22 @@
-r"""From an oracle's error terms and a compute model to the outputs that conform, element by element.
+r"""From an oracle's error and a compute model to the outputs that conform, element by element.
 
-Let s be the exact value and u the unit roundoff of the accumulation format (twice that where it may truncate). What an
-implementation holds before its last rounding differs from s by at most
+Let s be the exact value. What an implementation holds before its last rounding differs from s by at most E: the error
+that the oracle states (`ExpectedOutput.error`), for the model's arithmetic, and what flushing the result adds to it,
+the smallest normal number of the output. E is 0 where nothing is rounded (`ExpectedOutput.exact`). Where a mode rounds
+operands, the exact value lies in an interval (`judgement.operands`) that takes the place of s.
 
-    E = theta M_o + (1 + theta) gamma_n M_c + (1 + theta) (1 + gamma_n) gamma'_k M_s + a
-
-- M_o, theta = (1 + u_o)^c - 1: c operands rounded to the mode's format, of unit roundoff u_o, and multiplied. Where
-  the operands are known, what rounding does to each of them is known as well: then the exact value lies in an
-  interval (`judgement.operands`) that takes the place of s and of this term.
-- M_c, gamma_n = n u / (1 - n u): n successive roundings, in any order (Higham, *Accuracy and Stability of Numerical
-  Algorithms*, 2nd ed., chapter 3; `judgement.model.gamma`). The factor before it is there because rounded operands are
-  summed.
-- M_s, gamma'_k: k roundings of an intermediate to the output's format.
-- a: underflow (Higham, chapter 2). Each of the operations that the oracle counts, loads of operands among them, adds at
-  most the smallest subnormal number of the accumulation format, or the smallest normal one where the model may flush.
-  A result that may be flushed adds the smallest normal number of the output.
-
-An oracle that follows errors through its formula states E itself, for the model's arithmetic and without what flushing
-the result adds (`ExpectedOutput.error`), and where it is known to be 0 (`ExpectedOutput.exact`).
-
-The oracle itself computes in float64: u carries 2^-53 more, so that its error is inside E too.
+The oracle itself computes in float64: its unit roundoffs carry 2^-53 more, so that its error is inside E too.
 
 Rounding is monotone. So the outputs that conform are those from fl(s - E) to fl(s + E), ends included, where fl is
 the rounding to the output's format. This is as sharp as it can be: no constant stands in for the last rounding, and
 overflow of the output and its subnormals need no rule of their own. Where the accumulation format is the output's own,
-the last operation has rounded already and the ends are s - E and s + E.
-
-Exact data: where every term is a multiple of `lattice` and `partial / lattice` is at most 2^p, every partial sum fits
-the p bits of the format, nothing is rounded in any order, and M_c adds nothing. With E = 0 one output alone conforms.
+the last operation has rounded already and the ends are s - E and s + E. With E = 0 one output alone conforms.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -43,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import FLOAT8
-from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput, Float64
+from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import BinaryFormat, covers, nearest, rounded, spacing, widen
-from aclnn_cts.judgement.model import ORACLE_ROUNDOFF, ComputeModel, gamma
-from aclnn_cts.judgement.operands import OperandFacts, OperandSpan
+from aclnn_cts.judgement.model import ComputeModel
+from aclnn_cts.judgement.operands import OperandFacts
 
 _Amount: TypeAlias = "float | Float64"
 
@@ -78,8 +60,6 @@ class Margins(NamedTuple):
     """None: nothing is rounded, and one output alone conforms."""
     above: _Amount | None
     """The same object as `below` where both are the same."""
-    grown: float
-    """How much larger, in itself, rounded operands may make an intermediate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +93,14 @@ def loosest(model: ComputeModel) -> ComputeModel:
 
 
 def coarsened(expected: ExpectedOutput, model: ComputeModel) -> ExpectedOutput:
-    """What an oracle that states errors says in a coarser arithmetic than its own: there exact sums are rounded too.
+    """What an oracle says in a coarser arithmetic than its own: there exact sums are rounded too.
 
     An addition is off by the unit roundoff of the largest intermediate at most, unless that has few enough digits.
     """
     arithmetic = expected.arithmetic
     partial = np.full(np.shape(expected.value), expected.largest) if expected.partial is None else expected.partial
     is_known = np.isfinite(partial).all()
-    if expected.error is None or arithmetic is None or not is_known or model.roundoff <= arithmetic.roundoff:
+    if arithmetic is None or not is_known or model.roundoff <= arithmetic.roundoff:
         return expected
     additions = np.maximum(np.asarray(expected.summands, np.float64) - 1.0, 0.0)
     if not additions.any():
@@ -141,24 +121,19 @@ def bound(
 ) -> Bound:
     """Derive what conforms of one output.
 
-    `operands` is what `judgement.operands` says of them, with the interval of this output; without it they are taken to
-    be inexact in the mode's format and in its normal range. Arrays are float64 and broadcast to the output's logical
-    shape. Elements whose exact value is inf or nan get meaningless ends (`judgement.compare` treats them apart).
+    `operands` is what `judgement.operands` says of them, with the interval of this output; without it they are used as
+    they are stored. Arrays are float64 and broadcast to the output's logical shape. Elements whose exact value is inf
+    or nan get meaningless ends (`judgement.compare` treats them apart).
     `known` is what `margins` says of the same, where the caller has it.
     """
     with np.errstate(all="ignore"):
-        below, above, grown = margins(expected, model, operands=operands) if known is None else known
+        below, above = margins(expected, model, operands=operands) if known is None else known
         partial = _largest(expected, model, operands).partial
         overflow: NDArray[np.bool_] | bool = False
         if partial is not None:
-            overflow = ~(partial * _growth(expected.terms, model, grown) <= model.accumulation.largest)
+            overflow = ~(partial <= model.accumulation.largest)
         cut = overflow if model.truncates else False
-        if (
-            operands is not None
-            and operands.overflows
-            and model.operand is not None
-            and (expected.error is not None or any(term.kind == "operand" for term in expected.terms))
-        ):
+        if operands is not None and operands.overflows and model.operand is not None:
             overflow = True
         error = 0.0 if below is None or above is None else _larger(below, above)
         return Bound(
@@ -170,27 +145,22 @@ def margins(expected: ExpectedOutput, model: ComputeModel, *, operands: OperandF
     """E, on either side of the exact value; arguments as of `bound`. The caller sees to NumPy's warnings."""
     span = operands.span if operands is not None and operands.covers(model) else None
     largest = expected if span is None else span.largest
-    if largest.error is not None:
-        return _stated(expected, model, largest, span)
-    operand_error, grown = None, 0.0
-    if span is None and not (operands is not None and operands.exact):
-        operand_error, grown = _operand_error(expected.terms, model)
-    terms = [term for term in largest.terms if term.kind == "compute"]
-    error = _rounding_error(largest, terms, model.accumulation, model.roundoff, scale=1.0 + grown)
-    error = _add(operand_error, error)
-    if terms := [term for term in largest.terms if term.kind == "storage"]:
-        growth = _growth(expected.terms, model, grown)
-        stored = _rounding_error(largest, terms, model.output, model.output.unit_roundoff, scale=growth)
-        error = _add(error, stored)
-    error = _add(error, _underflow(largest, model))
+    if largest.exact is True and span is None and _survives(largest.value, model):
+        return Margins(None, None)
+    error: _Amount = largest.error
+    if largest.arithmetic is not None and model.roundoff != largest.arithmetic.roundoff:
+        error = error * (model.roundoff / largest.arithmetic.roundoff)
+    if model.flushes_result and largest.exact is False:
+        error = error + model.output.smallest_normal
+    elif model.flushes_result:
+        kept = np.asarray(largest.exact) & (
+            (np.abs(largest.value) >= model.output.smallest_normal) | (largest.value == 0)
+        )
+        error = np.where(kept, error, error + model.output.smallest_normal)
     if span is None:
-        return Margins(error, error, grown)
-    return _around(span, expected.value, 0.0 if error is None else error, grown)
-
-
-def _around(span: OperandSpan, value: Float64, error: _Amount, grown: float) -> Margins:
-    """The margins that an error leaves around an interval of exact values."""
-    return Margins(np.maximum(value - span.lower, 0.0) + error, np.maximum(span.upper - value, 0.0) + error, grown)
+        return Margins(error, error)
+    value = expected.value
+    return Margins(np.maximum(value - span.lower, 0.0) + error, np.maximum(span.upper - value, 0.0) + error)
 
 
 def _larger(below: _Amount, above: _Amount) -> _Amount:
@@ -213,57 +183,20 @@ def likely_margins(expected: ExpectedOutput, model: ComputeModel, *, operands: O
     if worst.below is None or worst.above is None or usual.below is None or usual.above is None:
         return usual
     whole = np.abs(expected.value)
-    alike = _magnitude(expected) <= 2.0 * whole
+    alike = (math.inf if expected.partial is None else expected.partial) <= 2.0 * whole
     below, above = (
         np.where(alike, np.maximum(few, np.minimum(most, whole)), few)
         for few, most in ((usual.below, worst.below), (usual.above, worst.above))
     )
-    return Margins(below, above, worst.grown)
+    return Margins(below, above)
 
 
 def _independent(expected: ExpectedOutput) -> ExpectedOutput:
     """The same with errors as n independent roundings leave them."""
     error, partial, arithmetic = expected.error, expected.partial, expected.arithmetic
-    if error is not None:
-        if partial is not None and arithmetic is not None:
-            error = np.minimum(error, np.sqrt(np.asarray(error) * arithmetic.roundoff * partial))
-        return msgspec.structs.replace(expected, error=error)
-    terms = tuple(
-        msgspec.structs.replace(term, count=np.ceil(np.sqrt(term.count)).astype(np.int64))
-        if term.kind == "compute"
-        else term
-        for term in expected.terms
-    )
-    return msgspec.structs.replace(expected, terms=terms)
-
-
-def _magnitude(expected: ExpectedOutput) -> _Amount:
-    """The largest sum of absolute values behind each element; inf where the oracle does not state it."""
-    if expected.error is not None:
-        return math.inf if expected.partial is None else expected.partial
-    magnitude: _Amount = 0.0
-    for term in expected.terms:
-        magnitude = np.maximum(magnitude, term.magnitude)
-    return magnitude
-
-
-def _stated(
-    expected: ExpectedOutput, model: ComputeModel, largest: ExpectedOutput, span: OperandSpan | None
-) -> Margins:
-    """E where the oracle states it; `largest` is what it says of the operands that the mode may make of the stored."""
-    if largest.exact is True and largest.lattice is None and span is None and _survives(largest.value, model):
-        return Margins(None, None, 0.0)
-    error: _Amount = 0.0 if largest.error is None else largest.error
-    if largest.arithmetic is not None and model.roundoff != largest.arithmetic.roundoff:
-        error = error * (model.roundoff / largest.arithmetic.roundoff)
-    if model.flushes_result and largest.exact is False:
-        error = error + model.output.smallest_normal
-    elif model.flushes_result:
-        kept = np.asarray(largest.exact) & (
-            (np.abs(largest.value) >= model.output.smallest_normal) | (largest.value == 0)
-        )
-        error = np.where(kept, error, error + model.output.smallest_normal)
-    return Margins(error, error, 0.0) if span is None else _around(span, expected.value, error, 0.0)
+    if partial is not None and arithmetic is not None:
+        error = np.minimum(error, np.sqrt(np.asarray(error) * arithmetic.roundoff * partial))
+    return msgspec.structs.replace(expected, error=error)
 
 
 def _survives(value: Float64, model: ComputeModel) -> bool:
@@ -278,78 +211,6 @@ def _largest(expected: ExpectedOutput, model: ComputeModel, operands: OperandFac
     if operands is not None and operands.span is not None and operands.covers(model):
         return operands.span.largest
     return expected
-
-
-def _add(left: _Amount | None, right: _Amount | None) -> _Amount | None:
-    """None is nothing at all: exactness is known and not found by looking for zeros."""
-    if left is None or right is None:
-        return right if left is None else left
-    return left + right
-
-
-def _operand_error(terms: tuple[ErrorTerm, ...], model: ComputeModel) -> tuple[_Amount | None, float]:
-    """The error from rounding operands that are not known, and the largest relative factor in it."""
-    if model.operand is None:
-        return None, 0.0
-    error: _Amount | None = None
-    grown = 0.0
-    for term in terms:
-        if term.kind == "operand":
-            factor = np.expm1(term.count * math.log1p(model.operand_roundoff))
-            error = _add(error, factor * term.magnitude)
-            grown = max(grown, float(np.max(factor)), model.operand.unit_roundoff)
-    return error, grown
-
-
-def _rounding_error(
-    expected: ExpectedOutput, terms: Iterable[ErrorTerm], form: BinaryFormat, roundoff: float, *, scale: float
-) -> _Amount | None:
-    """Terms of one kind, each gamma times its magnitude; None where all of them are exact on the lattice."""
-    lattice, partial = expected.lattice, expected.partial
-    limit = None
-    if lattice is not None and partial is not None and lattice >= form.smallest_subnormal:
-        limit = math.ldexp(lattice, form.significand)
-        if np.maximum.reduce(partial, axis=None, initial=0.0) <= limit:
-            return None
-    error: _Amount | None = None
-    for term in terms:
-        count = term.count
-        if not isinstance(count, int):
-            magnitude = term.magnitude if scale == 1.0 else term.magnitude * scale
-            error = _add(error, gamma(count, roundoff + ORACLE_ROUNDOFF) * magnitude)
-        elif count:
-            error = _add(error, term.magnitude * (gamma(count, roundoff + ORACLE_ROUNDOFF) * scale))
-    if error is not None and limit is not None and partial is not None:
-        return np.where(partial <= limit, 0.0, error)
-    return error
-
-
-def _growth(terms: tuple[ErrorTerm, ...], model: ComputeModel, grown: float) -> float:
-    """How much larger an intermediate may be than the oracle says, by the roundings before it."""
-    most = 0
-    for term in terms:
-        if term.kind == "compute":
-            most = max(most, term.count if isinstance(term.count, int) else int(term.count.max(initial=0)))
-    return (1.0 + grown) * (1.0 + float(gamma(most, model.roundoff)))
-
-
-def _underflow(expected: ExpectedOutput, model: ComputeModel) -> _Amount | None:
-    form = model.accumulation
-    lattice = expected.lattice
-    floor = form.smallest_normal if model.flushes_compute else form.smallest_subnormal
-    error: _Amount | None = None
-    if lattice is None or lattice < floor:
-        number, factor = expected.underflows, expected.underflow_scale
-        if not isinstance(number, int):
-            error = number.astype(np.float64) * floor  # converted first, as in `gamma`
-        elif number:
-            error = number * floor
-        if error is not None and not (isinstance(factor, float) and factor == 1.0):
-            error = error * factor
-    if model.flushes_result and (lattice is None or lattice < model.output.smallest_normal):
-        # Beside a result of ordinary size this vanishes in float64, so that exact data stay exact.
-        error = _add(error, model.output.smallest_normal)
-    return error
 
 
 def ends(value: Float64, model: ComputeModel, *, below: _Amount | None, above: _Amount | None) -> Ends:

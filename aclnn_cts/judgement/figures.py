@@ -39,9 +39,7 @@ def histogram(share: Float64, ignored: int) -> tuple[int, ...]:
 def cancellation(expected: ExpectedOutput, position: int, exact: float, shape: tuple[int, ...]) -> float:
     """The largest magnitude among the terms over the value that they leave; at least 1, inf where nothing is left."""
     magnitude = abs(exact)
-    for term in expected.terms:
-        magnitude = max(magnitude, element(term.magnitude, position, shape))
-    if expected.error is not None and expected.arithmetic is not None:
+    if expected.arithmetic is not None:
         # A single rounding of terms of this size would explain the error.
         magnitude = max(magnitude, element(expected.error, position, shape) / expected.arithmetic.roundoff)
     if magnitude == 0.0 or not math.isfinite(magnitude):

@@ -343,15 +343,13 @@ ORACLE_ROUNDOFF = 2.0**-53
 """Unit roundoff of the oracle's own arithmetic."""
 
 
-def gamma(count: int | NDArray[np.int64], roundoff: float) -> Any:  # noqa: ANN401 - a float or an array, as `count` is
-    """gamma_n = n u / (1 - n u) for n u up to one half, above it 2 n u.
+def gamma(count: float | NDArray[Any], roundoff: float) -> Any:  # noqa: ANN401 - a float or an array, as `count` is
+    """gamma_n = n u / (1 - n u) for n u up to one half, above it 2 n u; numbers of roundings need not be whole.
 
     There gamma_n runs away, while n u holds for sums and inner products without a limit on n (Jeannerod and Rump,
     *Improved error bounds for inner products in floating-point arithmetic*, SIAM J. Matrix Anal. Appl. 34, 2013).
     """
-    if isinstance(count, np.ndarray):
-        # Converted first: NumPy multiplies integers by a float in pieces, through a buffer.
-        products = count.astype(np.float64) * roundoff
-        return products / (1.0 - np.minimum(products, 0.5))
     product = count * roundoff
-    return product / (1.0 - min(product, 0.5))
+    if isinstance(product, float):
+        return product / (1.0 - min(product, 0.5))
+    return product / (1.0 - np.minimum(product, 0.5))

@@ -5,32 +5,26 @@ mode's format, or as 0 where a device may flush it. Where sources differ on the 
 tie, every one of these counts. All lie in an interval [lo, hi], and any number in it is permitted, for each operand by
 itself: arithmetic that is finer than asked conforms, and nothing says that all operands are treated alike.
 
-With m the middles of these intervals and r their radii, every sum of products of such operands lies within
-
-    F(m) +- (M(|m| + r) - M(|m|))
-
-F being the operator's formula and M the same sum over absolute values: a product of c factors differs from that of the
-middles by at most prod (|m_i| + r_i) - prod |m_i|, as its expansion shows, and sums add up (for c = 2 the midpoint and
-radius arithmetic of Rump, *Fast and parallel interval arithmetic*, BIT 39, 1999). Both are what the oracle says, once
-of the middles and once of the largest magnitudes |m| + r: F as its value, M as the magnitude of its `operand` terms.
-Against a unit roundoff times M this knows where an operand lies between two numbers of the format, and on which side
-rounding takes it.
+The oracle is asked twice: of the operands as they are stored, and of the middles of these intervals with their radii
+(`OracleInput.radii`), whose error counts what the radii do. The interval of the exact value lies around the second
+value, by as much as the second error is larger than the first. Against a unit roundoff this knows where an operand lies
+between two numbers of the format, and on which side rounding takes it.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.expected import EachOracle, Expected, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.core.expected import Expected, ExpectedOutput, Float64, Oracle, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, rounded
-from aclnn_cts.judgement.model import ORACLE_ROUNDOFF, ComputeModel, gamma
+from aclnn_cts.judgement.model import ComputeModel
 
 _TIE = 2.0**-40
 """A relative step far below any format's unit: it takes a tie to one side and moves nothing else."""
@@ -40,8 +34,8 @@ _STEPS = np.array([[1.0 + _TIE], [1.0 - _TIE]])
 class OperandSpan(msgspec.Struct, frozen=True, kw_only=True):
     """Where the exact value of one output lies, over all that its operands may be rounded to."""
 
-    form: BinaryFormat | None
-    """The mode's format that this holds for; None: flushing alone."""
+    form: BinaryFormat
+    """The mode's format that this holds for."""
     lower: Float64
     upper: Float64
     largest: ExpectedOutput
@@ -74,8 +68,8 @@ _AS_STORED = OperandFacts(exact=True, overflows=False)
 class OperandRule(NamedTuple):
     """What compute models let become of operands; many have the same."""
 
-    form: BinaryFormat | None
-    """What operands may be rounded to; None: they are used as they are stored."""
+    form: BinaryFormat
+    """What operands may be rounded to."""
     flushed_below: float
     """The smallest normal number of the format that they are used in, where a device may flush; else 0."""
 
@@ -91,17 +85,8 @@ class OperandValues(msgspec.Struct, frozen=True, kw_only=True):
     largest: Mapping[str, Float64] | None = None
     """The largest magnitudes."""
 
-    def questions(self, stored: OracleInput) -> list[OracleInput]:
-        """What else the oracle is asked where operands change: of the middles, and of the largest magnitudes."""
-        if self.middles is None or self.largest is None:
-            return []
-        return [
-            msgspec.structs.replace(stored, tensors={**stored.tensors, **self.middles}, lattices={}),
-            msgspec.structs.replace(stored, tensors={**stored.tensors, **self.largest}),
-        ]
-
     def in_doubt(self, stored: OracleInput) -> OracleInput | None:
-        """What an oracle that follows errors itself is asked where operands change: of intervals."""
+        """What else the oracle is asked where operands change: of intervals."""
         if self.middles is None or self.largest is None:
             return None
         with np.errstate(invalid="ignore"):
@@ -112,73 +97,45 @@ class OperandValues(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(stored, tensors={**stored.tensors, **self.middles}, lattices={}, radii=radii)
 
 
-def operand_rule(models: Sequence[ComputeModel]) -> OperandRule:
-    """What a call's models, at least one, let become of operands: the first that rounds them, or the first of all."""
-    model = next((model for model in models if model.operand is not None), models[0])
-    smallest = (model.operand or model.accumulation).smallest_normal
-    return OperandRule(model.operand, smallest if model.flushes_compute else 0.0)
+def operand_rule(models: Iterable[ComputeModel]) -> OperandRule | None:
+    """What a call's models let become of operands: the first that rounds them; None where none does."""
+    for model in models:
+        if model.operand is not None:
+            return OperandRule(model.operand, model.operand.smallest_normal if model.flushes_compute else 0.0)
+    return None
 
 
 def known_operands(
-    ask: EachOracle,
+    oracle: Oracle,
     question: OracleInput,
     models: Mapping[str, ComputeModel],
     *,
     values: OperandValues | None = None,
-    follows_errors: bool = False,
 ) -> tuple[Expected, dict[str, OperandFacts]]:
     """What the oracle says of a question, and the facts for each output, with the interval of its exact value.
 
-    `values` is what `operand_values` says of the question, where the caller has it; that by another rule than the
-    models' own is not used. `follows_errors`: the oracle states errors (`ExpectedOutput.error`), of inputs too.
+    `values` is what `operand_values` says of the question by the models' rule, where the caller has it.
     """
-    if not models:
-        return ask([question])[0], {}
-    rule = operand_rule(tuple(models.values()))
-    expected: Expected | None = None
-    if rule.form is None:
-        # Flushing alone is left, which matters where the oracle counts operands.
-        [expected] = ask([question])
-        concerned = _concerned(expected, models, form=None)
-        if not concerned:
-            return expected, dict.fromkeys(models, _AS_STORED)
-        rule = operand_rule([models[concerned[0]]])
-    if values is None or values.rule != rule:
+    stored = oracle(question)
+    rule = operand_rule(models.values())
+    if rule is None:
+        return stored, dict.fromkeys(models, _AS_STORED)
+    if values is None:
         [values] = operand_values([question], rule)
-    if follows_errors:
-        return _followed(ask, question, models, values)
-    further = values.questions(question)
-    if expected is None:
-        expected, *answers = ask([question, *further])
-    else:
-        answers = list(ask(further)) if further else []
-    found = dict.fromkeys(models, values.facts)
-    if answers:
-        between, beyond = answers
-        for name in _concerned(expected, models, form=rule.form):
-            span = _span(between[name], beyond[name], rule.form)
-            found[name] = msgspec.structs.replace(values.facts, span=span)
-    return expected, found
-
-
-def _followed(
-    ask: EachOracle, question: OracleInput, models: Mapping[str, ComputeModel], values: OperandValues
-) -> tuple[Expected, dict[str, OperandFacts]]:
-    """The same of an oracle that follows errors: what operands are in doubt by is part of its error."""
     found = dict.fromkeys(models, values.facts)
     doubted = values.in_doubt(question)
     if doubted is None:
-        return ask([question])[0], found
-    stored, between = ask([question, doubted])
+        return stored, found
+    between = oracle(doubted)
     expected = dict(stored)
     for name, model in models.items():
-        if model.operand != values.rule.form:
+        if model.operand != rule.form:
             continue
         exact, middle = stored[name], between[name]
-        whole = np.asarray(0.0 if middle.error is None else middle.error)
-        radius = np.maximum(whole - (0.0 if exact.error is None else exact.error), 0.0)
+        whole = np.asarray(middle.error)
+        radius = np.maximum(whole - exact.error, 0.0)
         span = OperandSpan(
-            form=values.rule.form,
+            form=rule.form,
             lower=middle.value - radius,
             upper=middle.value + radius,
             largest=msgspec.structs.replace(middle, error=whole - radius),
@@ -190,15 +147,6 @@ def _followed(
     return expected, found
 
 
-def _concerned(expected: Expected, models: Mapping[str, ComputeModel], *, form: BinaryFormat | None) -> list[str]:
-    """The outputs that are made of products of operands in a format."""
-    return [
-        name
-        for name, model in models.items()
-        if model.operand == form and "operand" in [term.kind for term in expected[name].terms]
-    ]
-
-
 def operand_values(questions: Sequence[OracleInput], rule: OperandRule) -> list[OperandValues]:
     """What the operands of calls (float64, widened exactly) may be used as by a rule, looked at all together."""
     found = [OperandValues(rule=rule, facts=_AS_STORED)] * len(questions)
@@ -207,15 +155,13 @@ def operand_values(questions: Sequence[OracleInput], rule: OperandRule) -> list[
         return found
     with np.errstate(all="ignore"):
         stored, starts = _one_after_another(calls)
-        changes = np.zeros(len(calls), np.bool_)
-        if rule.form is not None:
-            narrow = rounded(stored, rule.form)
-            changes = ~np.logical_and.reduceat((narrow == stored) | np.isnan(stored), starts)
-            overflows = np.logical_or.reduceat(np.isinf(narrow) & np.isfinite(stored), starts)
-            for call, inexact, beyond in zip(calls, changes.tolist(), overflows.tolist(), strict=True):
-                if inexact:
-                    facts = OperandFacts(exact=False, overflows=beyond)
-                    found[call.place] = OperandValues(rule=rule, facts=facts)
+        narrow = rounded(stored, rule.form)
+        changes = ~np.logical_and.reduceat((narrow == stored) | np.isnan(stored), starts)
+        overflows = np.logical_or.reduceat(np.isinf(narrow) & np.isfinite(stored), starts)
+        for call, inexact, beyond in zip(calls, changes.tolist(), overflows.tolist(), strict=True):
+            if inexact:
+                facts = OperandFacts(exact=False, overflows=beyond)
+                found[call.place] = OperandValues(rule=rule, facts=facts)
         if rule.flushed_below:
             changes |= np.logical_or.reduceat(_may_be_flushed(stored, rule), starts)
         _look_closer(list(itertools.compress(calls, changes.tolist())), rule, found)
@@ -272,19 +218,15 @@ def _interval(array: Float64, rule: OperandRule) -> tuple[Float64, Float64]:
     """The least and the greatest that each operand may be used as; one that the format holds stays what it is."""
     form = rule.form
     lower = upper = array
-    if form is not None:
-        for significand in range(form.significand, BINARY_FORMATS[form.name].significand + 1):
-            width = binary_format(
-                form.name,
-                significand=significand,
-                min_exponent=form.min_exponent,
-                max_exponent=form.max_exponent,
-            )
-            both = rounded(_STEPS * array, width)
-            if not math.isfinite(np.add.reduce(both, axis=None)):
-                # What overflows leaves the output open (`OperandFacts.overflows`).
-                both = np.where(np.isfinite(both), both, array)
-            lower, upper = np.fmin(lower, np.fmin(*both)), np.fmax(upper, np.fmax(*both))
+    for significand in range(form.significand, BINARY_FORMATS[form.name].significand + 1):
+        width = binary_format(
+            form.name, significand=significand, min_exponent=form.min_exponent, max_exponent=form.max_exponent
+        )
+        both = rounded(_STEPS * array, width)
+        if not math.isfinite(np.add.reduce(both, axis=None)):
+            # What overflows leaves the output open (`OperandFacts.overflows`).
+            both = np.where(np.isfinite(both), both, array)
+        lower, upper = np.fmin(lower, np.fmin(*both)), np.fmax(upper, np.fmax(*both))
     if rule.flushed_below:
         small = _may_be_flushed(array, rule)
         lower, upper = np.where(small, np.fmin(lower, 0.0), lower), np.where(small, np.fmax(upper, 0.0), upper)
@@ -295,18 +237,3 @@ def _may_be_flushed(array: Float64, rule: OperandRule) -> NDArray[np.bool_]:
     """Which operands are no zeros, and below the normal range."""
     found: NDArray[np.bool_] = (np.abs(array) < rule.flushed_below) & (array != 0.0)
     return found
-
-
-def _span(between: ExpectedOutput, beyond: ExpectedOutput, form: BinaryFormat | None) -> OperandSpan:
-    """The interval from both answers; what float64 rounds in them is part of it."""
-    radius = sum(
-        np.maximum(most.magnitude - middle.magnitude, 0.0)
-        for middle, most in zip(between.terms, beyond.terms, strict=True)
-        if middle.kind == "operand"
-    )
-    # The value and both magnitudes are sums that float64 rounds as the terms of kind `compute` say.
-    own = sum(
-        3.0 * gamma(term.count, ORACLE_ROUNDOFF) * term.magnitude for term in beyond.terms if term.kind == "compute"
-    )
-    radius = np.where(radius > 0.0, radius + own, radius)
-    return OperandSpan(form=form, lower=between.value - radius, upper=between.value + radius, largest=beyond)

@@ -135,13 +135,10 @@ class CorrectVariant(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(words) + (f", where {self.trigger}" if self.trigger else "")
 
 
-def draw_mutants(spec: Spec, target: Target, *, seed: str, count: int, formula: bool) -> Iterator[Mutant]:
-    """Mutants number 0 to `count` - 1 of an operator; any number is the same, however many there are.
-
-    `formula`: the operator has one, whose sums and operands can be changed.
-    """
+def draw_mutants(spec: Spec, target: Target, *, seed: str, count: int) -> Iterator[Mutant]:
+    """Mutants number 0 to `count` - 1 of an operator; any number is the same, however many there are."""
     drawer = TriggerDrawer(spec, target)
-    changes = [name for name, site in CHANGES.items() if formula or site not in (Site.OPERATION, Site.INPUT)]
+    changes = list(CHANGES)
     checks = [item.id for item in spec.constraints_for(target.product) if item.strength == Strength.LISTED]
     rows = Sampler(spec, target).dtype_rows
     floats = [name for name in spec.inputs if any(row[name] in INEXACT for row in rows)]

@@ -27,7 +27,6 @@ from aclnn_cts.generate.choices import Choices, stream_block
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.negative import break_drawing
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.selftest.generated_mutants import CorrectVariant, draw_decoys, draw_mutants
 from aclnn_cts.selftest.kill_matrix import document_of, read_document
@@ -189,9 +188,8 @@ def population(
     spec: Spec, wanted: Wanted, *, ids: Sequence[str] | None = None
 ) -> tuple[list[Mutant], list[CorrectVariant]]:
     """The mutants and decoys of an operator, those of `ids` where they are given."""
-    formula = registry.load_formula(spec.stem) is not None
     target = Target(product=spec.usual_product)
-    mutants = draw_mutants(spec, target, seed=wanted.seed, count=wanted.count, formula=formula)
+    mutants = draw_mutants(spec, target, seed=wanted.seed, count=wanted.count)
     decoys = islice(draw_decoys(spec, target, seed=wanted.seed), wanted.decoys)
     return (
         [item for item in mutants if ids is None or item.id in ids],

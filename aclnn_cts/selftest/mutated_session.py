@@ -212,8 +212,6 @@ class MutatedSession:
     def _computed(self, case: Case, mutants: Sequence[Mutant], given: _Given) -> tuple[Values, Values] | None:
         """The outputs by the formula, without and with what the mutants change in it; None where that cannot be."""
         operator = registry.load_formula(self._specs[case.operator].stem)
-        if operator is None:
-            return None
         chosen = [mutant for mutant in mutants if mutant.site in _COMPUTED]
         form = max((mutant.form for mutant in chosen), default=0)
         question = self._question(case, given.right)
@@ -277,10 +275,8 @@ class MutatedSession:
     def _emulated(
         self, spec: Spec, case: Case, inputs: Mapping[str, NDArray[Any]], variant: Variant
     ) -> Mapping[str, NDArray[Any]]:
-        """The outputs of an emulation; none where a sum is too long for one, or there is no formula."""
+        """The outputs of an emulation; none where a sum is too long for one."""
         operator = registry.load_formula(spec.stem)
-        if operator is None:
-            return {}
         judge = self._judges.of(spec)
         performed = Performed(case=case, outcome=Outcome(), arrays=inputs)
         models = judge.models(performed)
@@ -327,8 +323,7 @@ class MutantAdapter:
         spec = next((spec for spec in specs.values() if spec.stem == stem), None)
         if spec is None or not number.isdecimal() or len(number) > _MOST_DIGITS:
             raise UsageError(f"mutant={self.mutant}: expected an id as `aclnn-cts mutants --list` shows them")
-        formula = registry.load_formula(spec.stem) is not None
-        return list(draw_mutants(spec, target, seed=self.seed, count=int(number) + 1, formula=formula))[-1:]
+        return list(draw_mutants(spec, target, seed=self.seed, count=int(number) + 1))[-1:]
 
 
 _MOST_DIGITS = 5

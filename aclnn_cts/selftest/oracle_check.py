@@ -13,13 +13,13 @@ import numpy as np
 
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import FLOATING
-from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import Oracle, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.derivative import differences
+from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.graph import TooManyNodesError
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
@@ -66,8 +66,6 @@ class OracleReport:
     """What is known of one oracle."""
 
     operator: str
-    oracle: str
-    """`formula`, or `expected` where the module has an oracle of its own that the formula is held against."""
     emulations: Silence
     mutants: Kills
     derivative: DerivativeCounts
@@ -104,23 +102,16 @@ def check_oracle(
     calls: int = CALLS,
     seed: int = 0,
 ) -> OracleReport:
-    """Check the oracle of an operator on calls that the generator makes. UsageError where it states no formula."""
+    """Check the oracle of an operator on calls that the generator makes."""
     began = time.perf_counter()
     operator = registry.load_formula(spec.stem, folders=folders)
-    if operator is None:
-        raise UsageError(
-            f"{spec.stem}: the oracle states no formula, and nothing can be derived to hold it against; "
-            "expected a function backward(f, …) in its module"
-        )
-    oracle = registry.load(spec.stem, folders=folders)
-    judge = Judge(spec=spec, oracle=oracle, precision=precision_of(spec), has_statuses=False)
+    judge = Judge(spec=spec, oracle=FormulaOracle(operator), precision=precision_of(spec), has_statuses=False)
     source = _Source(spec, operator, judge, seed)
     emulations = check_emulations(source.subjects("emulations", narrow=True), most=calls)
     derivative = _check_derivative(source)
     failing = emulations.smallest or derivative.smallest
     return OracleReport(
         operator=spec.operator,
-        oracle="formula" if getattr(oracle, "follows_errors", False) else "expected",
         # A worker sends the report, and its lines say all of the call.
         emulations=replace(emulations, smallest=None),
         mutants=_check_mutants(source),
@@ -163,12 +154,11 @@ class _Source:
 
     def subjects(self, purpose: str, *, narrow: bool) -> Iterator[Subject]:
         """Calls without end; `narrow`: those in BF16 or FLOAT16 alone with intermediates in that format too."""
-        formats = narrow and bool(getattr(self._oracle, "follows_errors", False))
         for case in self.cases(purpose, *_BUDGETS):
             subject = self.subject(case)
             yield subject
             dtypes = {tensor.dtype for _, tensor in case.tensors() if tensor.dtype in FLOATING}
-            if formats and len(dtypes) == 1 and not dtypes & {"FLOAT", "DOUBLE"}:
+            if narrow and len(dtypes) == 1 and not dtypes & {"FLOAT", "DOUBLE"}:
                 yield subject.in_format(BINARY_FORMATS[dtypes.pop()])
 
     def for_mutants(self, count: int) -> Iterator[Subject]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.expected import Arithmetic, Expected, Float64, Oracle, OracleInput, one_by_one
+from aclnn_cts.core.expected import Arithmetic, Expected, Float64, Oracle, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
 from aclnn_cts.core.verdict import Deviation
@@ -71,8 +71,7 @@ class Subject:
 
     @functools.cached_property
     def _known(self) -> tuple[Expected, dict[str, OperandFacts]]:
-        follows = bool(getattr(self.oracle, "follows_errors", False))
-        return known_operands(one_by_one(self.oracle), self.question, self.models, follows_errors=follows)
+        return known_operands(self.oracle, self.question, self.models)
 
     @property
     def expected(self) -> Expected:

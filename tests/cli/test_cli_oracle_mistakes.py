@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.errors import OracleError
 from aclnn_cts.core.expected import OracleInput
-from aclnn_cts.oracles import registry
 from tests.oracles.support import make_call
 
 Call = Callable[..., Any]
@@ -58,39 +56,3 @@ def test_a_fault_is_told_by_a_worker_too(call: Call, tmp_path: Path) -> None:
 
 def question() -> OracleInput:
     return make_call({"x": np.ones((3, 2))}, {"out": Tensor(shape=(3, 2), dtype="FLOAT")})
-
-
-EXPECTED = """
-import numpy as np
-from aclnn_cts.core.expected import ExpectedOutput
-
-def expected(call):
-    x = call.tensors["x"]
-    return {result}
-"""
-
-
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        ("1 / 0", "ZeroDivisionError"),
-        ("None", "returned no dict of ExpectedOutput"),
-        ('{"out": x}', "returned no dict of ExpectedOutput"),
-        ('{"out": ExpectedOutput(value=x[0])}', r"out has the shape \[2\], expected \[3, 2\]"),
-        ('{"out": ExpectedOutput(value=x, open=np.zeros((3, 2)))}', "open is float64"),
-    ],
-)
-def test_mistake_of_a_function_of_ones_own_names_its_file(tmp_path: Path, result: str, message: str) -> None:
-    (tmp_path / "own.yaml").touch()
-    (tmp_path / "own.py").write_text(EXPECTED.replace("{result}", result), encoding="utf-8")
-    oracle = registry.load("own", folders=[tmp_path])
-    with pytest.raises(OracleError, match=rf"own\.py:[57]: expected: .*{message}"):
-        oracle(question())
-
-
-def test_output_that_a_function_of_ones_own_does_not_give_is_its_mistake(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").touch()
-    (tmp_path / "own.py").write_text(EXPECTED.replace("{result}", '{"y": ExpectedOutput(value=x)}'), encoding="utf-8")
-    found = registry.load("own", folders=[tmp_path])(question())
-    with pytest.raises(OracleError, match="no result 'out'; it has y"):
-        found["out"]

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.dtypes import numpy_dtype
-from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
+from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.hifloat8 import decoded, encoded
 from aclnn_cts.core.rounding import BINARY_FORMATS, covers, nearest, round_to, spacing, to_dtype, toward_zero, widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from tests.support.compared import compare
+from tests.support.counted import counted
 
 FORM = BINARY_FORMATS["HIFLOAT8"]
 NAN, INF = math.nan, math.inf
@@ -172,8 +173,7 @@ def test_outputs_are_held_to_the_neighbours_of_the_value(
 ) -> None:
     value = np.array([exact, 1.0])
     # One rounding of FLOAT, which is far below the spacing.
-    terms = () if is_exact else (ErrorTerm(kind="compute", count=1, magnitude=np.abs(value)),)
-    expected = ExpectedOutput(value=value, terms=terms)
+    expected = ExpectedOutput(value=value) if is_exact else counted(value, 1)
     if not is_exact and not math.isfinite(exact):
         return
     found = compare("gradX", to_dtype(np.array([got, 1.0]), "HIFLOAT8"), expected, _model())

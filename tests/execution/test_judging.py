@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, OracleInput
+from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
@@ -31,6 +31,7 @@ from aclnn_cts.judgement.comparison import Compared, Comparison
 from aclnn_cts.judgement.model import ComputeModel, load_precision, precision_of
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
+from tests.support.counted import counted
 
 SPECS = load_specs()
 FEW_SMALL = {"lightning_indexer_grad", "nsa_selected_attention_grad", "sparse_flash_attention_grad"}
@@ -63,12 +64,12 @@ def outputs(draw: st.DrawFn) -> Compared:
     return Compared(
         output="out",
         got=to_dtype(got, dtype),
-        expected=ExpectedOutput(
-            value=value,
-            terms=(ErrorTerm(kind="compute", count=draw(st.integers(0, 9)), magnitude=finite),),
-            underflows=draw(st.integers(0, 3)),
+        expected=counted(
+            value,
+            0 if exact else draw(st.integers(0, 9)),
+            finite,
             partial=np.where(np.isnan(value), 0.0, np.abs(value)),
-            lattice=1.0 if exact else None,
+            exact=exact,
             open=None if opened is None else np.array(opened, np.bool_).reshape(shape),
         ),
         model=MODELS[dtype],
@@ -88,7 +89,7 @@ def test_outputs_compared_together_come_to_what_each_comes_to_alone(items: Seque
 
 
 def test_more_than_are_looked_at_at_once_are_cut_between_outputs() -> None:
-    expected = ExpectedOutput(value=np.ones(40_000), terms=(ErrorTerm(kind="compute", count=1, magnitude=np.ones(1)),))
+    expected = counted(np.ones(40_000), 1)
     item = Compared(output="out", got=np.ones(40_000, np.float32), expected=expected, model=MODELS["FLOAT"])
     found = compare_all([item, item, item])
     assert [comparison.deviation.elements for comparison in found] == [40_000] * 3
@@ -159,7 +160,7 @@ def test_a_call_that_the_oracle_fails_on_costs_no_other_its_verdict() -> None:
             raise RuntimeError("no idea")
         return judge.oracle(call)
 
-    doubtful = replace(judge, oracle=oracle)
+    doubtful = replace(judge, oracle=oracle, first=None)
     acquainted = doubtful.acquainted(calls)
     assert id(calls[4]) not in acquainted.answers
     with pytest.raises(RuntimeError, match="no idea"):
@@ -176,11 +177,11 @@ def test_calls_whose_error_is_nan_are_open_and_no_others() -> None:
     def oracle(call: OracleInput) -> Expected:
         expected = judge.oracle(call)["out"]
         if call.tensors["output"].shape == bad:
-            term = ErrorTerm(kind="compute", count=1, magnitude=np.full(expected.value.shape, np.nan))
-            expected = msgspec.structs.replace(expected, terms=(term,), lattice=None, open=None)
+            unknown = np.full(expected.value.shape, np.nan)
+            expected = msgspec.structs.replace(expected, error=unknown, exact=False, open=None)
         return {"out": expected}
 
-    acquainted = replace(judge, oracle=oracle).acquainted(calls)
+    acquainted = replace(judge, oracle=oracle, first=None).acquainted(calls)
     verdict = acquainted.values(calls[1])
     assert (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.OPEN)
     assert acquainted.values(calls[0]) == judge.values(calls[0])

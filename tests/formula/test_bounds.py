@@ -232,7 +232,7 @@ def test_either_of_two_is_all_between_them() -> None:
 def test_what_may_be_narrowed_lies_between_it_and_what_it_is_rounded_to() -> None:
     values = np.array([1.0, 1.0 + 2.0**-12, 1.0 + 2.0**-10 - 2.0**-12, 2.0**-14 + 2.0**-26, 2.0**-15 + 2.0**-26, 1e5])
     output = say(lambda f, x: {"out": f.narrowed(x, "FLOAT16")}, x=values)
-    low, high = np.asarray(output.value) - output.error, np.asarray(output.value) + output.error  # type: ignore[operator]
+    low, high = np.asarray(output.value) - output.error, np.asarray(output.value) + output.error
     assert low[:4].tolist() == pytest.approx([1.0, 1.0, values[2], 2.0**-14], rel=1e-14)
     assert high[:4].tolist() == pytest.approx([1.0, values[1], 1.0 + 2.0**-10, values[3]], rel=1e-14)
     assert low[4] <= 0.0 < values[4] <= high[4]  # it may be flushed

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput, Float64, OracleInput, one_by_one
+from aclnn_cts.core.case import Tensor
+from aclnn_cts.core.expected import Arithmetic, ExpectedOutput, Float64, OracleInput
+from aclnn_cts.formula.array import Array, F, Outputs
+from aclnn_cts.formula.definition import Operator
+from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, known_operands
 
@@ -80,29 +84,34 @@ def flushed(values: Rows) -> Rows:
     return np.where(np.abs(values) < 2.0**-126, np.zeros_like(values), values)
 
 
-def dot(left: Float64, right: Float64, *, lattice: float | None = None, operands: int = 2) -> ExpectedOutput:
-    """What an oracle says of the inner products of rows."""
-    count = left.shape[1]
-    magnitude = (np.abs(left) * np.abs(right)).sum(axis=1)
-    return ExpectedOutput(
-        value=(left * right).sum(axis=1),
-        terms=(
-            ErrorTerm(kind="operand", count=operands, magnitude=magnitude),
-            ErrorTerm(kind="compute", count=count, magnitude=magnitude),
-        ),
-        underflows=2 * count - 1,
-        partial=magnitude,
-        lattice=lattice,
+def _dot(f: F, left: Array, right: Array) -> Outputs:
+    return {"out": f.einsum("ij,ij->i", left, right)}
+
+
+dot_oracle = FormulaOracle(Operator.of(_dot))
+"""The inner products of the rows of `left` and `right`."""
+
+
+def question(
+    left: Float64, right: Float64, *, lattice: float | None = None, arithmetic: Arithmetic | None = None
+) -> OracleInput:
+    """What the oracle is asked of rows; of a lattice both are multiples."""
+    return OracleInput(
+        tensors={"left": left, "right": right},
+        arguments={"out": Tensor((len(left),), "FLOAT")},
+        lattices={} if lattice is None else {"left": lattice, "right": lattice},
+        arithmetics={} if arithmetic is None else {"out": arithmetic},
     )
 
 
-def dot_oracle(call: OracleInput) -> Expected:
-    """The inner products of the rows of `left` and `right`."""
-    return {"out": dot(call.tensors["left"], call.tensors["right"], lattice=call.lattices.get("out"))}
+def dot(
+    left: Float64, right: Float64, *, lattice: float | None = None, arithmetic: Arithmetic | None = None
+) -> ExpectedOutput:
+    """What an oracle says of the inner products of rows."""
+    return dot_oracle(question(left, right, lattice=lattice, arithmetic=arithmetic))["out"]
 
 
 def known(left: Float64, right: Float64, model: ComputeModel, *, lattice: float | None = None) -> OperandFacts:
     """What the judge knows of these operands and of their inner products."""
-    lattices = {} if lattice is None else {"out": lattice}
-    question = OracleInput(tensors={"left": left, "right": right}, arguments={}, lattices=lattices)
-    return known_operands(one_by_one(dot_oracle), question, {"out": model})[1]["out"]
+    asked = question(left, right, lattice=lattice, arithmetic=model.arithmetic)
+    return known_operands(dot_oracle, asked, {"out": model})[1]["out"]

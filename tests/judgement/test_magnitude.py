@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclnn_cts.core.expected import ErrorTerm, ExpectedOutput
+from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import SHARE_EDGES, MagnitudeCounts
@@ -17,6 +17,7 @@ from aclnn_cts.judgement.bound import sorted_elements
 from aclnn_cts.judgement.figures import BINADES, LOWEST, by_magnitude
 from aclnn_cts.judgement.model import load_precision
 from tests.support.compared import compare
+from tests.support.counted import counted
 
 MODEL = load_precision().model(
     operator="aclnnRmsNormGrad", operand=None, output="dxOut", dtype="FLOAT", target=Target(product="atlas-a2")
@@ -26,15 +27,10 @@ BINS = len(SHARE_EDGES) + 1
 
 def sums(value: list[float], **more: object) -> ExpectedOutput:
     sizes = np.where(np.isfinite(np.array(value)), np.abs(np.array(value)), 0.0)
-    return ExpectedOutput(
-        value=np.array(value),
-        terms=(ErrorTerm(kind="compute", count=3, magnitude=sizes),),
-        partial=sizes,
-        **more,  # type: ignore[arg-type]  # any of its fields
-    )
+    return counted(np.array(value), 3, sizes, partial=sizes, **more)
 
 
-def counted(value: list[float], got: list[float], **more: object) -> tuple[MagnitudeCounts, ...]:
+def by_class(value: list[float], got: list[float], **more: object) -> tuple[MagnitudeCounts, ...]:
     expected = sums(value, **more)
     return by_magnitude(expected, sorted_elements(to_dtype(np.array(got), "FLOAT"), expected, MODEL))
 
@@ -54,13 +50,13 @@ def counted(value: list[float], got: list[float], **more: object) -> tuple[Magni
     ],
 )
 def test_an_element_stands_in_the_class_of_its_magnitude(value: float, exponent: int | None) -> None:
-    [entry] = counted([value], [value])
+    [entry] = by_class([value], [value])
     assert entry.exponent == exponent
     assert sum(entry.counts) == 1
 
 
 def test_exact_ones_lie_in_the_first_bin_and_faults_beyond_the_limit() -> None:
-    [entry] = counted([1.0, 1.0], [1.0, 2.0])
+    [entry] = by_class([1.0, 1.0], [1.0, 2.0])
     assert entry.counts[0] == 1
     assert entry.counts[-1] == 1
     assert sum(entry.counts) == 2
@@ -68,10 +64,10 @@ def test_exact_ones_lie_in_the_first_bin_and_faults_beyond_the_limit() -> None:
 
 def test_what_is_open_or_has_no_magnitude_has_no_place() -> None:
     value = [math.inf, math.nan, 1.0, 3.0]
-    [entry] = counted(value, value, open=np.array([False, False, True, False]))
+    [entry] = by_class(value, value, open=np.array([False, False, True, False]))
     assert sum(entry.counts) == 1
-    assert counted([math.inf], [1.0]) == ()
-    assert counted([], []) == ()
+    assert by_class([math.inf], [1.0]) == ()
+    assert by_class([], []) == ()
 
 
 values = st.floats(-(2.0**100), 2.0**100, allow_nan=False, width=32)

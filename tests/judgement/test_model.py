@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
-from aclnn_cts.judgement.model import BASES, ComputeModel, load_precision, precision_of, weakest
+from aclnn_cts.judgement.model import BASES, ComputeModel, gamma, load_precision, precision_of, weakest
 from aclnn_cts.speclang.load import package_folder
 from tests.speclang.small_spec import changed
 from tests.support.spec_text import spec_from_text
@@ -176,3 +178,26 @@ def test_mistakes_name_file_and_path(tmp_path: Path) -> None:
         "FLOAT8_E4M3FN, FLOAT8_E8M0, HIFLOAT8, HFLOAT32, INT16, INT32, INT64, INT8, UINT16, UINT32, UINT8; "
         "did you mean 'HFLOAT32'?"
     )
+
+
+@pytest.mark.parametrize("roundoff", [Fraction(1, 2**8), Fraction(1, 2**11), Fraction(1, 2**24)])
+def test_gamma_bounds_any_product_of_roundings(roundoff: Fraction) -> None:
+    """In rational arithmetic: the extremes of prod (1 + delta)^(+-1), and roundings of roundings."""
+
+    def exact(count: int) -> Fraction:
+        return count * roundoff / (1 - count * roundoff)
+
+    for count in (0, 1, 2, 3, 10, 100):
+        for ups in {0, min(1, count), count // 2, count}:
+            for product in ((1 + roundoff) ** ups / (1 - roundoff) ** (count - ups), (1 - roundoff) ** count):
+                assert abs(product - 1) <= exact(count)
+        for other in (1, 7, 20):
+            assert exact(count) + exact(other) + exact(count) * exact(other) <= exact(count + other)
+        assert gamma(count, float(roundoff)) == pytest.approx(float(exact(count)), rel=1e-12)
+
+
+def test_gamma_does_not_run_away() -> None:
+    assert gamma(4, 0.25**8) == pytest.approx(4 * 0.25**8, rel=1e-3)
+    assert gamma(3, 0.25) == 1.5
+    assert gamma(np.array([0, 1, 3]), 0.25).tolist() == [0.0, pytest.approx(1 / 3), 1.5]
+    assert gamma(10**9, 2.0**-11) > 10**5

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 import pytest
 
+from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import ComputeModel, load_precision
-from aclnn_cts.judgement.operands import OperandValues, known_operands, operand_rule, operand_values
+from aclnn_cts.judgement.operands import OperandRule, OperandValues, known_operands, operand_rule, operand_values
 from tests.judgement.emulation import dot_oracle
 
 INF, NAN = np.inf, np.nan
@@ -41,8 +41,15 @@ def model(operand: str | None, *, dtype: str = "FLOAT") -> ComputeModel:
 def question(row: Sequence[float]) -> OracleInput:
     left = np.array([row], np.float64)
     return OracleInput(
-        tensors={"left": left, "index": np.arange(3), "right": np.ones(left.shape)}, arguments={}, lattices={}
+        tensors={"left": left, "index": np.arange(3), "right": np.ones(left.shape)},
+        arguments={"out": Tensor((1,), "FLOAT")},
     )
+
+
+def rule(operand: str) -> OperandRule:
+    found = operand_rule([model(operand)])
+    assert found is not None
+    return found
 
 
 def told(values: OperandValues) -> object:
@@ -53,12 +60,12 @@ def told(values: OperandValues) -> object:
     return repr((values.facts, tensors))
 
 
-@pytest.mark.parametrize("operand", [None, "FLOAT16", "BF16", "HFLOAT32", "FLOAT"])
-def test_operands_of_calls_together_are_what_they_are_alone(operand: str | None) -> None:
+@pytest.mark.parametrize("operand", ["FLOAT16", "BF16", "HFLOAT32"])
+def test_operands_of_calls_together_are_what_they_are_alone(operand: str) -> None:
     questions = [question(row) for row in ROWS.values()]
-    together = operand_values(questions, operand_rule([model(operand)]))
+    together = operand_values(questions, rule(operand))
     assert [told(values) for values in together] == [
-        told(operand_values([asked], operand_rule([model(operand)]))[0]) for asked in questions
+        told(operand_values([asked], rule(operand))[0]) for asked in questions
     ]
 
 
@@ -66,7 +73,7 @@ def test_which_operands_change() -> None:
     found = dict(
         zip(
             ROWS,
-            operand_values([question(row) for row in ROWS.values()], operand_rule([model("FLOAT16")])),
+            operand_values([question(row) for row in ROWS.values()], rule("FLOAT16")),
             strict=True,
         )
     )
@@ -81,48 +88,22 @@ def test_which_operands_change() -> None:
     np.testing.assert_array_equal(middles["left"], [[INF, 1.0 + 2.0**-21, NAN, 1.0]])
 
 
-def test_nothing_but_flushing_is_left_without_a_format() -> None:
-    found = dict(
-        zip(ROWS, operand_values([question(row) for row in ROWS.values()], operand_rule([model(None)])), strict=True)
-    )
-    assert all(values.facts.exact and not values.facts.overflows for values in found.values())
-    assert {name for name, values in found.items() if values.middles is not None} == {"flushed"}
-    assert found["flushed"].questions(question(ROWS["flushed"]))[1].tensors["left"].tolist() == [
-        [1.0, 2.0**-140, 2.0**-149, 0.0]
-    ]
+def test_no_operand_changes_without_a_format() -> None:
+    assert operand_rule([model(None)]) is None
+    asked = question(ROWS["flushed"])
+    [facts] = known_operands(dot_oracle, asked, {"out": model(None)})[1].values()
+    assert (facts.exact, facts.overflows, facts.span) == (True, False, None)
 
 
 @pytest.mark.parametrize(
-    ("operand", "row", "asked"),
-    [
-        ("FLOAT16", "exact", [1]),
-        ("FLOAT16", "inexact", [3]),
-        (None, "inexact", [1]),
-        (None, "flushed", [1, 2]),
-    ],
+    ("operand", "row", "asked"), [("FLOAT16", "exact", 1), ("FLOAT16", "inexact", 2), (None, "inexact", 1)]
 )
-def test_the_oracle_is_asked_at_once_where_a_mode_rounds(operand: str | None, row: str, asked: list[int]) -> None:
-    numbers: list[int] = []
+def test_the_oracle_is_asked_again_where_a_mode_rounds(operand: str | None, row: str, asked: int) -> None:
+    questions: list[OracleInput] = []
 
-    def ask(calls: Sequence[OracleInput]) -> list[Expected]:
-        numbers.append(len(calls))
-        return [dot_oracle(call) for call in calls]
+    def ask(call: OracleInput) -> Expected:
+        questions.append(call)
+        return dot_oracle(call)
 
-    models = {"out": model(operand)}
-    known_operands(ask, question(ROWS[row]), models)
-    assert numbers == asked
-
-
-def test_values_by_another_rule_are_not_used() -> None:
-    asked, models = question(ROWS["inexact"]), {"out": model("FLOAT16")}
-
-    def ask(calls: Sequence[OracleInput]) -> list[Expected]:
-        return [dot_oracle(call) for call in calls]
-
-    [wrong] = operand_values([asked], operand_rule([model("BF16")]))
-    right = known_operands(ask, asked, models)[1]["out"]
-    found = known_operands(ask, asked, models, values=wrong)[1]["out"]
-    assert found.span is not None
-    assert right.span is not None
-    assert msgspec.structs.astuple(found)[:2] == msgspec.structs.astuple(right)[:2]
-    np.testing.assert_array_equal(found.span.lower, right.span.lower)
+    known_operands(ask, question(ROWS[row]), {"out": model(operand)})
+    assert [bool(call.radii) for call in questions] == [False, True][:asked]

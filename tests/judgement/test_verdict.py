@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.expected import ErrorTerm, Expected, ExpectedOutput
+from aclnn_cts.core.expected import Expected, ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS, BufferState, Ended, Outcome
 from aclnn_cts.core.verdict import ALSO_STATUS, Judged, Observation, OutOfScope, Result, Skip, Verdict
 from aclnn_cts.judgement.compare import compare_all
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.judgement.verdict import compared, conclude, fingerprint, judge_form, judge_status
+from tests.support.counted import counted
 
 OUTPUTS = {"dxOut": Tensor(shape=(2, 3), dtype="FLOAT16"), "dgammaOut": Tensor(shape=(3,), dtype="FLOAT")}
 MODELS = load_precision().models(
@@ -27,9 +28,7 @@ SUCCEEDED = Outcome(phase_one=0, phase_two=0, synchronised=0)
 
 
 def summed(value: np.ndarray) -> ExpectedOutput:
-    return ExpectedOutput(
-        value=value, terms=(ErrorTerm(kind="compute", count=4, magnitude=np.abs(value)),), partial=np.abs(value)
-    )
+    return counted(value, 4, partial=np.abs(value))
 
 
 EXPECTED = {"dxOut": summed(DX), "dgammaOut": summed(DGAMMA)}
@@ -229,7 +228,7 @@ def test_special_values_and_exact_data_in_words() -> None:
         Fault.SPECIAL,
         "dgammaOut[0] is nan, expected 1; 1 of 3 elements at fault",
     )
-    exact = EXPECTED | {"dgammaOut": ExpectedOutput(value=DGAMMA, partial=np.abs(DGAMMA), lattice=1.0)}
+    exact = EXPECTED | {"dgammaOut": ExpectedOutput(value=DGAMMA, partial=np.abs(DGAMMA), exact=True)}
     got["dgammaOut"][0] = 2.0
     assert values(got=got, expected=exact).message == (
         "dgammaOut[0] is 2, expected 1 which must be exact; 1 of 3 elements at fault; compute model: operands as "

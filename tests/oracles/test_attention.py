@@ -57,7 +57,7 @@ def numbers(
     **attributes: Any,
 ) -> Arrays:
     """The gradients of a call with the statistics of its own forward pass, which recipes make."""
-    return registry.load_values(stem)(call_of(tensors, outputs=outputs, **attributes))
+    return registry.load(stem).values(call_of(tensors, outputs=outputs, **attributes))
 
 
 def call_of(
@@ -350,7 +350,7 @@ def test_selected_blocks_are_what_a_mask_leaves() -> None:
     made = case_arrays(Case("aclnnNsaSelectedAttentionGrad", described), list(described))
     outputs = {"dqOut": "query", "dkOut": "key", "dvOut": "value"}
     shown = {name: Tensor(shapes[of], "DOUBLE") for name, of in outputs.items()}
-    found = registry.load_values("nsa_selected_attention_grad")(OracleInput(tensors=made, arguments=described | shown))
+    found = registry.load("nsa_selected_attention_grad").values(OracleInput(tensors=made, arguments=described | shown))
     wanted: dict[str, list[NDArray[Any]]] = {name: [] for name in outputs}
     for rows, columns, mask in ((slice(0, 3), slice(0, 4), masks[0]), (slice(3, 8), slice(4, 12), masks[1])):
         alone = {

@@ -42,7 +42,7 @@ def test_it_is_what_torch_computes(kernel: tuple[int, ...], stride: tuple[int, .
             "divisorOverride": override, "cubeMathType": 0, "gradInput": Tensor(shape, "DOUBLE"),
         }  # fmt: skip
         call = OracleInput(tensors={"gradOutput": grad, "self": np.zeros(shape)}, arguments=arguments)
-        found = registry.load_values("avg_pool2d_backward")(call)["gradInput"]
+        found = registry.load("avg_pool2d_backward").values(call)["gradInput"]
         theirs = torch.ops.aten.avg_pool2d_backward(
             torch.from_numpy(grad), torch.zeros(shape, dtype=torch.float64), kernel, stride, padding, is_ceil,
             counts_padding, override or None,

@@ -1,24 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.expected import Expected
-from aclnn_cts.oracles import _convolution
-from aclnn_cts.oracles.conv_tbc_backward import expected, expected_each
+from aclnn_cts.oracles import registry
 from tests.oracles.support import (
     ORDERS,
     Array,
     assert_conforms,
-    assert_same,
     assert_within,
-    bound,
     differences,
     few,
     floats,
-    integers,
     make_call,
     rounding,
     sum_float32,
@@ -31,21 +30,18 @@ INF, NAN = np.inf, np.nan
 GEOMETRIES = [(5, 1, 0), (6, 3, 0), (5, 3, 1), (4, 4, 2), (2, 2, 4), (1, 1, 3), (4, 3, 6), (1, 5, 2), (3, 7, 3)]
 
 
-@pytest.fixture(params=["stacked", "one by one"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Everything holds for small and for large tensors, which are computed in different ways."""
-    if request.param == "one by one":
-        monkeypatch.setattr(_convolution, "_STACKED_LIMIT", 0)
-    return str(request.param)
+ORACLE = registry.load("conv_tbc_backward")
 
 
 def shapes(time: int, length: int, pad: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     return (time + 2 * pad + 1 - length, 2, 3), (time, 2, 4), (length, 4, 3)
 
 
-def gradients(grad: Array, x: Array, weight: Array, pad: int, *, lattices: dict[str, float] | None = None) -> Expected:
+def gradients(grad: Array, x: Array, weight: Array, pad: int, *, radii: Mapping[str, Array] | None = None) -> Expected:
     inputs = {"self": grad, "input": x, "weight": weight, "bias": np.full(grad.shape[-1], NAN)}
-    return expected(make_call(inputs, {"pad": pad, "cubeMathType": 0}, lattices=lattices))
+    shapes = {"gradInput": x.shape, "gradWeight": weight.shape, "gradBias": (grad.shape[-1],)}
+    call = make_call(inputs, {"pad": pad, "cubeMathType": 0}, **shapes)
+    return ORACLE(msgspec.structs.replace(call, radii=radii or {}))
 
 
 def forward(x: Array, weight: Array, bias: Array, pad: int) -> Array:
@@ -98,26 +94,6 @@ def test_is_the_derivative_of_the_forward_operator(time: int, length: int, pad: 
         assert np.allclose(result[name].value, differences(function, at), rtol=1e-8, atol=1e-8), name
 
 
-@pytest.mark.parametrize(("time", "length", "pad"), GEOMETRIES)
-def test_values_magnitudes_and_counts_agree_with_plain_loops(time: int, length: int, pad: int) -> None:
-    generator = np.random.default_rng(2)
-    grad, x, weight = (integers(generator, shape) for shape in shapes(time, length, pad))
-    result = gradients(grad, x, weight, pad)
-    for name in ("gradInput", "gradWeight"):
-        output, terms = result[name], plain(grad, x, weight, pad, name)
-        operand, compute = output.terms
-        assert (operand.kind, operand.count, compute.kind) == ("operand", 2, "compute")
-        counts = np.broadcast_to(compute.count, output.value.shape)
-        for index in np.ndindex(*output.value.shape):
-            here = terms.get(index, [])
-            assert output.value[index] == sum(here)
-            assert operand.magnitude[index] == compute.magnitude[index] == sum(abs(term) for term in here)
-            assert counts[index] == len(here)
-    bias = result["gradBias"]
-    assert bias.value.tolist() == grad.sum(axis=(0, 1)).tolist()
-    assert [(term.kind, term.count) for term in bias.terms] == [("compute", grad.shape[0] * 2 - 1)]
-
-
 def test_agrees_with_torch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     generator = np.random.default_rng(3)
@@ -151,29 +127,6 @@ def test_empty_tensors(time: int, batch: int, channels: int, out_channels: int, 
     assert (result["gradBias"].value == out_time * batch).all()
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_special_values_go_where_their_terms_go(geometry: tuple[int, int, int]) -> None:
-    generator = np.random.default_rng(4)
-    grad, x, weight = (integers(generator, shape) for shape in shapes(*geometry))
-    for array, values in ((grad, (INF, NAN)), (x, (-INF,)), (weight, (NAN, INF, -INF))):
-        array.reshape(-1)[generator.integers(0, array.size, len(values))] = values
-    result = gradients(grad, x, weight, geometry[2])
-    for name in ("gradInput", "gradWeight"):
-        output, terms = result[name], plain(grad, x, weight, geometry[2], name)
-        with np.errstate(invalid="ignore"):
-            loops = np.array([sum(terms.get(index, [0.0])) for index in np.ndindex(*output.value.shape)])
-            terms = plain(grad, x, weight, geometry[2], name, padding=True)
-            with_padding = np.array([sum(terms.get(index, [0.0])) for index in np.ndindex(*output.value.shape)])
-        assert np.array_equal(output.value.reshape(-1), loops.astype(float), equal_nan=True)
-        # Open where inf or nan meets the zeros of padding, which may be multiplied or left out, and nowhere else.
-        assert output.open is not None
-        assert np.array_equal(output.open.reshape(-1), ~np.isnan(loops) & np.isnan(with_padding))
-        assert np.isfinite(output.terms[0].magnitude).all()
-        assert output.partial is not None
-        assert np.isfinite(output.partial).all()
-    assert np.array_equal(result["gradBias"].value, [sum(grad[..., o].reshape(-1)) for o in range(3)], equal_nan=True)
-
-
 def test_a_special_value_under_padding_alone_reaches_the_bias_alone() -> None:
     grad = np.ones((9, 1, 1))
     grad[0] = INF
@@ -185,28 +138,10 @@ def test_a_special_value_under_padding_alone_reaches_the_bias_alone() -> None:
 
 def test_infinity_times_an_operand_that_a_mode_flushes_is_open() -> None:
     weight = np.array([1.0, 2.0**-20]).reshape(1, 2, 1)
-    result = gradients(np.full((1, 1, 1), INF), np.ones((1, 1, 2)), weight, 0)
+    radii = {"weight": np.where(weight < 1.0, weight, 0.0)}
+    result = gradients(np.full((1, 1, 1), INF), np.ones((1, 1, 2)), weight, 0, radii=radii)
     assert result["gradInput"].open is not None
     assert result["gradInput"].open.reshape(-1).tolist() == [False, True]
-
-
-def test_infinity_beside_an_operand_that_a_mode_takes_to_infinity_is_open() -> None:
-    # In FLOAT16 the second product is inf * 0 = nan, and the fourth -inf.
-    grad, weight = np.array([INF, 7e4]).reshape(1, 1, 2), np.array([[1.0, 0.0], [1.0, -1.0]]).reshape(1, 2, 2)
-    result = gradients(grad, np.ones((1, 1, 2)), weight, 0)
-    assert result["gradInput"].open is not None
-    assert result["gradInput"].open.reshape(-1).tolist() == [True, True]
-    result = gradients(grad / 2, np.ones((1, 1, 2)), weight, 0)
-    assert result["gradInput"].open is not None
-    assert not result["gradInput"].open.any()
-
-
-def test_lattices_multiply() -> None:
-    grad, x, weight = (np.ones(shape) for shape in shapes(5, 3, 1))
-    result = gradients(grad, x, weight, 1, lattices={"self": 0.5, "input": 8.0, "weight": 0.25})
-    assert [output.lattice for output in result.values()] == [0.125, 4.0, 0.5]
-    result = gradients(grad, x, weight, 1, lattices={"input": 8.0, "weight": 0.25})
-    assert [output.lattice for output in result.values()] == [None, None, None]
 
 
 def round_bits(array: Array, bits: int) -> Array:
@@ -220,21 +155,17 @@ def round_bits(array: Array, bits: int) -> Array:
     seed=st.integers(0, 2**32),
     geometry=st.sampled_from(GEOMETRIES),
     order=st.sampled_from(ORDERS),
-    bits=st.sampled_from([24, 11]),
 )
-def test_float32_in_any_order_stays_within_the_bound(
-    seed: int, geometry: tuple[int, int, int], order: str, bits: int
-) -> None:
+def test_float32_in_any_order_stays_within_the_bound(seed: int, geometry: tuple[int, int, int], order: str) -> None:
     generator = np.random.default_rng(seed)
     grad, x, weight = (floats(generator, shape) for shape in shapes(*geometry))
-    grad32, x32, weight32 = (round_bits(array, bits).astype(np.float32) for array in (grad, x, weight))
+    grad32, x32, weight32 = (array.astype(np.float32) for array in (grad, x, weight))
     result = gradients(grad, x, weight, geometry[2])
     for name in ("gradInput", "gradWeight"):
         got = np.zeros(result[name].value.shape, np.float32)
         for index, terms in plain(grad32, x32, weight32, geometry[2], name).items():
             got[index] = sum_float32(np.array(terms, np.float32), order, generator)
-        assert_within(result[name], got, operand_unit=0.0 if bits == 24 else 2.0**-bits)
-    # The sum over the operands as they are given: no mode may touch it.
+        assert_within(result[name], got)
     terms_of_bias = grad.astype(np.float32).reshape(-1, 3).T
     assert_within(result["gradBias"], sum_float32(terms_of_bias, order, generator))
 
@@ -265,37 +196,15 @@ def test_wild_data_in_float32_conforms(
         assert_conforms(result["gradBias"], of_bias, flush=flush)
 
 
-def test_a_dropped_term_exceeds_the_bound_and_coarser_operands_need_their_term() -> None:
+def test_a_dropped_term_and_coarser_operands_exceed_the_bound() -> None:
     generator = np.random.default_rng(5)
     grad, x, weight = (generator.normal(size=shape) for shape in shapes(5, 3, 1))
     result = gradients(grad, x, weight, 1)
     for name in ("gradInput", "gradWeight"):
         output = result[name]
-        limit = bound(output)
+        limit = np.asarray(output.error)
         for index, terms in plain(grad, x, weight, 1, name).items():
             assert abs(terms[0]) > limit[index]
         coarse = gradients(round_bits(grad, 11), round_bits(x, 11), round_bits(weight, 11), 1)[name].value
         assert (np.abs(coarse - output.value) > limit).any()
-        assert (np.abs(coarse - output.value) <= bound(output, operand_unit=2.0**-11)).all()
-    assert (np.abs(grad.reshape(-1, 3)) > bound(result["gradBias"])).all()
-
-
-@pytest.mark.parametrize("special", [None, INF, NAN])
-@pytest.mark.parametrize(("time", "length", "pad"), GEOMETRIES)
-def test_calls_of_one_shape_are_answered_together_as_each_is_alone(
-    time: int, length: int, pad: int, special: float | None
-) -> None:
-    generator = np.random.default_rng(9)
-    calls = []
-    for exact in (False, True, False):
-        arrays = [generator.integers(-9, 9, shape) * 1.0 for shape in shapes(time, length, pad)]
-        if not exact:
-            arrays = [array * generator.normal(size=array.shape) for array in arrays]
-        lattices = dict.fromkeys(("self", "input", "weight"), 1.0) if exact else {}
-        inputs = dict(zip(("self", "input", "weight"), arrays, strict=True))
-        calls.append(make_call(inputs, {"pad": pad, "cubeMathType": 0}, lattices=lattices))
-    calls[2].tensors["input"].flat[0] = 2.0**-140
-    if special is not None:
-        calls[0].tensors["weight"].flat[0] = special
-    for call, answer in zip(calls, expected_each(calls), strict=True):
-        assert_same(answer, expected(call))
+    assert (np.abs(grad.reshape(-1, 3)) > result["gradBias"].error).all()

@@ -40,5 +40,5 @@ def test_it_is_what_torch_computes(
         }  # fmt: skip
         tensors = {"gradOutput": grad, "self": x.detach().numpy(), "indices": indices.numpy()}
         call = OracleInput(tensors=tensors, arguments=arguments)
-        found = registry.load_values("max_pool2d_with_indices_backward")(call)
+        found = registry.load("max_pool2d_with_indices_backward").values(call)
         np.testing.assert_allclose(found["gradInput"], theirs.numpy(), rtol=1e-13, atol=1e-15)

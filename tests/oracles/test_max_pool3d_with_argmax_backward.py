@@ -28,7 +28,7 @@ def test_it_is_what_torch_computes(kernel: tuple[int, ...], stride: tuple[int, .
         grad = random.standard_normal(pooled.shape)
         (theirs,) = torch.autograd.grad(pooled, x, torch.from_numpy(grad))
         call = called(grad, x.detach().numpy(), indices.numpy(), kernel, stride, padding, is_ceil=is_ceil)
-        found = registry.load_values("max_pool3d_with_argmax_backward")(call)
+        found = registry.load("max_pool3d_with_argmax_backward").values(call)
         np.testing.assert_allclose(found["gradInput"], theirs.numpy(), rtol=1e-13, atol=1e-15)
 
 

@@ -35,7 +35,7 @@ def results(
     made = case_arrays(Case("aclnnSelected", described), list(tensors))
     shapes = {name: Tensor(made[of].shape if of else (1,), "DOUBLE") for name, of in outputs.items()}
     call = OracleInput(tensors=made, arguments=described | shapes)
-    return made, registry.load_values(stem)(call)
+    return made, registry.load(stem).values(call)
 
 
 def differences(function: Callable[[Arrays], float], arrays: Arrays, name: str) -> Real:

@@ -46,7 +46,7 @@ def test_it_is_what_torch_computes(size: tuple[int, int], output: tuple[int, int
     grad = np.random.default_rng(0).standard_normal((2, 3, *output))
     for align, form in itertools.product((False, True), ("NCHW", "NHWC")):
         call = question(grad, (2, 3, *size), scales, form, align=align)
-        found = registry.load_values(STEM)(call)["out"]
+        found = registry.load(STEM).values(call)["out"]
         theirs = torch.ops.aten.upsample_bilinear2d_backward(
             torch.from_numpy(grad), output, (2, 3, *size), align, *scales
         ).numpy()
@@ -60,7 +60,7 @@ def test_no_plane_between_is_larger_than_both_ends(size: tuple[int, int], output
         np.ones((1, 1, *output)), (1, 1, *size), (output[0] / size[0], output[1] / size[1]), "NCHW", align=False
     )
     tracemalloc.start()
-    found = registry.load_values(STEM)(call)["out"]
+    found = registry.load(STEM).values(call)["out"]
     registry.load(STEM)(call)["out"]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

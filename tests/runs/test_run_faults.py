@@ -182,17 +182,17 @@ def test_a_mistake_of_the_harness_is_an_error_and_no_fault(
 
 def test_a_mistake_in_a_users_oracle_ends_the_run_with_its_line(ran: Run, sixth: Path) -> None:
     oracle = sixth / "logistic_backward.py"
-    oracle.write_text("def expected(call):\n    raise RuntimeError('the oracle is broken')\n")
+    oracle.write_text("def backward(f, output):\n    raise RuntimeError('the oracle is broken')\n")
     run = ran("run", "aclnnLogisticBackward", "--specs", str(sixth), "--adapter", "wrong_adapters:Faithful")
     assert run.code == 2
-    assert "logistic_backward.py:2: expected: RuntimeError: the oracle is broken" in " ".join(run.err.split())
+    assert "logistic_backward.py:2: backward: RuntimeError: the oracle is broken" in " ".join(run.err.split())
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("import nothing_like_it\n", "the oracle cannot be imported (ModuleNotFoundError"),
-        ("expected = 3\n", "neither a formula nor an oracle"),
+        ("expected = 3\n", "the oracle states no formula"),
         (None, "no oracle for this operator"),
     ],
 )

@@ -80,10 +80,10 @@ def made(
 def test_a_seed_gives_the_same_mutants_whatever_their_number(specs: Specs) -> None:
     for spec in specs.values():
         target = Target(product=spec.usual_product)
-        few, many = (list(draw_mutants(spec, target, seed="a", count=count, formula=True)) for count in (5, 30))
+        few, many = (list(draw_mutants(spec, target, seed="a", count=count)) for count in (5, 30))
         assert few == many[:5]
         assert {("rounded" if item.kind in ROUNDED else item.kind) for item in many} == set(CHANGES)
-        assert few != list(draw_mutants(spec, target, seed="b", count=5, formula=True))
+        assert few != list(draw_mutants(spec, target, seed="b", count=5))
         assert len({item.id for item in many}) == 30
 
 
@@ -101,7 +101,7 @@ SHAPES: Mapping[str, str] = {
 def test_triggers_are_of_every_kind_and_some_are_conjunctions(specs: Specs) -> None:
     """Moduli from 2 to 300, thresholds, dtypes, layouts and last blocks; other seeds, as other commits have, differ."""
     for spec in specs.values():
-        drawn = list(draw_mutants(spec, Target(product=spec.usual_product), seed="a", count=400, formula=True))
+        drawn = list(draw_mutants(spec, Target(product=spec.usual_product), seed="a", count=400))
         found = [{kind for kind, shape in SHAPES.items() if re.search(shape, item.trigger)} for item in drawn]
         rows = Sampler(spec, Target(product=spec.usual_product)).dtype_rows
         choice = any(len({row[name] for row in rows}) > 1 for name in rows[0])
@@ -292,7 +292,7 @@ def test_a_file_that_is_no_measurement_is_refused(tmp_path: Path) -> None:
 
 def test_the_adapter_of_a_seeded_or_generated_mutant_is_for_any_command(specs: Specs) -> None:
     session = MutantAdapter(mutant="softmax_backward.3", seed="x").open(Target(), specs)
-    [*_, drawn] = draw_mutants(specs[SOFTMAX], Target(), seed="x", count=4, formula=True)
+    [*_, drawn] = draw_mutants(specs[SOFTMAX], Target(), seed="x", count=4)
     assert session.environment["mutant"] == described(drawn)
     seeded = MutantAdapter(mutant="softmax.sign").open(Target(), specs)
     assert seeded.environment["mutant"] == "all tensors, negated"

@@ -174,21 +174,21 @@ def _answering_alike(performed: Performed, judge: Judge) -> dict[str, list[str]]
     }
     if not alike:
         return {}
-    saturates = judge.saturates(performed)
+    saturates, oracle = judge.saturates(performed), judge.first or judge.oracle
     for name, form in CANDIDATES.items():
         for away in (False, True):
             tensors = {
                 key: _rounded(array, form, away=away, saturates=saturates) if array.dtype == np.float64 else array
                 for key, array in question.tensors.items()
             }
-            expected = judge.oracle(msgspec.structs.replace(question, tensors=tensors, lattices={}))
+            expected = oracle(msgspec.structs.replace(question, tensors=tensors, lattices={}))
             for output, names in alike.items():
                 if name not in names and _same(expected[output].value, expected[output].open, performed, output):
                     names.append(name)
             if all(name in names for names in alike.values()):
                 break
-    # Without a lattice an intermediate result may be rounded, so that no answer at all tells of no format.
-    return {output: names for output, names in alike.items() if names or ideal[output].lattice is not None}
+    # Without a step an intermediate result may be rounded, so that no answer at all tells of no format.
+    return {output: names for output, names in alike.items() if names or ideal[output].step is not None}
 
 
 def _rounded(array: NDArray[Any], form: BinaryFormat, *, away: bool, saturates: bool) -> NDArray[np.float64]:
@@ -200,14 +200,8 @@ def _rounded(array: NDArray[Any], form: BinaryFormat, *, away: bool, saturates: 
 
 def _exact_in_float(output: ExpectedOutput) -> bool:
     """Whether every order of evaluation in FLOAT gives the exact result, which then is a FLOAT number."""
-    form = CANDIDATES["FLOAT"]
-    if not np.array_equal(round_to(output.value, form), output.value):
-        return False
-    if output.error is not None:
-        return bool(np.all(output.exact))
-    if output.lattice is None or output.partial is None:
-        return True
-    return bool((output.partial <= output.lattice * 2.0**form.significand).all())
+    is_number = np.array_equal(round_to(output.value, CANDIDATES["FLOAT"]), output.value)
+    return is_number and bool(np.all(output.exact))
 
 
 def _same(value: NDArray[Any], open_: NDArray[np.bool_] | None, performed: Performed, output: str) -> bool:

@@ -6,14 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.expected import Expected, OracleInput
+from aclnn_cts.core.case import Case
+from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.oracles import registry
+from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.judging import Judges, Limits
+from aclnn_cts.generate.recipes import case_arrays
+from aclnn_cts.judgement.bound import bound
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from tests.adapters.loopback.support import compile_program, needs_compiler, run_program
-from tests.oracles.support import Array, bound
 
 DOCUMENTS = Path(__file__).resolve().parents[4] / "shared" / "docs"
 SPECS = load_specs()
@@ -25,9 +27,6 @@ RUNNABLE = [
     for product in spec.products
 ]
 LINE = re.compile(r"(\w+)\[(\d+)\] is: (\S+)")
-
-# The operand's unit roundoff of the mode that the example chooses, or 0.
-OPERAND = {("aclnnConvTbcBackward", "atlas-a2"): 2.0**-11, ("aclnnConvTbcBackward", "atlas-training"): 2.0**-11}
 
 pytestmark = [
     needs_compiler,
@@ -63,22 +62,12 @@ def printed(output: str) -> list[tuple[int, float]]:
     return [(int(line[2]), float(line[3])) for line in lines if line]
 
 
-def question(spec: Spec, product: str) -> OracleInput:
-    """What the oracle is asked: the example as the spec file keeps it."""
+def expected_values(spec: Spec, product: str) -> dict[str, Limits]:
+    """What conforms of each output, in the mode that the example chooses."""
     [example] = spec.examples
-    tensors = {}
-    for name in spec.inputs:
-        tensor = example.arguments[name]
-        assert isinstance(tensor, Tensor)
-        assert tensor.data is not None
-        assert tensor.data.values is not None
-        array: Array = np.array(tensor.data.values, dtype=np.float64).reshape(tensor.shape)
-        tensors[name] = array.astype(np.int64) if tensor.dtype.startswith("INT") else array
-    return OracleInput(tensors=tensors, arguments=example.arguments, target=Target(product=product))
-
-
-def expected_values(spec: Spec, product: str) -> tuple[Expected, list[str]]:
-    return registry.load(spec.stem)(question(spec, product)), list(spec.outputs)
+    case = Case(spec.operator, example.arguments, target=Target(product=product))
+    arrays = case_arrays(case, list(spec.given_inputs(case)))
+    return Judges(has_statuses=True).of(spec).limits(Performed(case=case, outcome=Outcome(), arrays=arrays))
 
 
 @pytest.mark.parametrize(("operator", "product"), RUNNABLE)
@@ -86,26 +75,24 @@ def test_the_example_of_the_document_prints_what_the_oracle_says(operator: str, 
     done = run_program(compiled_example(operator, programs), product=product)
     assert done.returncode == 0, done.stdout
     lines = printed(done.stdout)
-    expected, outputs = expected_values(SPECS[operator], product)
-    for name in outputs:
-        output = expected[name]
-        numbers, lines = lines[: output.value.size], lines[output.value.size :]
-        assert [index for index, _ in numbers] == list(range(output.value.size))
-        got = np.array([value for _, value in numbers]).reshape(output.value.shape)
+    for name, known in expected_values(SPECS[operator], product).items():
+        value, ends = known.expected.value, bound(known.expected, known.model, operands=known.operands).ends
+        numbers, lines = lines[: value.size], lines[value.size :]
+        assert [index for index, _ in numbers] == list(range(value.size))
+        got = np.array([number for _, number in numbers]).reshape(value.shape)
         # The result is a FLOAT number, printed with six places.
-        limit = bound(output, operand_unit=OPERAND.get((operator, product), 0.0))
-        limit = limit + 2.0**-24 * np.abs(output.value) + 0.5e-6 * (1 + 2.0**-10)
-        assert (np.abs(got - output.value) <= limit).all(), (name, got, output.value)
+        printing = 0.5e-6 * (1 + 2.0**-10)
+        assert ((ends.lower - printing <= got) & (got <= ends.upper + printing)).all(), (name, got, value)
     assert lines == []
 
 
 def test_a_wrong_number_would_be_found(programs: Path) -> None:
     operator, product = RUNNABLE[0]
     done = run_program(compiled_example(operator, programs), product=product)
-    expected, [first, *_] = expected_values(SPECS[operator], product)
+    first = next(iter(expected_values(SPECS[operator], product).values())).expected
     index, value = printed(done.stdout)[0]
-    assert abs(value - expected[first].value.reshape(-1)[index]) < 0.01
-    assert abs(value + 1 - expected[first].value.reshape(-1)[index]) > 0.5
+    assert abs(value - first.value.reshape(-1)[index]) < 0.01
+    assert abs(value + 1 - first.value.reshape(-1)[index]) > 0.5
 
 
 def test_the_example_of_upsample_does_not_compile(tmp_path: Path) -> None:
