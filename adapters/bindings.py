@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.problems import Problems
@@ -313,7 +313,9 @@ class _Reader:
         gradients = {name: self.value(raw, (*path, "gradients", name)) for name, raw in (entry.gradients or {}).items()}
         for name in gradients:
             if name not in let:
-                self._add((*path, "gradients", name), f"{shown(name)}; expected a name of `let`{nearest(name, let)}")
+                self._add(
+                    (*path, "gradients", name), f"{shown(name)}; expected a name of `let`{did_you_mean(name, let)}"
+                )
         called_as = None
         if (called := entry.called_as) is not None:
             place = (*path, "called_as")
@@ -415,7 +417,7 @@ class _Reader:
             return self._convert(known[word], raw[word], (*path, word), depth=depth)
         words = [*known, "text", "call", "choose"]
         given = ", ".join(map(shown, list(raw)[:4])) or "an empty mapping"
-        self._add(path, f"{given}; expected one of {', '.join(words)}{nearest(str(next(iter(raw), '')), words)}")
+        self._add(path, f"{given}; expected one of {', '.join(words)}{did_you_mean(str(next(iter(raw), '')), words)}")
         return Literal(None)
 
     def _convert(self, kind: Conversion, raw: object, path: _Path, *, depth: int) -> Value:
@@ -507,7 +509,7 @@ def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequenc
         placed |= {value.name for value in _parts(called.call) if isinstance(value, Name)} | set(called.unused)
     found = [
         f"{binding.where}: {shown(name)} is no parameter of the operator and no name of `let`; expected any of "
-        f"{', '.join([*parameters, *let])}{nearest(name, [*parameters, *let])}"
+        f"{', '.join([*parameters, *let])}{did_you_mean(name, [*parameters, *let])}"
         for name in sorted(placed - set(parameters))
     ]
     if binding.form is not Form.FUNCTION:

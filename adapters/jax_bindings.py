@@ -19,7 +19,7 @@ from aclnn_cts.adapters.bindings import Binding, Call, Conversion, Form, Name
 from aclnn_cts.adapters.protocol import Buffers, Inexpressible, Rejected
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import numpy_dtype
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.printable import shown
 
 _REJECTIONS = (IndexError, TypeError, ValueError)
@@ -107,7 +107,7 @@ class _Jax:
         if function is None:
             raise UnboundError(
                 f"{where}: {shown(call.function)} is not offered; expected one of {', '.join(FUNCTIONS)}"
-                f"{nearest(call.function, FUNCTIONS)}"
+                f"{did_you_mean(call.function, FUNCTIONS)}"
             )
         if set(arguments) != set(function.arguments):
             raise UnboundError(

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from aclnn_cts.adapters.protocol import Adapter
-from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.registry import registered
+from aclnn_cts.core.registry import items_by_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ _OTHER_SEPARATOR = re.compile(r"(?:^|,)\w+=[^,:;= ]*([:; ])(\w+=)")
 """Between two options, where a comma must stand."""
 
 
-ADAPTERS = registered(
+ADAPTERS = items_by_name(
     "adapter",
     (
         Entry(
@@ -127,7 +127,7 @@ def choose(word: str) -> Choice:
     if not factory.isidentifier() or not all(part.isidentifier() for part in head.split(".")):
         raise UsageError(
             f"--adapter {word}: no adapter is called {shown(head)}; expected one of {', '.join(ADAPTERS)}, or "
-            f"package.module:factory for one of your own{nearest(head, ADAPTERS)}"
+            f"package.module:factory for one of your own{did_you_mean(head, ADAPTERS)}"
         )
     return Choice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
 
@@ -173,7 +173,7 @@ def load(choice: Choice) -> Adapter:
         raise UsageError(
             f"--adapter {choice.word}: {module_name} has no callable {shown(name)}; expected the class or "
             f"function that "
-            f"makes the adapter{nearest(name, known)}"
+            f"makes the adapter{did_you_mean(name, known)}"
         )
     _check_options(factory, choice)
     return cast("Adapter", factory(**choice.options))
@@ -249,7 +249,7 @@ def _check_options(factory: Any, choice: Choice) -> None:  # noqa: ANN401 - any 
         if key not in known and not takes_any:
             raise UsageError(
                 f"--adapter {choice.word}: unknown option {shown(key)}; expected {', '.join(known) or 'no options'}"
-                f"{nearest(key, known)}"
+                f"{did_you_mean(key, known)}"
             )
     try:
         signature.bind(**choice.options)

@@ -28,7 +28,7 @@ from aclnn_cts.adapters.torch_functions import (
 )
 from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, ask
 from aclnn_cts.adapters.torch_tensors import TORCH_DTYPES, Bound, Results, acl_name
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.printable import shown
 
 FUNCTIONS: Mapping[str, Callable[[Bound], Results]] = MappingProxyType(
@@ -69,7 +69,7 @@ class TorchBinding(CompiledBinding):
         if binding.form is Form.FUNCTION and binding.function not in FUNCTIONS:
             raise UnboundError(
                 f"{binding.where}.function: {shown(binding.function)}; expected one of {', '.join(FUNCTIONS)}"
-                f"{nearest(binding.function, FUNCTIONS)}"
+                f"{did_you_mean(binding.function, FUNCTIONS)}"
             )
 
     def run(self, bound: Bound) -> Results:
@@ -236,7 +236,7 @@ class Aten:
             if name not in taken:
                 raise UnboundError(
                     f"{where}: aten::{call.function} has no argument {shown(name)}; expected {', '.join(taken)}"
-                    f"{nearest(name, taken)}"
+                    f"{did_you_mean(name, taken)}"
                 )
         for name, item in taken.items():
             if name not in arguments and not item.has_default_value():

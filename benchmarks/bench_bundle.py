@@ -31,7 +31,7 @@ from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.triage.compare import compare_runs
-from aclnn_cts.trials.trial_runner import Bench, Judged
+from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
 from benchmarks.stored import Rounds, figures_of, start, store
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ PROCESSOR, CLOCK, SIZE, CASES = "processor seconds", "wall seconds", "MB", "case
 _SEED = 1
 
 
-def _batches(specs: Specs, number: int) -> Iterator[tuple[str, Judged]]:
+def _batches(specs: Specs, number: int) -> Iterator[tuple[str, JudgedBatch]]:
     """Trials of all operators, run on the reference and judged."""
     settings = BenchSettings(adapter="reference", target=Target())
     share = -(-number // len(specs))

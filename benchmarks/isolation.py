@@ -35,7 +35,7 @@ from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.sentinel import sentinel
+from aclnn_cts.trials.checks.sentinel import sentinel_case
 from aclnn_cts.trials.plan import LIFE_CYCLE_KIND, plan_parts, profile
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.measure import Figure, processor_seconds
@@ -80,7 +80,7 @@ class Overhead:
 def overhead(adapter: str, spec: Spec, specs: Specs, *, rounds: int) -> tuple[Overhead, Overhead]:
     """Of a small call: in batches of `BATCH`, and one by one."""
     target = Target(product=PRODUCT)
-    case = sentinel(Sampler(spec, target))
+    case = sentinel_case(Sampler(spec, target))
     with (
         open_host(adapter, target=target, specs=specs, isolate=False) as inside,
         open_host(adapter, target=target, specs=specs, isolate=True) as outside,
@@ -100,7 +100,7 @@ def overhead(adapter: str, spec: Spec, specs: Specs, *, rounds: int) -> tuple[Ov
 def guarding(spec: Spec, specs: Specs, *, rounds: int) -> dict[InputGuards, float]:
     """Milliseconds a small call of the isolated reference, its memory included, by what lies around its inputs."""
     target = Target(product=PRODUCT)
-    case = sentinel(Sampler(spec, target))
+    case = sentinel_case(Sampler(spec, target))
     found = dict.fromkeys(InputGuards, math.inf)
     with open_host("reference", target=target, specs=specs, isolate=True) as host:
         for _ in range(rounds):
@@ -153,7 +153,7 @@ def recovery(spec: Spec, specs: Specs, *, deaths: int) -> list[float]:
     other, so that the spare has no longer to get ready than a batch takes.
     """
     target = Target(product=PRODUCT)
-    case = sentinel(Sampler(spec, target))
+    case = sentinel_case(Sampler(spec, target))
     fatal = _with_elements(case, _FATAL)
     found = []
     with variable_set(_INJECT, f"abort@numel={_FATAL}"), open_host("loopback", target=target, specs=specs) as host:

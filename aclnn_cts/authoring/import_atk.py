@@ -14,7 +14,7 @@ from typing import Any
 
 from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS, component
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.outside import ARRAY_LIMIT, DOCUMENT_BYTES, NON_FINITE, RANK_LIMIT, read_outside, strict_json
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.target import Target
@@ -136,7 +136,8 @@ def _spec(entry: Mapping[str, Any], specs: Specs) -> Spec:
     name = word if word.startswith("aclnn") else f"aclnn{word}"
     if name not in specs:
         raise NotCarried(
-            f"aclnn_name: {shown(word)}: there is no spec of {printable(name, ECHO_LIMIT)}{nearest(name, list(specs))}"
+            f"aclnn_name: {shown(word)}: there is no spec of {printable(name, ECHO_LIMIT)}"
+            f"{did_you_mean(name, list(specs))}"
         )
     return specs[name]
 
@@ -166,7 +167,7 @@ def _named(inputs: Mapping[str, _Input], spec: Spec, atk: Atk) -> Iterator[tuple
         name = _name_of(own, spec, atk)
         if name is None and own not in atk.others:
             known = [parameter.name for parameter in spec.parameters]
-            raise NotCarried(f"{_word(own)}: no parameter of {spec.operator}{nearest(own, known)}")
+            raise NotCarried(f"{_word(own)}: no parameter of {spec.operator}{did_you_mean(own, known)}")
         yield name or own, item
 
 

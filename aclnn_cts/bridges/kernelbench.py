@@ -19,7 +19,7 @@ from aclnn_cts.candidates.cases import drawn_seed, is_integer
 from aclnn_cts.candidates.check import Check, Document, check, document
 from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
@@ -124,7 +124,9 @@ def _checked(arrays: Mapping[str, str], known: Document) -> dict[str, str]:
     for name in arrays:
         if name not in known.names:
             takes = ", ".join(item.name for item in known.spec.parameters)
-            raise UsageError(f"arrays: {shown(name)}: {known.spec.operator} takes {takes}{nearest(name, known.names)}")
+            raise UsageError(
+                f"arrays: {shown(name)}: {known.spec.operator} takes {takes}{did_you_mean(name, known.names)}"
+            )
     return {known.names[name]: value for name, value in arrays.items()}
 
 

@@ -26,7 +26,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault, fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.outside import MESSAGE_LIMIT, check_size, strict_json
+from aclnn_cts.core.outside import MESSAGE_LIMIT, check_json_size, strict_json
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import TOLERANCE_FACT, TWIN_FAILED, Record, Result, Verdict, aim
 from aclnn_cts.execution.executor import Performed
@@ -41,7 +41,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import OperatorSummary
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
 from aclnn_cts.trials.checks.life_cycle import asked_calls
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 
 RECOMPUTE_BYTES = 64 * 1024 * 1024
 """Bytes of a case's arguments beyond which it is not judged again: an oracle's time grows faster than they do."""
@@ -161,7 +161,7 @@ class Recount:
         for number, line in enumerate(_lines(content), start=1):
             where = f"{name}, line {number}"
             try:
-                check_size(line, where=where, expected="a record", error=HarnessError)
+                check_json_size(line, where=where, expected="a record", error=HarnessError)
                 document = msgspec.json.decode(line)
                 if msgspec.json.encode(document) != line:
                     # Spelled by another program or version, and perhaps with a key twice.
@@ -194,7 +194,7 @@ class Recount:
             raise HarnessError(f"format {shown(record['format'])}")
         self.number += 1
         trial, verdict = record["trial"], record["verdict"]
-        check(trial["check"], where="trial.check")
+        check_by_id(trial["check"], where="trial.check")
         chosen_tolerances(tuple(verdict.get("tolerances", ())))
         case = trial["case"]
         self.operators.setdefault(_word(case["operator"]), OperatorSummary()).count(
@@ -272,7 +272,7 @@ def difference(record: Record, blob: Blob, *, specs: Specs, judges: Judges) -> s
     if recorded.kind == Fault.TOLERANCE and recorded.facts.get(TOLERANCE_FACT) not in judges.measuring.gate:
         return ""  # it compared with an implementation that a bundle does not hold
     spec = specs[trial.case.operator]
-    entry = check(trial.check, where="trial")
+    entry = check_by_id(trial.check, where="trial")
     asked = [call.case for call in asked_calls(trial, spec, entry.calls(trial, spec), known=frozenset())]
     outcomes = record.attempts[0]
     if len(asked) != len(outcomes):

@@ -33,7 +33,7 @@ from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import OutOfScope, Skip
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-from aclnn_cts.execution.tolerances import recomputable
+from aclnn_cts.execution.tolerances import recomputable_tolerances
 from aclnn_cts.store.counts import CornerCount, Counts, OperatorSummary, Tried
 from aclnn_cts.store.manifest import Manifest, product_of, ran_on
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
@@ -178,7 +178,9 @@ def _recomputed(archive: ZipFile, records: Recount, folders: Sequence[Path]) -> 
         judges = Judges(
             has_statuses=records.statuses,
             spec_folders=folders,
-            measuring=Measuring(gate=recomputable(records.manifest().tolerances, records.manifest().settings)),
+            measuring=Measuring(
+                gate=recomputable_tolerances(records.manifest().tolerances, records.manifest().settings)
+            ),
         )
     except (HarnessError, UsageError) as error:
         yield Problem("specs", str(error).splitlines()[0])

@@ -28,8 +28,8 @@ from aclnn_cts.core.case import (
     tensors_in,
 )
 from aclnn_cts.core.dtypes import DIMENSIONS, INEXACT, acl_name, numpy_dtype
-from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.errors import UsageError, did_you_mean
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import check_prototype, infer_outputs
@@ -173,7 +173,7 @@ def _by_name(spec: Spec, inputs: Mapping[str, object], names: Mapping[str, str],
     for word, value in inputs.items():
         if word not in names:
             takes = ", ".join(item.name for item in spec.parameters if item.role != "output")
-            raise UsageError(f"{where}: {shown(word)}: {spec.operator} takes {takes}{nearest(str(word), names)}")
+            raise UsageError(f"{where}: {shown(word)}: {spec.operator} takes {takes}{did_you_mean(str(word), names)}")
         name = names[word]
         if name in given:
             raise UsageError(f"{where}: {words[name]} and {word} are one parameter; give one of them")
@@ -355,7 +355,7 @@ def evaluation(spec: Spec, call: BoundCall, rules: ContentRules) -> Evaluation:
             continue
         besides = [arguments.get(word) for word in rules.ranges.get(name, ())]
         values = array.reshape(-1).tolist() if name in rules.whole else _extremes(array, besides)
-        data = Data(values=tuple(spelled(float(value)) for value in values))
+        data = Data(values=tuple(number_or_word(float(value)) for value in values))
         arguments[name] = msgspec.structs.replace(tensor, data=data)
     return evaluate(spec, msgspec.structs.replace(call.case, arguments=arguments))
 
@@ -403,7 +403,7 @@ def array_json(array: NDArray[Any]) -> dict[str, Any]:
     if array.size <= SHOWN_ELEMENTS:
         flat = array.reshape(-1)
         values = flat.tolist() if flat.dtype.kind in "iub" else flat.astype(np.float64).tolist()
-        document["values"] = [spelled(value) if isinstance(value, float) else value for value in values]
+        document["values"] = [number_or_word(value) if isinstance(value, float) else value for value in values]
     return document
 
 

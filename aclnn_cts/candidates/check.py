@@ -29,7 +29,7 @@ from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.core.rounding import is_large, keep_freed_memory
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
@@ -387,7 +387,7 @@ def _wrong_outputs(known: Document, call: BoundCall, got: Mapping[str, NDArray[A
         elif got[name].shape != tensor.shape:
             fault, reason = Fault.SHAPE, f"{name} has the shape {list(got[name].shape)}, expected {list(tensor.shape)}"
         elif acl_name(got[name].dtype) != tensor.dtype:
-            named = either([f"{dtype} ({numpy_dtype(dtype)})" for dtype in _allowed(known, call, name)])
+            named = alternatives_text([f"{dtype} ({numpy_dtype(dtype)})" for dtype in _allowed(known, call, name)])
             fault, reason = Fault.DTYPE, f"{name} has the dtype {got[name].dtype}, expected {named}"
         if fault is not None:
             return Check(

@@ -338,7 +338,7 @@ def _condition(record: Record, bench: Bench) -> str:
     """What the same call as the first of a fresh process shows."""
     if not isinstance(bench.host, CandidateHost):
         return ""
-    alone = bench.one(record.trial, fresh=True)
+    alone = bench.run_one(record.trial, fresh=True)
     if alone.verdict.result == Result.PASSED:
         return "the same call conforms as the first of a fresh process, and fails after other calls"
     return ""

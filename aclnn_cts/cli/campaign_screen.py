@@ -21,7 +21,7 @@ from aclnn_cts.cli.output import OutsideConsole, count, span
 from aclnn_cts.cli.progress_line import EVERY, Moment, ProgressFile, progress_document, progress_line
 from aclnn_cts.cli.screen import OPERATORS_SHOWN, short_name, show_end
 from aclnn_cts.cli.streams import silence
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.printable import printable, printable_lines
 from aclnn_cts.findings.finding_text import title_of
 from aclnn_cts.findings.findings import regrouped
@@ -338,10 +338,10 @@ STILL = 5.0
 """Seconds without news after which a person is told how long it has been."""
 
 _BRIEF = {
-    Confirmed.WAITING: "to confirm",
-    Confirmed.ORDER: "order",
-    Confirmed.DEVICE: "one device",
-    Confirmed.UNKNOWN: "unconfirmed",
+    Confirmation.WAITING: "to confirm",
+    Confirmation.ORDER: "order",
+    Confirmation.DEVICE: "one device",
+    Confirmation.UNKNOWN: "unconfirmed",
 }
 _DIGITS = 6
 """Of the hash that ends the name of a finding's file: enough to tell it from others."""

@@ -26,7 +26,7 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import console, emit, joined, note
 from aclnn_cts.cli.render import Each, Fields, View, render
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.listing import KINDS, SEED_LIMIT, Kind, list_cases
@@ -113,7 +113,7 @@ def _kinds(text: str) -> list[Kind]:
         kind = next((item for item in KINDS if item == word.strip()), None)
         if kind is None:
             known = ", ".join(KINDS)
-            advice = nearest(word, KINDS)
+            advice = did_you_mean(word, KINDS)
             raise UsageError(f"--kind: {word.strip()!r}; expected any of {known}, with commas between them{advice}")
         if kind not in chosen:
             chosen.append(kind)

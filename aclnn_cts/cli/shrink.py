@@ -212,7 +212,7 @@ def _file(
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark)
 
         def execute(tried: Trial) -> Record:
-            return bench.one(tried, fresh=bool(tried.after))
+            return bench.run_one(tried, fresh=bool(tried.after))
 
         first = execute(trial)
         if first.verdict.result == Result.PASSED:

@@ -184,6 +184,6 @@ def _open_text(values: OpenElements | str | None) -> str:
         return f", but its values were not looked at: {values}"
     if values is None or not values.open:
         return ""
-    if values.every:
+    if values.are_all_open:
         return f", and nothing of its values is decided: {count(values.elements, 'element')}, all of them open"
     return f"; {values.open} of {count(values.elements, 'element')} are open"

@@ -81,7 +81,7 @@ class Performer:
         """Make the calls; the outputs of the batch before are gone."""
         return self.prepare(asked).performed()
 
-    def prepare(self, asked: Sequence[Asked]) -> Prepared:
+    def prepare(self, asked: Sequence[Asked]) -> PreparedBatch:
         """Data and memory of a batch; the outputs of the batch before are gone, unless that was started."""
         self.host.recycle()
         refused: dict[int, str] = {}
@@ -117,7 +117,7 @@ class Performer:
             and (look := self.look(own[-1].call.case.operator)) is not None
         ):
             looks.append(self._remade(Call(look)))
-        return Prepared(host=self.host, items=items, own=own, looks=looks, remade=self._remade)
+        return PreparedBatch(host=self.host, items=items, own=own, looks=looks, remade=self._remade)
 
     def _remade(self, call: Call) -> Call:
         """A call in memory of its own."""
@@ -170,10 +170,10 @@ class Performer:
         if isinstance(arrays, UsageError):
             raise arrays
         spec = self.specs[case.operator]
-        return arrays, lent_buffers(self.host, spec, case, arrays, guards=guards)
+        return arrays, lend_buffers(self.host, spec, case, arrays, guards=guards)
 
 
-def lent_buffers(
+def lend_buffers(
     host: SessionHost,
     spec: Spec,
     case: Case,
@@ -264,7 +264,7 @@ class _Made:
 
 
 @dataclass(slots=True, kw_only=True)
-class Prepared:
+class PreparedBatch:
     """A batch whose data lie ready. `Performer.prepare` makes one."""
 
     host: SessionHost

@@ -69,7 +69,7 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
     if record.waiver:
         yield f"  waived by {record.waiver}"
     yield from _what(case)
-    yield from _made_first(record.shown)
+    yield from _made_first(record.reproducing_trial)
     yield from _rules(record, spec, language)
     for outcomes in record.attempts:
         for outcome in outcomes:

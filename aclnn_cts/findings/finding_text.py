@@ -9,7 +9,7 @@ import msgspec
 
 from aclnn_cts.core.case import owner
 from aclnn_cts.core.faults import Fault, fault_name, fault_words
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.explain import replay_command
 from aclnn_cts.findings.findings import FindingIndex, findings_of, shown_by
@@ -86,8 +86,8 @@ def finding_text(finding: Finding, specs: Specs, *, replay: str) -> FindingText:
     clause = quoted_clause(record, specs, shared=when)
     condition = f"when {finding.condition.en}" if finding.condition is not None else _details(finding)
     failures = f"{finding.failures} {'trial' if finding.failures == 1 else 'trials'}"
-    again = "" if finding.confirmed in (Confirmed.WAITING, Confirmed.ALWAYS) else f", {finding.confirmed}"
-    if finding.confirmed == Confirmed.FLAKY:
+    again = "" if finding.confirmed in (Confirmation.WAITING, Confirmation.ALWAYS) else f", {finding.confirmed}"
+    if finding.confirmed == Confirmation.FLAKY:
         again += f": fails {finding.alone[0]} of {finding.alone[1]} times alone"
     what = f"{title_of(finding)}, {condition} ({failures}{again}); {meaning_of(finding.kind)}: {finding.message}"
     return FindingText(

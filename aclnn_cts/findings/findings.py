@@ -14,7 +14,7 @@ import msgspec
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import PLAIN_CHECKS, Fingerprint, Symptom
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import ALONE_FACT, Record, Result
@@ -99,7 +99,7 @@ def _grouped(
             key=Fingerprint(operator=found.fingerprints[0].operator, check="", **msgspec.structs.asdict(found.symptom)),
             waiver=waiver,
             counts=tuple((item, counts[item]) for item in found.fingerprints),
-            confirmed=Confirmed.ORDER if all(item in after for item in found.fingerprints) else Confirmed.WAITING,
+            confirmed=Confirmation.ORDER if all(item in after for item in found.fingerprints) else Confirmation.WAITING,
         )
         for waiver, counts in sorted(numbers.items())
         for found in group(counts, order_dependent=after, unenforced=unenforced)
@@ -112,12 +112,12 @@ def shown_by(finding: Finding, records: Iterable[Record]) -> Finding:
     best = min(records, key=lambda item: (item.fingerprint.symptom != symptom, preference(item)))
     confirmed, alone = finding.confirmed, finding.alone
     if (rate := best.flaky_rate) is not None:
-        confirmed, alone = Confirmed.FLAKY, rate
+        confirmed, alone = Confirmation.FLAKY, rate
     elif best.conforms_alone:
-        confirmed, alone = Confirmed.ORDER, (0, 1)
+        confirmed, alone = Confirmation.ORDER, (0, 1)
     return msgspec.structs.replace(
         finding,
-        trial=best.shown,
+        trial=best.reproducing_trial,
         record=best,
         message=message_of(best, symptom),
         confirmed=confirmed,
@@ -156,7 +156,7 @@ def regrouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     numbers: dict[str, Counter[Fingerprint]] = {}
     for item in given:
         numbers.setdefault(item.waiver, Counter()).update(dict(item.counts))
-    after = {each for item in given if item.confirmed == Confirmed.ORDER for each in item.fingerprints}
+    after = {each for item in given if item.confirmed == Confirmation.ORDER for each in item.fingerprints}
     made = []
     for found in _grouped(numbers, after):
         inside = frozenset(found.fingerprints)
@@ -167,12 +167,12 @@ def regrouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 _SHOWS = (
-    Confirmed.ALWAYS,
-    Confirmed.DEVICE,
-    Confirmed.ORDER,
-    Confirmed.FLAKY,
-    Confirmed.UNKNOWN,
-    Confirmed.WAITING,
+    Confirmation.ALWAYS,
+    Confirmation.DEVICE,
+    Confirmation.ORDER,
+    Confirmation.FLAKY,
+    Confirmation.UNKNOWN,
+    Confirmation.WAITING,
 )
 """What shows a fault best comes first."""
 

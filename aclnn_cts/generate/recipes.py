@@ -17,9 +17,9 @@ import numpy as np
 
 from aclnn_cts.core.case import Case, Data, Number, Tensor, real_view
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, composed, numpy_dtype
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.registry import registered
+from aclnn_cts.core.registry import items_by_name
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate import recipes_attention, recipes_exact, recipes_real
 from aclnn_cts.generate.choices import Streams, philox
@@ -57,7 +57,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it makes floating data; a tensor of another dtype then holds `integers` by default bounds."""
 
 
-RECIPES: Mapping[str, Recipe] = registered(
+RECIPES: Mapping[str, Recipe] = items_by_name(
     "recipe",
     (
         Recipe(name="integers", fill=recipes_exact.integers, reads=("low", "high", "exponent")),
@@ -181,7 +181,7 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
         if recipe is None:
             known = ", ".join(RECIPES)
             raise UsageError(
-                f"{where}.recipe: {shown(data.recipe)}; expected one of {known}{nearest(data.recipe, RECIPES)}"
+                f"{where}.recipe: {shown(data.recipe)}; expected one of {known}{did_you_mean(data.recipe, RECIPES)}"
             )
     ignored = _READ_IGNORED[data.recipe](data)
     if ignored.count(None) < len(ignored):
@@ -255,7 +255,7 @@ def array(
             known = ", ".join(arrays) or "none here"
             raise UsageError(
                 f"arguments.{name}.tensor.data.of: {shown(data.of)}; expected a tensor with data ({known})"
-                f"{nearest(data.of, arrays)}"
+                f"{did_you_mean(data.of, arrays)}"
             )
     with np.errstate(all="ignore"):
         if recipe is None:
@@ -435,7 +435,9 @@ def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]
     if of is not None:
         where = f"arguments.{name}.tensor.data.of"
         if of not in case.arguments and case.tensor(of) is None:
-            raise UsageError(f"{where}: {shown(of)}; expected an argument of the case{nearest(of, case.arguments)}")
+            raise UsageError(
+                f"{where}: {shown(of)}; expected an argument of the case{did_you_mean(of, case.arguments)}"
+            )
         if of == name or of in behind:
             raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")
         _make(case, of, made, (*behind, name), streams)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Scalar, Tensor, made, number, real_view, replaced, tensors_in
+from aclnn_cts.core.case import Case, Scalar, Tensor, made, number, real_view, replace_arguments, tensors_in
 from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.configuration import VIEWS, Drawing, Template, lay_out
@@ -155,7 +155,7 @@ def recovered_case(sampler: Sampler, drawing: Drawing, like: Case) -> Case | Non
         elif data is not None:
             data = msgspec.structs.replace(data, seed=old.data.seed)
         changes[name] = msgspec.structs.replace(tensor, data=data)
-    arguments = replaced(made.arguments, changes)
+    arguments = replace_arguments(made.arguments, changes)
     return msgspec.structs.replace(made, arguments=arguments, target=like.target, call=like.call)
 
 

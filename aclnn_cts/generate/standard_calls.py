@@ -29,7 +29,7 @@ from aclnn_cts.core.standard import (
     STEPS,
     Distribution,
     SizeRule,
-    Special,
+    SpecialCases,
     Standard,
     source_text,
 )
@@ -216,8 +216,8 @@ class StandardCases:
         """The cases that stand apart from the combinations."""
         for row in range(len(self._sampler.dtype_rows)):
             yield from self._empty(row)
-            yield from self._shaped(row, Special.ONE_ELEMENT, is_long=False)
-            yield from self._shaped(row, Special.ALL_ONES, is_long=True)
+            yield from self._shaped(row, SpecialCases.ONE_ELEMENT, is_long=False)
+            yield from self._shaped(row, SpecialCases.ALL_ONES, is_long=True)
             yield from self._special_values(row)
         yield from self._longest()
 
@@ -240,7 +240,7 @@ class StandardCases:
             return None
         return None if first_broken(self._sampler.spec, case) else case
 
-    def _named(self, special: Special, case: Case, what: str = "") -> Case:
+    def _named(self, special: SpecialCases, case: Case, what: str = "") -> Case:
         return _with_source(case, source_text(self._standard, special.value, {"of": what} if what else {}))
 
     def _empty(self, row: int) -> Iterator[Case]:
@@ -255,10 +255,10 @@ class StandardCases:
                 new = (*value[:place], 0, *value[place + 1 :]) if isinstance(value, tuple) else 0
                 case = self._case(drawing, {name: new})
                 if case is not None and any(tensor.numel == 0 for _, tensor in case.tensors()):
-                    yield self._named(Special.EMPTY, case, name)
+                    yield self._named(SpecialCases.EMPTY, case, name)
                     break
 
-    def _shaped(self, row: int, special: Special, *, is_long: bool) -> Iterator[Case]:
+    def _shaped(self, row: int, special: SpecialCases, *, is_long: bool) -> Iterator[Case]:
         """A case whose sizes are all 1; runs of dimensions have one, or as many as are drawn."""
         kinds = {draw.name: draw.kind for draw in self._sampler.spec.draws}
         for attempt in range(_ATTEMPTS):
@@ -290,7 +290,7 @@ class StandardCases:
                 if mine in shapes or first_broken(self._sampler.spec, case) or not _holds(case, numbers):
                     continue
                 shapes.add(mine)
-                yield self._named(Special.VALUES, case, name)
+                yield self._named(SpecialCases.VALUES, case, name)
                 if len(shapes) == self._standard.special_shapes:
                     break
 
@@ -308,8 +308,10 @@ class StandardCases:
         sampler = self._sampler
         for place, name in enumerate(sampler.names.free_sizes()):
             row = place % len(sampler.dtype_rows)
-            for special, most in ((Special.LONGEST, LONGEST_DIMENSION), (Special.LONG, self._most)):
-                case = self._with_long(f"{special.value} {name}", name, row, most, has_data=special is Special.LONG)
+            for special, most in ((SpecialCases.LONGEST, LONGEST_DIMENSION), (SpecialCases.LONG, self._most)):
+                case = self._with_long(
+                    f"{special.value} {name}", name, row, most, has_data=special is SpecialCases.LONG
+                )
                 if case is not None:
                     yield self._named(special, case, name)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import owner
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.expected import Arithmetic, FunctionError
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
 from aclnn_cts.core.target import Target
@@ -40,7 +40,7 @@ BASES: tuple[str, ...] = get_args(Basis)
 """From the weakest to the strongest."""
 
 
-def weakest(bases: Iterable[str]) -> str:
+def weakest_basis(bases: Iterable[str]) -> str:
     """The basis that a conclusion from several statements has."""
     return min(bases, key=BASES.index)
 
@@ -133,7 +133,7 @@ def _using(model: ComputeModel, functions: tuple[str, ...]) -> ComputeModel:
     sources = tuple(source for source in model.function_sources if source[0] in functions)
     return dataclasses.replace(
         model,
-        basis=weakest([model.basis, *(basis for _, basis, _ in sources)]),
+        basis=weakest_basis([model.basis, *(basis for _, basis, _ in sources)]),
         sources=(*model.sources, *sources),
         used=functions,
     )
@@ -265,7 +265,7 @@ def _model(
         or not storage.infinite,
         repeatable=sections["repeatable"].when,
         unless=sections["repeatable"].unless or "",
-        basis=weakest(sections[name].basis for name in used),
+        basis=weakest_basis(sections[name].basis for name in used),
         sources=tuple((name, part.basis, part.source) for name, part in sections.items()),
         repeatable_zh=sections["repeatable"].source_zh,
         functions=tuple(
@@ -304,7 +304,7 @@ def load_precision(path: Path | None = None) -> Precision:
         if name not in formats:
             raise UsageError(
                 f"{place}: significands: unknown format {name!r}; expected one of {', '.join(formats)}"
-                f"{nearest(name, formats)}"
+                f"{did_you_mean(name, formats)}"
             )
         form = formats[name]
         if not 1 < given.bits <= form.significand:

@@ -17,7 +17,7 @@ from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.plan import Part
-from aclnn_cts.trials.trial_runner import Bench, Judged
+from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
 from aclnn_cts.workers.notes import Notes
 from aclnn_cts.workers.pool import TRIES, answers
 from aclnn_cts.workers.service import Worker
@@ -33,7 +33,7 @@ class PartJob(msgspec.Struct, frozen=True, tag="part"):
 class PartResult(msgspec.Struct, frozen=True, tag="batches"):
     """All that a part came to, as `Bench.run_parts` gives it."""
 
-    batches: tuple[tuple[Part, int, Judged], ...]
+    batches: tuple[tuple[Part, int, JudgedBatch], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class PlanService:
         )
 
         def do(job: PartJob) -> PartResult:
-            batches: list[tuple[Part, int, Judged]] = []
+            batches: list[tuple[Part, int, JudgedBatch]] = []
             for batch in bench.run_parts([job.part], seed=job.seed):
                 batches.append(batch)
                 notes.batch(0, len(batches), 0)
@@ -86,7 +86,7 @@ class PlanService:
 
 def judge_parts(
     parts: Sequence[Part], *, settings: BenchSettings, seed: int, workers: int, waivers: tuple[Waiver, ...]
-) -> Iterator[tuple[Part, int, Judged]]:
+) -> Iterator[tuple[Part, int, JudgedBatch]]:
     """Judge parts on so many worker processes, as `Bench.run_parts` does in this one. Raises as `answers` does."""
 
     def lost(number: int, reason: str) -> str:

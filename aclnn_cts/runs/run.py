@@ -47,9 +47,9 @@ from aclnn_cts.store.run_writer import RunWriter, create_run
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.checks.registry import as_trial
-from aclnn_cts.trials.checks.sentinel import rejection_text, sentinel_trial, sentinels_refused
+from aclnn_cts.trials.checks.sentinel import refused_sentinels, rejection_text, sentinel_trial
 from aclnn_cts.trials.plan import Part, Profile, plan_parts
-from aclnn_cts.trials.trial_runner import Bench, Judged
+from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
 
 if TYPE_CHECKING:
     from aclnn_cts.runs.benchmark_use import BenchmarkUse
@@ -325,7 +325,7 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
         return ()
     operators = [spec for spec in options.operators if is_asked(spec, options.settings)]
     trials = {spec.operator: sentinel_trial(bench.sampler(spec)) for spec in operators}
-    refused = sentinels_refused(bench.host, [trial.case for trial in trials.values()], options.specs, phases=1)
+    refused = refused_sentinels(bench.host, [trial.case for trial in trials.values()], options.specs, phases=1)
     # What was accepted lies in the operator cache, where later calls would not be checked.
     bench.host.refresh()
     dropped = []
@@ -383,7 +383,7 @@ def _case_of(item: Trial | Case) -> Case:
     return item.case if isinstance(item, Trial) else item
 
 
-def _tell_judged(judged: Judged, waivers: Waivers, tell: Consumer) -> None:
+def _tell_judged(judged: JudgedBatch, waivers: Waivers, tell: Consumer) -> None:
     records = tuple(waivers.apply(record) for record in judged.records)
     tell(BatchJudged(records=records, coverage=judged.coverage, blobs=judged.blobs))
 
@@ -447,7 +447,7 @@ def _skip_rest(part: Part, number: int, tell: Callable[[Event], None], *, is_pla
 
 def _judged_parts(
     bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
-) -> Generator[tuple[Part, int, Judged], None, None]:
+) -> Generator[tuple[Part, int, JudgedBatch], None, None]:
     if options.workers > 1:
         from aclnn_cts.runs.plan_worker import judge_parts  # noqa: PLC0415 - one process needs no scheduler
 

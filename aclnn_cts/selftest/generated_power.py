@@ -41,7 +41,7 @@ from aclnn_cts.store.output_file import begins
 from aclnn_cts.store.provenance import MadeBy
 from aclnn_cts.trials.batches import calls_of
 from aclnn_cts.trials.plan import Profile, plan_parts
-from aclnn_cts.trials.trial_runner import Bench, Judged
+from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
 from aclnn_cts.workers.pool import Surroundings, spread
 
 FORMAT = "aclnn-cts/generated-mutants/1"
@@ -375,11 +375,11 @@ def _plan(spec: Spec, wanted: Wanted, bench: Bench) -> list[_Planned]:
     return planned
 
 
-def _records(judged: Iterable[Judged]) -> list[Record]:
+def _records(judged: Iterable[JudgedBatch]) -> list[Record]:
     return [record for batch in judged for record in batch.records]
 
 
-def _decoy(decoy: CorrectVariant, judged: Iterable[Judged]) -> DecoyResult:
+def _decoy(decoy: CorrectVariant, judged: Iterable[JudgedBatch]) -> DecoyResult:
     records = _records(judged)
     failed = [record for record in records if record.verdict.result == Result.FAILED]
     return DecoyResult(

@@ -8,7 +8,7 @@ from typing import Any
 
 from aclnn_cts.core.case import POINTERS, Argument, Case, Tensor, TensorList, argument_kind, tensors_in
 from aclnn_cts.core.case_json import check_int64
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED, Node
@@ -26,7 +26,7 @@ def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
     if case.operator not in specs:
         raise UsageError(
             f"{where}: $.operator: {shown(case.operator)} is not known; `aclnn-cts ops` lists the operators"
-            f"{nearest(case.operator, known)}"
+            f"{did_you_mean(case.operator, known)}"
         )
     spec = specs[case.operator]
     check_product(case.product, where=f"{where}: $.product")
@@ -44,7 +44,7 @@ def check_prototype(spec: Spec, case: Case, *, where: str, path: str = "$.argume
         if name not in names:
             raise UsageError(
                 f"{where}: $.arguments: unknown argument {shown(name)}; {spec.operator} takes {', '.join(names)}"
-                f"{nearest(name, names)}"
+                f"{did_you_mean(name, names)}"
             )
     for item in spec.parameters:
         if item.name not in case.arguments:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
-from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.kinds_data import STRUCTURES, Elements, Finite, Structure
@@ -239,7 +239,9 @@ def _of(model: ConstraintModel, path: YamlPath, context: ConstraintContext, *kin
     if context.problems.known(model.of, context.kinds, (*path, "of"), "parameter") and kinds:
         kind = context.kinds[model.of]
         context.problems.add_if(
-            kind not in kinds, (*path, "of"), f"{model.of} is of kind {kind}; {model.kind} takes {either(kinds)}"
+            kind not in kinds,
+            (*path, "of"),
+            f"{model.of} is of kind {kind}; {model.kind} takes {alternatives_text(kinds)}",
         )
     return model.of
 

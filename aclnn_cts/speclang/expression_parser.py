@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import (
@@ -162,7 +162,7 @@ class Expression:
                 known = [f"target.{name}" for name in sorted(_TARGET_FIELDS)]
                 raise ExpressionError(
                     f"{shown(self.text)}: {shown(word)} is not known; expected one of "
-                    f"{', '.join(known)}{nearest(word, known)}"
+                    f"{', '.join(known)}{did_you_mean(word, known)}"
                 )
             return Node("target", fact)
         if self.peek() == ("op", "("):
@@ -177,7 +177,7 @@ class Expression:
         if word not in FUNCTIONS:
             raise ExpressionError(
                 f"{shown(self.text)}: no function {shown(word)}; expected one of "
-                f"{', '.join(FUNCTIONS)}{nearest(word, FUNCTIONS)}"
+                f"{', '.join(FUNCTIONS)}{did_you_mean(word, FUNCTIONS)}"
             )
         self.at += 1
         operands: list[Node] = []
@@ -200,7 +200,7 @@ class Expression:
         if word == "holds" and operands[1].kind == "word" and operands[1].value not in VALUE_WORDS:
             raise ExpressionError(
                 f"{shown(self.text)}: {shown(operands[1].value)}; holds takes a number or one of "
-                f"{', '.join(VALUE_WORDS)}{nearest(operands[1].value, VALUE_WORDS)}"
+                f"{', '.join(VALUE_WORDS)}{did_you_mean(operands[1].value, VALUE_WORDS)}"
             )
 
 

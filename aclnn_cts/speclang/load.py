@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.compiled import read_compiled, write_compiled
 from aclnn_cts.speclang.editions import check_edition, edition_file, edition_files
@@ -108,7 +108,7 @@ class Specs(Mapping[str, Spec]):
                 return self[operator]
         known = [name for spec in self._specs.values() for name in (spec.operator, spec.stem)]
         raise UsageError(
-            f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{nearest(word, known)}"
+            f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{did_you_mean(word, known)}"
         )
 
     def select(self, words: Sequence[str]) -> tuple[Spec, ...]:

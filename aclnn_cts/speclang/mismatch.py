@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from aclnn_cts.core.case import Case, Scalar, Tensor, TensorList, number
-from aclnn_cts.core.printable import either, number_text, shown
+from aclnn_cts.core.printable import alternatives_text, number_text, shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import COMPARISONS, UNDEFINED, Node, compile_node
 from aclnn_cts.speclang.expression_parser import compiled, parse
@@ -238,7 +238,7 @@ def _(rule: Contiguous, arguments: Mapping[str, Any], _target: Target) -> str:
 
 @_mismatch.register
 def _(rule: WordIn, arguments: Mapping[str, Any], _target: Target) -> str:
-    return f"{shown(arguments[rule.of])}; must be {either([shown(word) for word in rule.words])}"
+    return f"{shown(arguments[rule.of])}; must be {alternatives_text([shown(word) for word in rule.words])}"
 
 
 @_mismatch.register
@@ -247,7 +247,7 @@ def _(rule: Listed, arguments: Mapping[str, Any], target: Target) -> str:
 
 
 def _one_of(found: str, listed: Iterable[str]) -> str:
-    return f"{found}; must be {either(list(listed)) or 'none at all'}"
+    return f"{found}; must be {alternatives_text(list(listed)) or 'none at all'}"
 
 
 @_mismatch.register

@@ -9,9 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from aclnn_cts.core.case import POINTERS
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.outside import MESSAGE_LIMIT
-from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import SIZES, Node
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
@@ -86,7 +86,9 @@ class Problems:
         if word in names:
             return True
         options = list(dict.fromkeys(names))
-        known = f"expected any of {', '.join(options)}{nearest(word, options)}" if options else "none is known here"
+        known = (
+            f"expected any of {', '.join(options)}{did_you_mean(word, options)}" if options else "none is known here"
+        )
         self.add(path, f"unknown {what} {shown(word)}; {known}")
         return False
 
@@ -215,7 +217,7 @@ def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: 
         instead = _INSTEAD.get((str(node.value), kind))
         advice = f"; write {instead}({name}, ...)" if instead in ("dim", "item") else ""
         advice = f"; write {instead}({name})" if instead == "rank" else advice
-        return f"{node.value}({name}): {given}; expected {either([_WORDS[item] for item in wanted])}{advice}"
+        return f"{node.value}({name}): {given}; expected {alternatives_text([_WORDS[item] for item in wanted])}{advice}"
     reads = {
         "tensor": f"dim({name}, 0) or numel({name})",
         "int_array": f"{name}[0] or numel({name})",

@@ -11,7 +11,7 @@ import msgspec
 
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
-from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.speclang.kinds_dtype import PROMOTE
 from aclnn_cts.speclang.placeholders import with_lists
 from aclnn_cts.speclang.problems import Problems
@@ -117,7 +117,9 @@ def imply(
             if kind in entry.of:
                 found[key] = _tiers(key, item, defaults, path, problems)
             elif key in _properties(item):
-                problems.add(path, f"{item.name} is of kind {kind}; {key} is a property of {either(entry.of)}")
+                problems.add(
+                    path, f"{item.name} is of kind {kind}; {key} is a property of {alternatives_text(entry.of)}"
+                )
         tiers.append(found)
         drawn.append(_parameter(item, kind, found))
     for key in PROPERTIES:

@@ -14,11 +14,11 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import (
     OPEN_BECAUSE,
     TWIN_FAILED,
-    Aim,
     Observation,
     Record,
     Result,
     Skip,
+    TrialAim,
     Verdict,
     aim_of,
     compares_values,
@@ -299,7 +299,7 @@ class OperatorSummary(msgspec.Struct):
     coverage: dict[str, CoverageCount] = {}
     """Of a campaign, when it ended: by sort, which are `constraints`, `limits` and `pairs`."""
     aims: dict[str, Counts] = {}
-    """By what trials were planned for (`aims.Aim`), of those that ended; without pinned ones."""
+    """By what trials were planned for (`core.verdict.TrialAim`), of those that ended; without pinned ones."""
     dtypes: dict[str, Tried] = {}
     """Valid calls by listed dtype, as `grad FLOAT`; only those that the plan must reach (`Summary.demand`)."""
     rules: dict[str, Tried] = {}
@@ -398,9 +398,9 @@ class OperatorSummary(msgspec.Struct):
             found.judged += not is_aside and leaves_no_value(verdict)
         if is_aside:
             return
-        if aim == Aim.VALUES:
+        if aim == TrialAim.VALUES:
             _try(self.dtypes, dtypes, judged=compares_values(verdict), every=every)
-        elif aim == Aim.STATUS and verdict.kind != Skip.UNSAFE:
+        elif aim == TrialAim.STATUS and verdict.kind != Skip.UNSAFE:
             _try(self.rules, (rule,), judged=is_judged(verdict), every=every)
 
     def _leave(self, record: Record, aim: str) -> None:

@@ -14,7 +14,7 @@ from itertools import groupby
 import msgspec
 
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.verdict import Aim, OutOfScope, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip, TrialAim
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Counts, OperatorSummary, Unjudged, total_of
@@ -214,7 +214,7 @@ def _of_counts(name: str, operator: OperatorSummary, terms: Terms | None) -> Ope
     total = operator.total
     scope = dict(sorted(total.out_of_scope_by_reason.items(), key=lambda item: _scope_order(item[0])))
     plan = terms.plan if terms is not None else None
-    counts = total_of(map(operator.aim, (Aim.VALUES, Aim.STATUS))) if plan == Plan.PROFILE else operator.asked
+    counts = total_of(map(operator.aim, (TrialAim.VALUES, TrialAim.STATUS))) if plan == Plan.PROFILE else operator.asked
     # Whoever chooses cases can have them made on a software device (--unsafe).
     counted = counts.counted + (counts.unsafe if plan == Plan.CASES else 0)
     # Of a plan, what was not tried any more has no aim: it counts whole.
@@ -247,7 +247,7 @@ def _of_counts(name: str, operator: OperatorSummary, terms: Terms | None) -> Ope
 def _missing(name: str, operator: OperatorSummary, terms: Terms) -> Iterator[Note]:
     """What keeps an operator without a fault from conforming."""
     asked = operator.asked
-    counts = operator.aim(Aim.VALUES) if terms.plan == Plan.PROFILE else asked
+    counts = operator.aim(TrialAim.VALUES) if terms.plan == Plan.PROFILE else asked
     counted = counts.counted + (counts.unsafe if terms.plan == Plan.CASES else 0)
     if errors := operator.total.errors:
         text = f"{name}: {errors} {'trial' if errors == 1 else 'trials'} ended in an error"
@@ -303,10 +303,10 @@ def _nothing(name: str, total: Counts) -> Note:
 
 
 _AIM_OF_CAUSE = {
-    NoteCode.FEW_JUDGED: Aim.VALUES,
-    NoteCode.DTYPE: Aim.VALUES,
-    NoteCode.RULE: Aim.STATUS,
-    NoteCode.CORNER: Aim.VALUES,
+    NoteCode.FEW_JUDGED: TrialAim.VALUES,
+    NoteCode.DTYPE: TrialAim.VALUES,
+    NoteCode.RULE: TrialAim.STATUS,
+    NoteCode.CORNER: TrialAim.VALUES,
 }
 
 

@@ -202,7 +202,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         name = failure_name(record.key, waiver=record.waiver)
         # One that needs other calls before it is shown with them, and stands before one that conforms alone.
         if name not in self._failures or record.after:
-            write_atomically(self.path / FAILURES / name, trial_text(record.shown))
+            write_atomically(self.path / FAILURES / name, trial_text(record.reproducing_trial))
             self._failures.add(name)
 
     def close(self) -> None:

@@ -16,10 +16,10 @@ from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Case, Tensor, owner
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
-from aclnn_cts.core.errors import HarnessError, nearest
+from aclnn_cts.core.errors import HarnessError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Aim, OutOfScope, Result, Verdict, aim_of
+from aclnn_cts.core.verdict import OutOfScope, Result, TrialAim, Verdict, aim_of
 from aclnn_cts.speclang.model import Spec
 
 Names = tuple[str, ...] | None
@@ -69,7 +69,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             return f"{OutOfScope.OPERATOR} {trial.case.operator}"
         if not _has(self.products, trial.case.product):
             return f"{OutOfScope.PRODUCT} {trial.case.product}"
-        broken = aim_of(trial) == Aim.STATUS
+        broken = aim_of(trial) == TrialAim.STATUS
         # Where nothing is judged of a broken call, its valid twin shows nothing.
         asked = calls if not broken or self.statuses or self.rejections else calls[-1:]
         reasons = (reason for call in asked if (reason := self._excluded(call, spec, broken=broken)))
@@ -118,7 +118,7 @@ def declared_scope(capabilities: Capabilities, *, adapter: str) -> Scope:
             if name not in known:
                 raise HarnessError(
                     f"--adapter {adapter}: capabilities.{field}: {shown(name)} is not known; expected names such as "
-                    f"{', '.join(sorted(known)[:3])}{nearest(name, known)}"
+                    f"{', '.join(sorted(known)[:3])}{did_you_mean(name, known)}"
                 )
     return Scope(
         operators=_sorted(capabilities.operators),

@@ -16,7 +16,7 @@ import msgspec
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.finding import Confirmed, Finding, SharedCondition
+from aclnn_cts.core.finding import Confirmation, Finding, SharedCondition
 from aclnn_cts.core.fingerprint import PLAIN_CHECKS, Fingerprint
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, is_valid_call
@@ -220,7 +220,7 @@ def conditioned(
     finding: Finding, failed: Sequence[Record], passed: Iterable[Record], bench: Bench
 ) -> tuple[Finding, ...]:
     """A finding with its condition, where one can be confirmed; of alternatives one finding each."""
-    is_steady = finding.confirmed in (Confirmed.WAITING, Confirmed.ALWAYS)
+    is_steady = finding.confirmed in (Confirmation.WAITING, Confirmation.ALWAYS)
     if finding.waiver or not is_steady or finding.key.clause or finding.key.fault in _UNTRIED:
         return (finding,)
     failing, passing = _plain(failed), _plain(passed)

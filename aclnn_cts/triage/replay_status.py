@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.findings import findings_of
@@ -74,16 +74,20 @@ def _is_steady(finding: Finding, trial: Trial) -> bool:
     if trial.after:
         return True
     failures, executions = finding.alone
-    return failures == executions and finding.confirmed in (Confirmed.WAITING, Confirmed.ALWAYS, Confirmed.UNKNOWN)
+    return failures == executions and finding.confirmed in (
+        Confirmation.WAITING,
+        Confirmation.ALWAYS,
+        Confirmation.UNKNOWN,
+    )
 
 
 def _reliability(finding: Finding) -> str:
     """In words, of one that did not always fail."""
     failures, executions = finding.alone
     alone = f" ({failures} of {executions} times alone)" if executions else ""
-    if finding.confirmed == Confirmed.DEVICE:
+    if finding.confirmed == Confirmation.DEVICE:
         return f"failed on {finding.slot or 'one device'} alone: run it there"
-    if finding.confirmed == Confirmed.ORDER:
+    if finding.confirmed == Confirmation.ORDER:
         return f"was order-dependent, and which calls it needs is not known{alone}"
     return f"was flaky{alone}"
 

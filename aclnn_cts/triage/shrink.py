@@ -19,7 +19,7 @@ from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.trial import Trial, of_first_phase
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.generate.configuration import Drawing
@@ -330,7 +330,7 @@ def _number(value: Any) -> int | float | str:  # noqa: ANN401 - an element
     if isinstance(value, bool | int):
         return int(value)
     value = float(value)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else spelled(value)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else number_or_word(value)
 
 
 def _simpler(value: float | str) -> Iterator[int]:

@@ -109,7 +109,7 @@ def _shrink_finding(bench: Bench, finding: Finding, trial: Trial, executions: in
     keys = {finding.key, *(item.key for item in finding.fingerprints)}
 
     def execute(tried: Trial) -> Record:
-        return bench.one(tried, fresh=bool(tried.after))
+        return bench.run_one(tried, fresh=bool(tried.after))
 
     def same(record: Record) -> bool:
         """Whether a record fails like this."""

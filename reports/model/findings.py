@@ -75,7 +75,7 @@ def _card(
     number, small = _shown(tally)
     run = runs[number]
     record = small.record or tally.best
-    trial = small.trial or record.shown
+    trial = small.trial or record.reproducing_trial
     operator = collected.operators[finding.key.operator]
     facts = fault_facts(record, operator.spec)
     file = run.path / FAILURES / small.file

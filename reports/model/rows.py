@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import precision_of
@@ -58,7 +58,7 @@ def check_rows(tally: OperatorTally, ids: Mapping[int, str]) -> Iterator[CheckRo
             check=name,
             ends=ends,
             findings=tuple(entry for number, entry in ids.items() if number in tally.findings.get(name, ())),
-            worst=spelled(tally.worst.get(name, 0.0)),
+            worst=number_or_word(tally.worst.get(name, 0.0)),
             facts=dict(sorted(tally.facts.get(name, {}).items())),
         )
 

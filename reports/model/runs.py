@@ -12,7 +12,7 @@ import msgspec
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outside import YAML_BYTES, sha256_of, spelled
+from aclnn_cts.core.outside import YAML_BYTES, number_or_word, sha256_of
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.findings import FindingIndex, findings_of
 from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, TrialRow, VerdictRow
@@ -174,7 +174,7 @@ def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: st
         mode=verdict.mode or fingerprint.mode,
         output=fingerprint.output,
         status=returned_word(record),
-        share=spelled(worst),
+        share=number_or_word(worst),
         seconds=record.seconds,
         case=json.dumps(case_to_json(case, origin=False)["arguments"], ensure_ascii=False)
         if verdict.result == Result.FAILED

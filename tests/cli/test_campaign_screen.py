@@ -17,7 +17,7 @@ from rich.console import Console
 from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen, show_campaign_end
 from aclnn_cts.cli.screen import OPERATORS_SHOWN
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.runs.campaign.corpus.check_coverage import Share
 from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
@@ -50,7 +50,7 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
         "pairs": Share(1999, 2000, 40 * apart),
     }
     found = [
-        Finding(key=failure.key, counts=((failure, number),), confirmed=Confirmed.DEVICE)
+        Finding(key=failure.key, counts=((failure, number),), confirmed=Confirmation.DEVICE)
         for number in range(findings)
         for failure in (msgspec.structs.replace(_FAILURE, fault="crash", output="", answer=f"signal {number}"),)
     ]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier
+from aclnn_cts.core.trial import EarlierCall
 from aclnn_cts.core.verdict import ClauseVerdict, Record, Result
 from aclnn_cts.findings.findings import FindingIndex, grouped, regrouped
 from aclnn_cts.reports.exporters import csv_bytes, finding_text, test_units
@@ -180,7 +180,7 @@ def test_many_failing_calls_join_one_that_fails_so() -> None:
 
 
 def test_what_shows_only_after_other_calls_is_one_finding_in_all_outputs() -> None:
-    calls = (Earlier(softmax_case(9)),)
+    calls = (EarlierCall(softmax_case(9)),)
     left = [renamed(failed(number, output=output), after=calls) for number, output in enumerate(("a", "b", "c"))]
     [found] = grouped(left)
     assert found.failures == 3
@@ -188,7 +188,7 @@ def test_what_shows_only_after_other_calls_is_one_finding_in_all_outputs() -> No
     assert found.trial.after == calls
 
 
-def kept(output: str, *, waiver: str = "", confirmed: str = Confirmed.ORDER) -> Finding:
+def kept(output: str, *, waiver: str = "", confirmed: str = Confirmation.ORDER) -> Finding:
     """A finding of a campaign."""
     fingerprint = Fingerprint(operator="aclnnSoftmaxBackward", check="values", fault=Fault.VALUE, output=output)
     return Finding(key=fingerprint.key, counts=((fingerprint, 3),), confirmed=confirmed, waiver=waiver)
@@ -197,10 +197,10 @@ def kept(output: str, *, waiver: str = "", confirmed: str = Confirmed.ORDER) -> 
 def test_findings_of_a_campaign_are_shown_by_the_one_whose_calls_are_known() -> None:
     one, two, waived = kept("a"), kept("b"), kept("c", waiver="known")
     assert [(item.waiver, item.failures) for item in regrouped([one, two, waived])] == [("", 6), ("known", 3)]
-    two.trial = renamed(failed(1), after=(Earlier(softmax_case(9)),)).shown
+    two.trial = renamed(failed(1), after=(EarlierCall(softmax_case(9)),)).reproducing_trial
     assert regrouped([one, two])[0].trial == two.trial
-    flaky, always = kept("out", confirmed=Confirmed.FLAKY), kept("out", confirmed=Confirmed.ALWAYS)
-    assert [(item.confirmed, item.failures) for item in regrouped([flaky, always])] == [(Confirmed.ALWAYS, 6)]
+    flaky, always = kept("out", confirmed=Confirmation.FLAKY), kept("out", confirmed=Confirmation.ALWAYS)
+    assert [(item.confirmed, item.failures) for item in regrouped([flaky, always])] == [(Confirmation.ALWAYS, 6)]
 
 
 def test_a_run_s_findings_that_lack_a_failure_are_refused() -> None:

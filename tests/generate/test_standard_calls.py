@@ -17,7 +17,7 @@ from aclnn_cts.core.standard import (
     SPECIAL_VALUES,
     STANDARDS,
     STEPS,
-    Special,
+    SpecialCases,
     source_details,
 )
 from aclnn_cts.generate.configuration import MAX_DATA_ELEMENTS
@@ -51,7 +51,7 @@ def inputs(case: Case) -> Iterator[tuple[str, Tensor]]:
     return ((name, tensor) for name, tensor in case.tensors() if name in spec.inputs)
 
 
-def specials(cases: StandardCases, special: Special) -> list[Case]:
+def specials(cases: StandardCases, special: SpecialCases) -> list[Case]:
     return [case for case in cases.special() if source_details(case.origin.source or "")[1] == special.value]
 
 
@@ -159,17 +159,17 @@ def test_saved_tensors_and_indices_keep_what_the_document_says_of_them() -> None
 
 
 def test_every_dimension_that_may_be_empty_is_in_every_dtype() -> None:
-    cases = specials(cases_of("cann-l0", "aclnnBatchNormBackward"), Special.EMPTY)
+    cases = specials(cases_of("cann-l0", "aclnnBatchNormBackward"), SpecialCases.EMPTY)
     assert {details(case)["of"] for case in cases} == {"A"}
     assert {case.tensor("input").dtype for case in cases} == {"FLOAT", "FLOAT16", "BF16"}  # type: ignore[union-attr]
     assert all(any(tensor.numel == 0 for _, tensor in case.tensors()) for case in cases)
     # The document of this operator excludes them.
-    assert not specials(cases_of("cann-l0"), Special.EMPTY)
+    assert not specials(cases_of("cann-l0"), SpecialCases.EMPTY)
 
 
 def test_there_are_shapes_of_one_element() -> None:
     cases = cases_of("cann-standard")
-    one, ones = specials(cases, Special.ONE_ELEMENT), specials(cases, Special.ALL_ONES)
+    one, ones = specials(cases, SpecialCases.ONE_ELEMENT), specials(cases, SpecialCases.ALL_ONES)
     assert len(one) == len(ones) == 9
     assert all(tensor.shape == (1,) for case in one for _, tensor in inputs(case))
     assert all(set(tensor.shape) == {1} for case in ones for _, tensor in inputs(case))
@@ -177,7 +177,7 @@ def test_there_are_shapes_of_one_element() -> None:
 
 @pytest.mark.parametrize("standard", ["cann-standard", "cann-l0"])
 def test_special_values_come_in_every_dtype_and_so_many_shapes(standard: str) -> None:
-    cases = specials(cases_of(standard, TANH), Special.VALUES)
+    cases = specials(cases_of(standard, TANH), SpecialCases.VALUES)
     found: dict[tuple[str, str], set[tuple[int, ...]]] = {}
     for case in cases:
         tensor = case.tensor("gradOutput")
@@ -193,18 +193,18 @@ def test_special_values_come_in_every_dtype_and_so_many_shapes(standard: str) ->
 
 
 def test_inputs_that_must_be_finite_have_no_special_values() -> None:
-    assert not specials(cases_of("cann-l0", "aclnnClippedSwigluGrad"), Special.VALUES)
+    assert not specials(cases_of("cann-l0", "aclnnClippedSwigluGrad"), SpecialCases.VALUES)
 
 
 def test_inputs_beside_one_with_a_range_have_special_values() -> None:
-    cases = specials(cases_of("cann-standard", "aclnnBinaryCrossEntropyWithLogitsBackward"), Special.VALUES)
+    cases = specials(cases_of("cann-standard", "aclnnBinaryCrossEntropyWithLogitsBackward"), SpecialCases.VALUES)
     assert {details(case)["of"] for case in cases} == set(SPECIAL_VALUES)
     assert all((case.tensor("target").data or Data()).values is None for case in cases)  # type: ignore[union-attr]
 
 
 def test_one_dimension_is_as_long_as_the_document_allows_and_as_long_as_has_data() -> None:
     cases = cases_of("cann-l0")
-    [longest], [long] = specials(cases, Special.LONGEST), specials(cases, Special.LONG)
+    [longest], [long] = specials(cases, SpecialCases.LONGEST), specials(cases, SpecialCases.LONG)
     assert max(longest.tensor("gradOutput").shape) == 2147483646  # type: ignore[union-attr]
     assert longest.call.phases == 1
     assert max(long.tensor("gradOutput").shape) == MAX_DATA_ELEMENTS  # type: ignore[union-attr]
@@ -213,6 +213,6 @@ def test_one_dimension_is_as_long_as_the_document_allows_and_as_long_as_has_data
 
 def test_no_case_with_data_is_larger_than_the_limit() -> None:
     cases = cases_of("cann-standard", max_bytes=1 << 16)
-    found = [*cases.generated(0, 360), *specials(cases, Special.LONG)]
+    found = [*cases.generated(0, 360), *specials(cases, SpecialCases.LONG)]
     assert max(case.nbytes for case in found) <= 1 << 16
     assert max(size for case in found for _, tensor in inputs(case) for size in tensor.shape) > 1 << 11

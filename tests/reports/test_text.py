@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from aclnn_cts import reports
 from aclnn_cts.core.faults import Fault, Severity
-from aclnn_cts.core.finding import Confirmed
+from aclnn_cts.core.finding import Confirmation
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import ClauseVerdict, OutOfScope, Result, RunVerdict, Skip, UntestedReason
 from aclnn_cts.reports.html import SECTIONS
@@ -69,7 +69,7 @@ def test_no_text_stands_twice() -> None:
         ("known", Known),
         ("state", FindingState),
         ("returned", Ended),
-        ("confirmed", Confirmed),
+        ("confirmed", Confirmation),
     ],
 )
 def test_every_value_that_a_record_can_hold_has_words(group: str, values: type) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Data, Tensor, replaced
+from aclnn_cts.core.case import Data, Tensor, replace_arguments
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
@@ -111,12 +111,12 @@ def test_written_values_are_held_to_the_rule(
     shapes["chosen"] = (3, 2)
     changes = {key: Tensor(shape, "INT64", data=Data(recipe="zeros")) for key, shape in shapes.items()}
     changes[name] = Tensor(shapes[name], "INT64", data=Data(values=values))
-    arguments = replaced(case.arguments, changes)
+    arguments = replace_arguments(case.arguments, changes)
     rule = spec.constraint(f"{name}.structure").rule
     assert rule.test(arguments, case.target) is holds
     # Other contents are taken for broken, and a recipe for what it makes.
     changes[name] = Tensor(shapes[name], "INT64", data=Data(recipe="integers"))
-    assert rule.test(replaced(case.arguments, changes), case.target) is False
+    assert rule.test(replace_arguments(case.arguments, changes), case.target) is False
 
 
 REGIONS = load_specs()["aclnnRoiAlignV2Backward"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aclnn_cts.core.case import Tensor, TensorList, replaced, tensor_of
+from aclnn_cts.core.case import Tensor, TensorList, replace_arguments, tensor_of
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
@@ -87,7 +87,7 @@ def test_one_tensor_of_another_dtype_breaks_the_equality_of_its_list(spec: Spec,
     tensor = tensor_of(case.arguments, "weights[1]")
     assert tensor is not None
     other = msgspec.structs.replace(tensor, dtype="FLOAT16" if tensor.dtype == "FLOAT" else "FLOAT")
-    broken = msgspec.structs.replace(case, arguments=replaced(case.arguments, {"weights[1]": other}))
+    broken = msgspec.structs.replace(case, arguments=replace_arguments(case.arguments, {"weights[1]": other}))
     assert [item.id for item in evaluate(spec, broken).broken] == ["weights.same_dtype"]
 
 

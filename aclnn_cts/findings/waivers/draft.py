@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from packaging.version import InvalidVersion, Version
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.finding import Finding, SharedCondition, failure_name
 from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
 from aclnn_cts.core.printable import printable
@@ -68,7 +68,7 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
         if finding.name not in known:
             raise UsageError(
                 f"{finding}: the run has no such finding; `failures` in {run.path} holds them"
-                f"{nearest(finding.name, known)}"
+                f"{did_you_mean(finding.name, known)}"
             )
         number = known[finding.name]
         entry, index = findings[number], FindingIndex(findings)

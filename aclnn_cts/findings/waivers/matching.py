@@ -24,7 +24,7 @@ from aclnn_cts.findings.waivers.file import Scope, Waiver, may_be_for, taken_apa
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import PINNED
-from aclnn_cts.trials.checks.registry import as_trial, check
+from aclnn_cts.trials.checks.registry import as_trial, check_by_id
 
 BINDING = "binding."
 """Before the name of an operator in an environment: the hash of its binding."""
@@ -162,7 +162,7 @@ def waivers_of_run(
         product=settings.target.product,
         operators=None if operators is None else {spec.operator for spec in operators},
         environment={**environment, **{BINDING + name: sha256 for name, sha256 in bindings.items()}},
-        calls=lambda trial: check(trial.check, where="trial").calls(trial, specs[trial.case.operator]),
+        calls=lambda trial: check_by_id(trial.check, where="trial").calls(trial, specs[trial.case.operator]),
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from aclnn_cts.adapters.registry import choose
 from aclnn_cts.core.finding import Counts
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver
@@ -44,7 +44,7 @@ class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
     """Which met the first of them."""
     shrink: bool = True
     """False: only count how often it fails here."""
-    known: tuple[tuple[Earlier, ...], ...] = ()
+    known: tuple[tuple[EarlierCall, ...], ...] = ()
     """Calls after which other findings of the operator show that conform alone."""
     seconds: float | None = None
     """After so long it is broken off: confirming without an answer, shrinking with what it has come to."""

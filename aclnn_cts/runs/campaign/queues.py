@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding, failure_name
+from aclnn_cts.core.finding import Confirmation, Finding, failure_name
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.repro.keep import keep_programs
 from aclnn_cts.repro.write import Programs, languages_of
 from aclnn_cts.runs.campaign.campaign_state import Memory
@@ -131,7 +131,7 @@ class Inquiries:
         if finding.waiver or finding.trial is None:
             return
         if finding.confirmed:
-            if finding.confirmed == Confirmed.ALWAYS and finding.device and not finding.elsewhere[1]:
+            if finding.confirmed == Confirmation.ALWAYS and finding.device and not finding.elsewhere[1]:
                 self._ask_others(finding, finding.device)
             return
         finding.note = ""
@@ -157,7 +157,7 @@ class Inquiries:
             return question
         return replace(question, job=msgspec.structs.replace(job, known=self._known(job.key)))
 
-    def _known(self, asked: Fingerprint) -> tuple[tuple[Earlier, ...], ...]:
+    def _known(self, asked: Fingerprint) -> tuple[tuple[EarlierCall, ...], ...]:
         """Calls after which other findings show that conform alone."""
         calls = [
             item.trial.after
@@ -178,7 +178,7 @@ class Inquiries:
         if question.others:
             self._elsewhere(finding, question, answer, device)
             return
-        if answer.confirmed == Confirmed.WAITING:
+        if answer.confirmed == Confirmation.WAITING:
             finding.note = answer.note
             self.memory.found(finding)
             return
@@ -194,14 +194,14 @@ class Inquiries:
         if finding.trial is not None:
             self._write(finding.key, finding.trial)
         self.memory.found(finding)
-        if finding.confirmed == Confirmed.ALWAYS and not met_elsewhere:
+        if finding.confirmed == Confirmation.ALWAYS and not met_elsewhere:
             self._ask_others(finding, device)
 
     @staticmethod
     def _note_device(finding: Finding, device: str) -> bool:
         """Note where a finding was looked into; whether another device had met it."""
         met_elsewhere = bool(finding.device) and finding.device != device
-        if met_elsewhere and finding.confirmed == Confirmed.ALWAYS:
+        if met_elsewhere and finding.confirmed == Confirmation.ALWAYS:
             # It has failed on two devices already.
             finding.elsewhere = finding.alone
         elif met_elsewhere:
@@ -222,7 +222,7 @@ class Inquiries:
         """Note that a finding could not be looked into."""
         finding = self.memory.findings[failure_name(question.job.key)]
         if question.job.shrink:
-            finding.confirmed, finding.note = Confirmed.UNKNOWN, reason
+            finding.confirmed, finding.note = Confirmation.UNKNOWN, reason
         self.memory.found(finding)
 
     def left(self, why: str) -> int:
@@ -249,13 +249,13 @@ class Inquiries:
         before, now = finding.elsewhere, answer.alone
         finding.elsewhere = (before[0] + now[0], before[1] + now[1])
         if now[0]:
-            finding.confirmed = Confirmed.ALWAYS
+            finding.confirmed = Confirmation.ALWAYS
             not_on = f", and not on {_listed(question.asked)}" if question.asked else ""
             finding.note = f"it fails on {question.device} and on {device}{not_on}" if not_on else ""
             self.memory.found(finding)
             return
         asked = (*question.asked, device)
-        finding.confirmed = Confirmed.DEVICE
+        finding.confirmed = Confirmation.DEVICE
         finding.note = f"it fails on {question.device}, and not on {_listed(asked)}"
         self.memory.found(finding)
         self._ask_others(finding, question.device, asked)

@@ -17,7 +17,7 @@ from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.finding import Finding
-from aclnn_cts.core.outside import spelled_out
+from aclnn_cts.core.outside import numbers_as_words
 from aclnn_cts.core.printable import printable_json
 from aclnn_cts.core.trial import Trial, of_first_phase, trial_to_json
 from aclnn_cts.execution.settings import BenchSettings
@@ -61,7 +61,7 @@ from aclnn_cts.store.run_writer import BLOB_LIMIT, RunWriter, create_run, resume
 from aclnn_cts.store.scratch import memory_folder, scratch_folder
 from aclnn_cts.store.store_reader import Query
 from aclnn_cts.store.summary import Summary, summary_to_json
-from aclnn_cts.trials.checks.sentinel import rejection_text, sentinel, sentinel_trial, sentinels_refused
+from aclnn_cts.trials.checks.sentinel import refused_sentinels, rejection_text, sentinel_case, sentinel_trial
 from aclnn_cts.trials.trial_runner import Bench
 from aclnn_cts.workers.dispatch import Dispatcher, LocalDispatcher
 
@@ -234,8 +234,8 @@ def _rejecting(bench: Bench, options: CampaignOptions) -> dict[str, str]:
     capabilities = bench.host.capabilities
     if bench.settings.phases != 1 or not (capabilities.statuses and capabilities.phases):
         return {}
-    cases = [sentinel(bench.sampler(spec)) for spec in options.operators if is_asked(spec, bench.settings)]
-    return sentinels_refused(bench.host, cases, options.specs, phases=1)
+    cases = [sentinel_case(bench.sampler(spec)) for spec in options.operators if is_asked(spec, bench.settings)]
+    return refused_sentinels(bench.host, cases, options.specs, phases=1)
 
 
 def _manifest(
@@ -405,7 +405,7 @@ def _named(found: Mapping[str, Sequence[str]]) -> dict[str, dict[str, object]]:
 def export_campaign(run: RunDirectory) -> Path:
     """Write `campaign.jsonl` into a campaign's directory: summary, coverage, findings, sessions, chunks."""
     path = run.path / EXPORT
-    lines = (printable_json(msgspec.json.encode(spelled_out(line)).decode()) for line in _lines(run))
+    lines = (printable_json(msgspec.json.encode(numbers_as_words(line)).decode()) for line in _lines(run))
     write_atomically(path, (line.encode() + b"\n" for line in lines))
     return path
 

@@ -12,9 +12,9 @@ from hashlib import sha256
 import msgspec
 
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.finding import Confirmed, failure_name
+from aclnn_cts.core.finding import Confirmation, failure_name
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict, is_judged
 from aclnn_cts.findings.calls_alone import calls_alone
 from aclnn_cts.findings.findings import EXAMPLES
@@ -262,7 +262,7 @@ class Examiner:
             found, kind = self._confirmed(job)
         except _OutOfTimeError:
             note = f"not confirmed: running it again was broken off after {job.seconds:.0f} s; --resume tries it again"
-            return Examined(key=job.key, confirmed=Confirmed.WAITING, alone=(0, 0), note=note)
+            return Examined(key=job.key, confirmed=Confirmation.WAITING, alone=(0, 0), note=note)
         finally:
             self._until = math.inf
         if not kind or found.trial is None or not job.shrink:
@@ -272,10 +272,10 @@ class Examiner:
         small = shrink(
             found.trial,
             sampler=sampler,
-            execute=self._freshly if after else self.bench.one,
+            execute=self._freshly if after else self.bench.run_one,
             same=lambda record: self._same(record, job.key) and not is_milder(record.verdict.kind, than=kind),
             executions=EXECUTIONS_AFTER if after else EXECUTIONS,
-            repeats=ALONE if found.confirmed == Confirmed.FLAKY else 1,
+            repeats=ALONE if found.confirmed == Confirmation.FLAKY else 1,
             until=until,
         )
         judged = next(iter(self.bench.run([small.trial])))
@@ -305,7 +305,7 @@ class Examiner:
             return _nothing(job), ""
         if failures := self._alone(again.trial, job.key):
             return _alone(job, again.trial, failures, 2 * ALONE)
-        after: tuple[Earlier, ...] = ()
+        after: tuple[EarlierCall, ...] = ()
         if self.bench.host.isolated and len(job.known) < KNOWN:
             after = self.bench.calls_before(again.trial, before, same=lambda record: self._same(record, job.key))
         return _after(job, again, after, 2 * ALONE), again.verdict.kind if after else ""
@@ -339,7 +339,7 @@ class Examiner:
         return None, before
 
     def _freshly(self, trial: Trial) -> Record:
-        return self.bench.one(trial, fresh=True)
+        return self.bench.run_one(trial, fresh=True)
 
     def _same(self, record: Record, looked_for: Fingerprint) -> bool:
         if time.monotonic() >= self._until:
@@ -359,13 +359,13 @@ class _OutOfTimeError(Exception):
 
 def _alone(job: ExamineJob, trial: Trial, failures: list[Record], executions: int) -> tuple[Examined, str]:
     """A trial that fails again alone, and the gravest kind of fault that it shows."""
-    confirmed = Confirmed.ALWAYS if len(failures) == executions else Confirmed.FLAKY
+    confirmed = Confirmation.ALWAYS if len(failures) == executions else Confirmation.FLAKY
     kind = min((record.verdict.kind for record in failures), key=gravity)
     return Examined(key=job.key, confirmed=confirmed, alone=(len(failures), executions), trial=trial), kind
 
 
 def _after(
-    job: ExamineJob, met: Record, after: tuple[Earlier, ...], executions: int, *, whose: str = "came before it"
+    job: ExamineJob, met: Record, after: tuple[EarlierCall, ...], executions: int, *, whose: str = "came before it"
 ) -> Examined:
     """A trial that fails again after other calls, or where these are not known after those of its chunk."""
     number = sum(item.times for item in after)
@@ -377,13 +377,13 @@ def _after(
         else f"alone it conforms; in a fresh process it fails again after the trials of chunk {index} before it"
     )
     trial = msgspec.structs.replace(met.trial, after=after)
-    return Examined(key=job.key, confirmed=Confirmed.ORDER, alone=(0, executions), trial=trial, note=note)
+    return Examined(key=job.key, confirmed=Confirmation.ORDER, alone=(0, executions), trial=trial, note=note)
 
 
 def _nothing(job: ExamineJob) -> Examined:
     """A trial that does not fail again."""
-    confirmed, note = Confirmed.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
+    confirmed, note = Confirmation.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
     if job.chunk is not None:
-        confirmed = Confirmed.FLAKY
+        confirmed = Confirmation.FLAKY
         note = "it failed, then neither alone nor when its chunk was run again in a fresh process"
     return Examined(key=job.key, confirmed=confirmed, alone=(0, ALONE), trial=job.trials[0], note=note)

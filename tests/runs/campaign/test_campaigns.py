@@ -11,7 +11,7 @@ import pytest
 
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json
@@ -138,7 +138,7 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     finding = found[0]
     assert (finding.key.output, finding.kind) == ("out", "value")
     assert finding.failures > 3
-    assert finding.confirmed == Confirmed.ALWAYS
+    assert finding.confirmed == Confirmation.ALWAYS
     assert finding.alone == (3, 3)
     assert finding.shrunk
     assert 0 < finding.executions <= 200

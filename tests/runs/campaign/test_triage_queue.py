@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding, failure_name
+from aclnn_cts.core.finding import Confirmation, Finding, failure_name
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.runs.campaign.campaign_state import Memory
 from aclnn_cts.runs.campaign.jobs import Examined
 from aclnn_cts.runs.campaign.queues import OTHERS, TRIES, Inquiries, Question
@@ -21,7 +21,7 @@ from aclnn_cts.workers.dispatch import Dispatcher
 from aclnn_cts.workers.slots import Health, Slot
 from tests.support.build_records import SOFTMAX, make_record
 
-CALLS = (Earlier(make_record(99).trial.case),)
+CALLS = (EarlierCall(make_record(99).trial.case),)
 
 
 class Quiet(Inquiries):
@@ -68,7 +68,7 @@ class House:
         question = self.inquiries.next_for(self.slots[device])
         return None if question is None else self.inquiries.take(question)
 
-    def say(self, confirmed: str, *, after: tuple[Earlier, ...]) -> Question:
+    def say(self, confirmed: str, *, after: tuple[EarlierCall, ...]) -> Question:
         question = self.asked(0)
         assert question is not None
         trial = msgspec.structs.replace(question.job.trials[0], after=after)
@@ -79,7 +79,7 @@ class House:
     def answer(self, device: int, failures: int, *, shrunk: bool = True) -> None:
         question = self.asked(device)
         assert question is not None
-        confirmed = Confirmed.ALWAYS if failures == 3 else Confirmed.FLAKY
+        confirmed = Confirmation.ALWAYS if failures == 3 else Confirmation.FLAKY
         said = Examined(key=question.job.key, confirmed=confirmed, alone=(failures, 3), trial=question.job.trials[0])
         assert question.job.shrink == shrunk
         self.inquiries.answered(question, said, f"device {device}")
@@ -111,7 +111,7 @@ def test_another_device_is_asked_where_that_one_is_out() -> None:
     assert house.asked(0) is None, "it may be there in a moment"
     house.slots[1].health = Health.OUT
     house.answer(0, 0)
-    assert found.confirmed == Confirmed.FLAKY
+    assert found.confirmed == Confirmation.FLAKY
     assert found.note == "run again on device 0, since device 1, which met it, could not be opened"
     assert not len(house.inquiries)
 
@@ -122,7 +122,7 @@ def test_what_failed_on_two_devices_is_of_none() -> None:
     house.inquiries.ask(found)
     house.slots[1].health = Health.OUT
     house.answer(0, 3)
-    assert (found.confirmed, found.elsewhere, found.note) == (Confirmed.ALWAYS, (3, 3), "")
+    assert (found.confirmed, found.elsewhere, found.note) == (Confirmation.ALWAYS, (3, 3), "")
     assert not len(house.inquiries)
 
 
@@ -133,13 +133,13 @@ def test_other_devices_are_asked_until_it_fails_on_one() -> None:
     house.answer(2, 3)
     assert house.asked(2) is None
     house.answer(0, 0, shrunk=False)
-    assert (found.confirmed, found.elsewhere) == (Confirmed.DEVICE, (0, 3))
+    assert (found.confirmed, found.elsewhere) == (Confirmation.DEVICE, (0, 3))
     assert found.note == "it fails on device 2, and not on device 0"
     assert house.asked(0) is None
     house.answer(3, 0, shrunk=False)
     assert found.note == "it fails on device 2, and not on device 0 or device 3"
     house.answer(1, 2, shrunk=False)
-    assert (found.confirmed, found.elsewhere) == (Confirmed.ALWAYS, (2, 9))
+    assert (found.confirmed, found.elsewhere) == (Confirmation.ALWAYS, (2, 9))
     assert found.note == "it fails on device 2 and on device 1, and not on device 0 or device 3"
     assert not len(house.inquiries)
 
@@ -150,7 +150,7 @@ def test_one_other_device_is_enough_where_it_fails_there() -> None:
     house.inquiries.ask(found)
     house.answer(2, 3)
     house.answer(0, 3, shrunk=False)
-    assert (found.confirmed, found.elsewhere, found.note) == (Confirmed.ALWAYS, (3, 3), "")
+    assert (found.confirmed, found.elsewhere, found.note) == (Confirmation.ALWAYS, (3, 3), "")
     assert not len(house.inquiries)
 
 
@@ -165,18 +165,18 @@ def test_not_all_of_a_rack_are_asked() -> None:
 
 def test_after_a_resume_other_devices_are_asked_that_were_not() -> None:
     house = House(2)
-    always = house.finding(on=1, confirmed=Confirmed.ALWAYS)
+    always = house.finding(on=1, confirmed=Confirmation.ALWAYS)
     for finding in (
-        house.finding(on=1, confirmed=Confirmed.DEVICE),
-        house.finding(on=1, confirmed=Confirmed.FLAKY),
-        house.finding(on=1, confirmed=Confirmed.ALWAYS, waiver="known"),
+        house.finding(on=1, confirmed=Confirmation.DEVICE),
+        house.finding(on=1, confirmed=Confirmation.FLAKY),
+        house.finding(on=1, confirmed=Confirmation.ALWAYS, waiver="known"),
         always,
     ):
         house.inquiries.ask(finding)
     assert len(house.inquiries) == 1
     assert house.asked(1) is None
     house.answer(0, 0, shrunk=False)
-    assert always.confirmed == Confirmed.DEVICE
+    assert always.confirmed == Confirmation.DEVICE
     house.inquiries.ask(always)
     assert not len(house.inquiries)
 
@@ -190,7 +190,7 @@ def test_what_no_device_can_be_asked_is_not_waited_for() -> None:
     assert len(house.inquiries) == 1
     house.inquiries.drop_hopeless()
     assert not len(house.inquiries)
-    assert (found.confirmed, found.elsewhere) == (Confirmed.ALWAYS, (0, 0)), "the next session asks"
+    assert (found.confirmed, found.elsewhere) == (Confirmation.ALWAYS, (0, 0)), "the next session asks"
     house.inquiries.ask(house.finding(on=0))
     house.inquiries.drop_hopeless()
     assert len(house.inquiries) == 1, "the other device is asked"
@@ -210,17 +210,17 @@ def test_a_lost_worker_is_no_answer() -> None:
     for number in range(TRIES):
         question = house.asked(0)
         assert question is not None
-        assert found.confirmed == Confirmed.WAITING, number
+        assert found.confirmed == Confirmation.WAITING, number
         house.inquiries.lost(question, "it was ended by signal 9", begun=True)
-    assert (found.confirmed, found.note) == (Confirmed.UNKNOWN, "it was ended by signal 9")
+    assert (found.confirmed, found.note) == (Confirmation.UNKNOWN, "it was ended by signal 9")
 
 
 def test_calls_that_another_finding_needs_are_tried_before_others_are_searched() -> None:
     house = House(1)
     for finding in [house.finding() for _ in range(2)]:
         house.inquiries.ask(finding)
-    house.say(Confirmed.ORDER, after=CALLS)
-    assert house.say(Confirmed.ORDER, after=()).job.known == (CALLS,)
+    house.say(Confirmation.ORDER, after=CALLS)
+    assert house.say(Confirmation.ORDER, after=()).job.known == (CALLS,)
 
 
 def test_those_that_take_long_come_last() -> None:
@@ -235,7 +235,7 @@ def test_those_that_take_long_come_last() -> None:
 def test_what_is_left_is_said_and_asked_in_the_next_session(sessions: int) -> None:
     house = House(1)
     found = house.finding()
-    house.finding(confirmed=Confirmed.ALWAYS)
+    house.finding(confirmed=Confirmation.ALWAYS)
     house.finding(waiver="known")
     for _ in range(sessions):
         house.inquiries.ask(found)
@@ -255,6 +255,6 @@ def test_what_there_was_no_time_to_confirm_waits_for_the_next_session() -> None:
     house.inquiries.answered(question, said, "device 0")
     assert not len(house.inquiries)
     assert house.inquiries.left("its time is over") == 1
-    assert (found.confirmed, found.note) == (Confirmed.WAITING, "broken off after 15 s")
+    assert (found.confirmed, found.note) == (Confirmation.WAITING, "broken off after 15 s")
     house.inquiries.ask(found)
     assert len(house.inquiries) == 1

@@ -26,7 +26,7 @@ from aclnn_cts.generate.configuration import Configuration, Drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.runs.campaign.corpus.check_coverage import CheckCoverage, Covered, Factors
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import EQUAL_CALLS, LIFE_CYCLE, LIFE_CYCLE_KIND, Part, plan_parts, profile
 
 FAVOUR = 3
@@ -294,7 +294,7 @@ def chunk_trials(chunk: Chunk, sampler: Sampler) -> Iterator[ChunkTrial]:
     """The trials of a chunk, always the same ones."""
     yield from map(ChunkTrial, chunk.trials)
     for part in chunk.parts:
-        for trial in check(part.check, where="campaign").trials(part, sampler, seed=chunk.seed):
+        for trial in check_by_id(part.check, where="campaign").trials(part, sampler, seed=chunk.seed):
             yield ChunkTrial(trial)
     kind = "search" if chunk.phase == SEARCH else "valid"
     narrowed = [
