@@ -203,7 +203,7 @@ class Binding:
 
     def at(self, path: _Path) -> str:
         """A place in its file, with the line."""
-        return f"{self.file.at(path)}: {'.'.join(map(str, path))}"
+        return f"{self.file.location_of(path)}: {'.'.join(map(str, path))}"
 
     @property
     def filled(self) -> list[str]:

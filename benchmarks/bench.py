@@ -182,7 +182,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.store and (options.operators or options.alone):
         parser.error("--store keeps the figures of all operators and of what they are compared with: give it alone")
     target = Target()
-    specs = load_specs().on(target.product)
+    specs = load_specs().for_product(target.product)
     chosen = specs.select(options.operators)
     out, started = console(), start()
     wrap(

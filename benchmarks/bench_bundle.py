@@ -55,7 +55,7 @@ def _batches(specs: Specs, number: int) -> Iterator[tuple[str, JudgedBatch]]:
     share = -(-number // len(specs))
     with settings.open_host(specs) as host:
         bench = Bench(specs=specs, host=host, settings=settings)
-        for spec in specs.on(settings.target.product).values():
+        for spec in specs.for_product(settings.target.product).values():
             sampler = Sampler(spec, Target())
             listed = list_cases(sampler, "valid", seed=_SEED, count=share, unproved=Counter())
             for judged in bench.run([Trial("values", case) for case in listed]):

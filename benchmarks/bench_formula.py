@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         parser.error("NumPy's threads share one core here: set OPENBLAS_NUM_THREADS=1, as `make bench-formula` does")
     target = Target()
-    specs = load_specs().on(target.product)
+    specs = load_specs().for_product(target.product)
     out, started = console(), start()
     wrap(out, f"{started.text}; {target.product}; rates are by processor time, on one core")
     out.print()

@@ -292,7 +292,7 @@ def main(arguments: Sequence[str]) -> int:
     started = start()
     wrap(out, f"scale: on {started.text}")
     out.print()
-    rounds = scale(load_specs().on(Target().product), Target(), options.devices, CALLS)
+    rounds = scale(load_specs().for_product(Target().product), Target(), options.devices, CALLS)
     show_rows(out, list(shown(rounds)))
     made = table(*TITLES)
     for cells in columns(rounds):

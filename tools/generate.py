@@ -28,7 +28,7 @@ from aclnn_cts.findings.waivers.matching import admits_version, ignored_line, na
 from aclnn_cts.generate.sizes import LARGE_SHARES, SHARES
 from aclnn_cts.selftest.generated_power import GeneratedMatrix, read_generated
 from aclnn_cts.speclang.families import family_names
-from aclnn_cts.speclang.kinds_number import Holds
+from aclnn_cts.speclang.kinds_number import PredicateRule
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Constraint, Parameter, Spec
 from aclnn_cts.speclang.package import package_folder, recorded_lines
@@ -417,7 +417,7 @@ _SHAPE = re.compile(r"(\[.*\])$")
 def _rule_text(item: Constraint, product: str) -> str:
     """The rule with its condition, expressions as code."""
     text = item.rule.describe(product).en
-    rule = f"`{text}`" if isinstance(item.rule, Holds) else _SHAPE.sub(r"`\1`", text)
+    rule = f"`{text}`" if isinstance(item.rule, PredicateRule) else _SHAPE.sub(r"`\1`", text)
     return f"{rule} (when `{item.when_text}`)" if item.when_text is not None else rule
 
 

@@ -34,7 +34,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import check_prototype, infer_outputs
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
-from aclnn_cts.speclang.kinds_data import Elements, Finite, Structure
+from aclnn_cts.speclang.kinds_data import ElementsRule, FiniteRule, StructureRule
 from aclnn_cts.speclang.kinds_dtype import relations, scalar_dtypes
 from aclnn_cts.speclang.model import Parameter, Spec
 
@@ -339,11 +339,13 @@ class ContentRules:
 def content_rules(spec: Spec) -> ContentRules:
     """What the rules of a document read of contents."""
     rules = [item.rule for item in spec.constraints]
-    ranges: dict[str, tuple[str, ...]] = {name: () for rule in rules if isinstance(rule, Finite) for name in rule.of}
+    ranges: dict[str, tuple[str, ...]] = {
+        name: () for rule in rules if isinstance(rule, FiniteRule) for name in rule.of
+    }
     for rule in rules:
-        if isinstance(rule, Elements):
+        if isinstance(rule, ElementsRule):
             ranges[rule.of] = (*ranges.get(rule.of, ()), *([rule.besides] if rule.besides is not None else []))
-    return ContentRules(whole=frozenset(rule.of for rule in rules if isinstance(rule, Structure)), ranges=ranges)
+    return ContentRules(whole=frozenset(rule.of for rule in rules if isinstance(rule, StructureRule)), ranges=ranges)
 
 
 def evaluation(spec: Spec, call: BoundCall, rules: ContentRules) -> Evaluation:

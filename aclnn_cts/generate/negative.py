@@ -25,7 +25,7 @@ from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Strength, Way
-from aclnn_cts.speclang.kinds_dtype import Listed
+from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.model import Constraint, Rule
 
 ATTEMPTS = 24
@@ -105,7 +105,7 @@ def _ways(
 def _is_given_broken(constraint: Constraint, twin: Case, sampler: Sampler) -> bool:
     """Whether the rule is broken by giving what no valid call gives: its list of dtypes or formats."""
     rule = constraint.rule
-    return isinstance(rule, Listed) and sampler.spec.parameter(rule.of).is_never_given(twin.target)
+    return isinstance(rule, ListedRule) and sampler.spec.parameter(rule.of).is_never_given(twin.target)
 
 
 def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case | None:

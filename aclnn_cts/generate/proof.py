@@ -41,7 +41,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate, is_broken
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.speclang.kinds_data import Structure
+from aclnn_cts.speclang.kinds_data import StructureRule
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Constraint, Draw, Spec
 from aclnn_cts.speclang.problems import Problems
@@ -68,7 +68,7 @@ def prove_spec(spec: Spec, problems: Problems, *, drawings: int = DRAWINGS, seed
     for doubt, named in products.items():
         path = problems.place(doubt.section, doubt.name)
         where = "" if len(named) == len(spec.products) else f" on {' and '.join(named)}"
-        found.append((file.line(path), f"{file.at(path)}: {doubt.what}{doubt.seen}{where}; {doubt.advice}"))
+        found.append((file.line(path), f"{file.location_of(path)}: {doubt.what}{doubt.seen}{where}; {doubt.advice}"))
     return [text for _, text in sorted(found)]
 
 
@@ -171,7 +171,7 @@ def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> It
     of an array whose structure a rule holds: where it agrees, the call is another valid one.
     """
     followed = _followed(sampler.spec)
-    held = {item.rule.of for item in sampler.spec.constraints if isinstance(item.rule, Structure)}
+    held = {item.rule.of for item in sampler.spec.constraints if isinstance(item.rule, StructureRule)}
     for parameter, argument in case.arguments.items():
         if parameter in held and isinstance(argument, tuple):
             continue

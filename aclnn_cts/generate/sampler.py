@@ -43,8 +43,8 @@ from aclnn_cts.generate.sizes import BUDGETS, LARGE_SHARES, SHARES, Sizes, draw_
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.expression_parser import parse
 from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.speclang.kinds_data import Finite
-from aclnn_cts.speclang.kinds_dtype import SameDtype, is_allowed, relations, scalar_dtypes
+from aclnn_cts.speclang.kinds_data import FiniteRule
+from aclnn_cts.speclang.kinds_dtype import SameDtypeRule, are_dtypes_allowed, relations, scalar_dtypes
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
@@ -142,7 +142,7 @@ class Sampler:
         )
         """The outputs that the arguments of some calls exclude, and of others do not."""
         rules = (item.rule for item in spec.constraints_for(product))
-        finite = {name: rule.infinite for rule in rules if isinstance(rule, Finite) for name in rule.of}
+        finite = {name: rule.infinite for rule in rules if isinstance(rule, FiniteRule) for name in rule.of}
         self._templates = {
             (item.name, family): _templates(item, family, infinite=finite.get(item.name))
             for item in self._inputs
@@ -673,7 +673,7 @@ def _with_rank(shape: tuple[int, ...], rank: int | None) -> tuple[int, ...]:
 def dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
     """Every assignment of dtypes that the tables allow; where inputs promote, some that have every two of them."""
     product = target.product
-    tied = [item.rule for item in spec.constraints_for(product) if isinstance(item.rule, SameDtype)]
+    tied = [item.rule for item in spec.constraints_for(product) if isinstance(item.rule, SameDtypeRule)]
     rules = (*relations(spec, product), *tied)
     tensors = [item for item in spec.parameters if item.holds_tensors]
     listed = [()] if spec.rows is None else spec.rows.get(product, ())
@@ -688,7 +688,7 @@ def dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
             for item in tensors:
                 if item.name not in row:
                     row[item.name] = row[item.dtype_as or ""]
-            if not is_allowed(rules, row, target):
+            if not are_dtypes_allowed(rules, row, target):
                 continue
             if spec.modes is None or spec.modes.supported(product, spec.modes.dtype_of(row)):
                 rows.append(row)

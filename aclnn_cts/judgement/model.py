@@ -300,7 +300,7 @@ def load_precision(path: Path | None = None) -> Precision:
     file = checked_file(yaml, PrecisionFileModel)
     formats = dict(BINARY_FORMATS)
     for name, given in file.significands.items():
-        place = yaml.at(("significands", name))
+        place = yaml.location_of(("significands", name))
         if name not in formats:
             raise UsageError(
                 f"{place}: significands: unknown format {name!r}; expected one of {', '.join(formats)}"
@@ -334,8 +334,8 @@ def _check_complete(entries: Sequence[PrecisionModel], file: YamlFile) -> None:
         for name in PRECISION_SECTIONS:
             if not any(getattr(entry, name) for entry in matching):
                 raise UsageError(
-                    f"{file.at(('models',))}: models: no default `{name}` for {dtype}; expected an entry that has it "
-                    "and no selector"
+                    f"{file.location_of(('models',))}: models: no default `{name}` for {dtype}; expected an entry that "
+                    "has it and no selector"
                 )
 
 

@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED, Node
-from aclnn_cts.speclang.kinds_dtype import is_allowed, relations
+from aclnn_cts.speclang.kinds_dtype import are_dtypes_allowed, relations
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Parameter, Spec
@@ -205,7 +205,9 @@ def _dtype(spec: Spec, item: Parameter, arguments: Mapping[str, Argument], produ
                 return entry[item.name]
     own = item.dtypes.get(product, ())
     fitting = [
-        dtype for dtype in own if is_allowed(relations(spec, product), {**given, item.name: dtype}, Target(product))
+        dtype
+        for dtype in own
+        if are_dtypes_allowed(relations(spec, product), {**given, item.name: dtype}, Target(product))
     ]
     own = tuple(fitting) or own
     first = next((given[name] for name in spec.inputs if name in given), "")

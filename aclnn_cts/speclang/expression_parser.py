@@ -39,7 +39,7 @@ class ExpressionError(ValueError):
     """An expression that cannot be read; the message says what and where, the caller adds file and line."""
 
 
-class Expression:
+class ExpressionParser:
     """A cursor over the tokens of one expression (the parser's state; callers use `parse`)."""
 
     def __init__(self, text: str) -> None:
@@ -218,7 +218,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     return tokens
 
 
-def substituted(text: str, meanings: Mapping[str, str]) -> str:
+def substitute_names(text: str, meanings: Mapping[str, str]) -> str:
     """The text with names replaced by what they stand for; a text that cannot be read is left as it is."""
     try:
         _tokens(text)
@@ -242,13 +242,13 @@ def parse(text: str | float) -> Node:
     """Parse an expression; a number stands for itself. Kept, since the rules of one file repeat each other's parts."""
     if isinstance(text, (int, float)):
         return Node("number", text)
-    cursor = Expression(text)
+    cursor = ExpressionParser(text)
     node = cursor.disjunction()
     if cursor.peek()[0] != "end":
         raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
     return node
 
 
-def compiled(text: str | float) -> Compiled:
+def compile_text(text: str | float) -> Compiled:
     """An expression that is known to be right, compiled."""
     return compile_node(parse(text))

@@ -91,7 +91,7 @@ class Specs(Mapping[str, Spec]):
     def __len__(self) -> int:
         return len(self._specs)
 
-    def on(self, product: str) -> Specs:
+    def for_product(self, product: str) -> Specs:
         """Those whose documents name a product."""
         return Specs([spec for spec in self.values() if product in spec.products])
 

@@ -33,8 +33,8 @@ from aclnn_cts.generate.sizes import BUDGETS
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.speclang.kinds_data import Finite
-from aclnn_cts.speclang.kinds_dtype import Listed
+from aclnn_cts.speclang.kinds_data import FiniteRule
+from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.registry import CHECKS
 from aclnn_cts.trials.plan import Part
@@ -206,7 +206,7 @@ def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
             assert modes == set(spec.modes.supported(product, dtype))
     recipes = {tensor.data.recipe for name in spec.inputs for tensor in tensors[name] if tensor.data is not None}
     assert {"integers", "normal", "wide", "cancel", "subnormal", "large"} <= recipes
-    is_finite = any(isinstance(item.rule, Finite) for item in spec.constraints_for(product))
+    is_finite = any(isinstance(item.rule, FiniteRule) for item in spec.constraints_for(product))
     assert ("special" in recipes) is not is_finite
 
 
@@ -216,7 +216,9 @@ def test_every_rule_holds_in_some_case_of_a_quick_run(stem: str, product: str) -
     held = {item.id for case in valid_cases(stem, product, 300, seed=4) for item in evaluate(spec, case).held}
     # Of a tensor that no valid call gives, no call holds the dtype or the format.
     absent = {item.name for item in spec.parameters if item.is_never_given(Target(product))}
-    asked = {item.id for item in rules(stem, product) if not (isinstance(item.rule, Listed) and item.rule.of in absent)}
+    asked = {
+        item.id for item in rules(stem, product) if not (isinstance(item.rule, ListedRule) and item.rule.of in absent)
+    }
     assert asked <= held
 
 

@@ -99,7 +99,7 @@ def test_a_format_for_another_rank_breaks_the_rule_alone() -> None:
     for derived in found:
         x = tensor(derived.case, "x")
         assert derived.broken == ("x.layout",)
-        assert x.format not in rule.rule.table[len(x.shape)]  # type: ignore[attr-defined]  # of LayoutIn
+        assert x.format not in rule.rule.table[len(x.shape)]  # type: ignore[attr-defined]  # of LayoutRule
 
 
 def test_layouts_are_described_in_both_languages() -> None:

@@ -226,7 +226,7 @@ def _waivers(
             expiry=entry.expiry,
             link=entry.link,
             cases=tuple(_pinned(path, entry.cases, problems, (*place, "cases"))) if has_cases else (),
-            where=problems.file.at(place),
+            where=problems.file.location_of(place),
             file=path,
         )
 

@@ -39,7 +39,7 @@ from aclnn_cts.workers.service import encode
 from tests.support.targets import first_fast
 
 TARGET = Target()
-SPECS = load_specs().on(TARGET.product)
+SPECS = load_specs().for_product(TARGET.product)
 _ATTEMPTS = 20_000
 """Drawings for a pair: in small tensors, paddings of an outer axis are seldom."""
 each = pytest.mark.parametrize("stem", first_fast(spec.stem for spec in SPECS.values()))
