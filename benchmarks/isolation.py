@@ -27,7 +27,7 @@ from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.generate.buffers import CallBuffers, InputGuards, layout, prepare
+from aclnn_cts.generate.buffers import CallBuffers, InputGuards, block_layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.sandbox.host import SessionHost
@@ -182,7 +182,7 @@ def _with_elements(case: Case, numel: int) -> Case:
 
 def _call(host: SessionHost, spec: Spec, case: Case, *, guards: InputGuards = InputGuards.BANDS) -> Call:
     outputs = frozenset(spec.outputs)
-    plan = layout(case, outputs, guards=guards)
+    plan = block_layout(case, outputs, guards=guards)
     arrays = case_arrays(case, [name for name in spec.inputs if case.arguments[name] is not None])
     memory = host.memory(plan.size, alignment=plan.alignment)
     return Call(case, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan))

@@ -19,7 +19,7 @@ from aclnn_cts.core.outside import ARRAY_LIMIT, DOCUMENT_BYTES, NON_FINITE, RANK
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.generate.choices import words
+from aclnn_cts.generate.choices import stream_words
 from aclnn_cts.speclang.binding import bind_case, infer_outputs
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -426,7 +426,7 @@ def _double(number: float) -> float:
 
 def _drawn(bounds: tuple[float, float], *, seed: int, stream: str) -> float:
     """A number of the interval, the same for the same seed and stream."""
-    word: int = words(seed, f"atk/{stream}", 1).tolist()[0]
+    word: int = stream_words(seed, f"atk/{stream}", 1).tolist()[0]
     low, high = bounds
     number: float = low + (high - low) * (word >> 11) / 2.0**53
     return min(number, high)

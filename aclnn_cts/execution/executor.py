@@ -22,7 +22,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
-from aclnn_cts.generate.buffers import CallBuffers, InputGuards, UnsafeViewError, layout, prepare
+from aclnn_cts.generate.buffers import CallBuffers, InputGuards, UnsafeViewError, block_layout, prepare
 from aclnn_cts.generate.recipes import case_arrays, many_arrays
 from aclnn_cts.sandbox.batch import Pending, faulty
 from aclnn_cts.sandbox.host import SessionHost
@@ -183,7 +183,7 @@ def lend_buffers(
 ) -> CallBuffers:
     """Memory of a host that holds these contents of a case's inputs."""
     outputs = spec.output_tensors(case)
-    plan = layout(case, outputs, guards=guards if host.has_guard_pages else InputGuards.BANDS)
+    plan = block_layout(case, outputs, guards=guards if host.has_guard_pages else InputGuards.BANDS)
     memory = host.memory(plan.size, alignment=plan.alignment)
     return prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
 

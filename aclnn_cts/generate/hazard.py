@@ -14,7 +14,7 @@ from aclnn_cts.speclang.kinds_tensor import MAX_RANK
 from aclnn_cts.speclang.model import Spec
 
 
-def hazard(
+def hazard_of(
     spec: Spec,
     case: Case,
     *,

@@ -87,7 +87,7 @@ class FilledTensor(Tensor, frozen=True, kw_only=True):
         return array.astype(np.int64) if array.dtype.kind == "b" else array
 
 
-def filled(cases: Sequence[Case]) -> list[Mapping[str, Argument]]:
+def with_contents(cases: Sequence[Case]) -> list[Mapping[str, Argument]]:
     """The arguments of cases, with the tensors that hold data and are small enough as `FilledTensor`."""
     from aclnn_cts.generate.recipes import many_arrays  # noqa: PLC0415 - few predicates read contents
 

@@ -29,10 +29,10 @@ from aclnn_cts.generate.negative import invalid_cases, tried_ways
 from aclnn_cts.generate.proof_draws import (
     FAILURES,
     Doubt,
-    Tally,
-    drawn,
+    DoubtTally,
     drawn_cases,
     empty_tables,
+    names_text,
     undrawable_names,
     unknown_recipes,
 )
@@ -61,7 +61,7 @@ def prove_spec(spec: Spec, problems: Problems, *, drawings: int = DRAWINGS, seed
     for product in spec.products:
         alike = product if reads_product else _stated(spec, product)
         if alike not in asked:
-            asked[alike] = doubts(spec, product, drawings=drawings, seed=seed)
+            asked[alike] = find_doubts(spec, product, drawings=drawings, seed=seed)
         for doubt in asked[alike]:
             products.setdefault(doubt, []).append(product)
     found = []
@@ -83,7 +83,7 @@ def _stated(spec: Spec, product: str) -> str:
     return repr((rules, tensors, rows, None if spec.modes is None else spec.modes.operand.get(product)))
 
 
-def doubts(spec: Spec, product: str, *, drawings: int = DRAWINGS, seed: int = 0) -> list[Doubt]:
+def find_doubts(spec: Spec, product: str, *, drawings: int = DRAWINGS, seed: int = 0) -> list[Doubt]:
     """The doubts about a spec on one product. What follows from the first kind that is found is not asked for."""
     target = Target(product=product)
     if found := unknown_recipes(spec) or empty_tables(spec, product) or undrawable_names(spec, target, drawings, seed):
@@ -129,11 +129,11 @@ _DRAWINGS = 24
 
 def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Doubt]:
     """Constraints that valid drawings break."""
-    tally = Tally()
+    tally = DoubtTally()
     for number, (drawing, case) in enumerate(cases):
         for constraint in evaluate(spec, case).broken:
             what = f"constraint {shown(constraint.id)} is broken"
-            tally.add(number, "constraints", constraint.id, what, drawn(drawing))
+            tally.add(number, "constraints", constraint.id, what, names_text(drawing))
     return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
 
 
@@ -145,7 +145,7 @@ _MOST = 4_000
 
 def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list[Doubt]:
     """Dimensions and items that can be one larger, against the draws, without any constraint being broken."""
-    tally = Tally()
+    tally = DoubtTally()
     looked = 0
     for number, (drawing, case) in enumerate(cases):
         if looked > _MOST:
@@ -158,7 +158,7 @@ def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list
             for changed, company in zip(enlarged, ("", " together with the shapes that follow it"), strict=False):
                 if is_broken(sampler.spec, changed) or _free(redrawn, of, changed):
                     continue
-                example = f"{list(_sizes(case.tensor(name) or case.arguments[name]))} ({drawn(drawing)})"
+                example = f"{list(_sizes(case.tensor(name) or case.arguments[name]))} ({names_text(drawing)})"
                 tally.add(number, "parameters", of, f"{place}: one more{company} breaks no constraint", example)
                 break
     return tally.doubts(len(cases), "encode what it has to equal")

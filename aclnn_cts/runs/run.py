@@ -273,7 +273,7 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
         has_cells = not profile.standard and options.settings.phases == 2
         cells = bench.planned_cells(spec, heavy=profile.heavy) if has_cells else ()
         listed = recorded_corners(spec, product) if has_cells else None
-        corners = listed.at(heavy=profile.heavy) if listed is not None else ()
+        corners = listed.reachable_corners(heavy=profile.heavy) if listed is not None else ()
         summary.demand(spec.operator, dtypes=dtypes, rules=rules, cells=cells, corners=corners)
 
 

@@ -29,7 +29,7 @@ from aclnn_cts.core.dtypes import DTYPES, INEXACT, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import read_outside
 from aclnn_cts.core.printable import shown
-from aclnn_cts.generate.configuration import Template
+from aclnn_cts.generate.configuration import RecipeTemplate
 from aclnn_cts.generate.sampler import Sampler, data_value
 from aclnn_cts.training.inverse import inverse_bindings
 
@@ -190,7 +190,7 @@ def _strided(tensor: Tensor, strides: Sequence[int] | None) -> Tensor:
     return msgspec.structs.replace(tensor, strides=tuple(strides), storage_shape=(last + 1,))
 
 
-def _data(templates: Sequence[Template], case: Case, seed: int) -> Data:
+def _data(templates: Sequence[RecipeTemplate], case: Case, seed: int) -> Data:
     """Contents as the spec draws them for such an input, where what it reads is among the arguments."""
     for template in templates:
         try:

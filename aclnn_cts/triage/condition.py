@@ -25,7 +25,7 @@ from aclnn_cts.findings.shared_condition import alternative, shared_condition
 from aclnn_cts.generate.choices import Choices, StreamChoices
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.predicate import compile_predicate
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -168,7 +168,7 @@ def _fresh(sampler: Sampler, turn: int) -> Iterator[Case]:
 def _near(sampler: Sampler, failing: Sequence[Case], turn: int) -> Iterator[Case]:
     """Valid calls that differ from a failing one in one decision."""
     small = sorted(failing, key=lambda case: case.nbytes)[: 4 * CALLS]
-    drawings = [drawing for case in small if (drawing := recover(sampler, case)) is not None]
+    drawings = [drawing for case in small if (drawing := recover_drawing(sampler, case)) is not None]
     for number in range(2 * _CANDIDATES if drawings else 0):
         choices = StreamChoices(turn, f"near/{sampler.spec.operator}", number)
         try:

@@ -23,9 +23,9 @@ from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.trial import Trial, of_first_phase
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.generate.configuration import Drawing
-from aclnn_cts.generate.negative import break_by
+from aclnn_cts.generate.negative import break_at
 from aclnn_cts.generate.recipes import case_arrays
-from aclnn_cts.generate.recover import recover, recovered_case
+from aclnn_cts.generate.recover import recover_drawing, recovered_case
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.strategies import WAYS
 from aclnn_cts.speclang.evaluate import evaluate
@@ -408,7 +408,7 @@ class Structure:
         spec, origin = self.sampler.spec, self.origin
         if self.way is not None:
             constraint = spec.constraint(str(origin.case.origin.constraint))
-            derived = break_by(self.sampler, constraint, drawing, self.way, twin=case)
+            derived = break_at(self.sampler, constraint, drawing, self.way, twin=case)
             return None if derived is None else self._after(derived_trial(origin.check, derived))
         if evaluate(spec, case).broken:
             return None
@@ -504,19 +504,19 @@ def structure_of(sampler: Sampler, trial: Trial) -> Structure | None:
     spec = sampler.spec
     broken = bool(evaluate(spec, trial.case).broken)
     if not broken:
-        drawing = recover(sampler, trial.case)
+        drawing = recover_drawing(sampler, trial.case)
         return None if drawing is None else Structure(sampler, trial, drawing, trial.case)
     twin = trial.parameters.get("twin")
     if twin is None or trial.case.origin.constraint is None:
         return None
     base = case_from_json(twin, where="trial: $.parameters.twin")
-    drawing = recover(sampler, base)
+    drawing = recover_drawing(sampler, base)
     if drawing is None:
         return None
     constraint = spec.constraint(trial.case.origin.constraint)
     wanted = _place(trial.case.origin.change or "")
     for number in range(WAYS):
-        derived = break_by(sampler, constraint, drawing, number, twin=base)
+        derived = break_at(sampler, constraint, drawing, number, twin=base)
         if derived is not None and (derived.case.arguments == trial.case.arguments or _place(derived.change) == wanted):
             return Structure(sampler, trial, drawing, base, number)
     return None

@@ -16,7 +16,7 @@ from aclnn_cts.core.verdict import Result, Skip, Verdict
 from aclnn_cts.execution.executor import Asked, Performed, PreparedBatch
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.buffers import InputGuards
-from aclnn_cts.generate.hazard import hazard
+from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.life_cycle import asked_calls
@@ -143,5 +143,5 @@ def _unsafe(
     if settings.unsafe:
         return None
     both_phases = settings.phases != 1 and case.call.phases != 1
-    reason = hazard(specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
+    reason = hazard_of(specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
     return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None

@@ -23,7 +23,7 @@ from aclnn_cts.adapters.cann.device import recent_message
 from aclnn_cts.adapters.protocol import Call, Inexpressible
 from aclnn_cts.core.outcome import ADDRESSES, EARLIER_FAULT, BufferState, Ended, Outcome, StrayWrite
 from aclnn_cts.core.verdict import EXECUTOR_AFTER_ERROR, WRITTEN
-from aclnn_cts.generate.buffers import GUARD, CallBuffers, Place, layout
+from aclnn_cts.generate.buffers import GUARD, CallBuffers, TensorPlace, block_layout
 from aclnn_cts.speclang.model import Spec
 
 _TO_DEVICE = 1
@@ -59,7 +59,7 @@ class DeviceTensors:
 
     __slots__ = ("_block", "_places", "_regions", "_runtime")
 
-    def __init__(self, runtime: Functions, block: Bytes, places: Mapping[str, Place]) -> None:
+    def __init__(self, runtime: Functions, block: Bytes, places: Mapping[str, TensorPlace]) -> None:
         self._runtime = runtime
         self._block = block
         self._places = places
@@ -244,7 +244,7 @@ class Execution:
             plan = (
                 buffers.layout
                 if isinstance(buffers, CallBuffers)
-                else layout(self.call.case, frozenset(buffers.outputs))
+                else block_layout(self.call.case, frozenset(buffers.outputs))
             )
             self._tensors = DeviceTensors(self.api.runtime, buffers.memory, plan.places)
             addresses = self._tensors.addresses

@@ -32,7 +32,7 @@ from aclnn_cts.adapters.cann.library import Library, Missing
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.generate.hazard import hazard
+from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.speclang.model import Spec
 
 
@@ -130,7 +130,7 @@ class CannSession:
             raise Inexpressible("there is no CANN runtime here, so that first phases alone can be called")
         if self.capabilities.hardware:
             # Trials have asked too. Here nothing gets past, whoever calls.
-            reason = hazard(spec, call.case, both_phases=both)
+            reason = hazard_of(spec, call.case, both_phases=both)
             if reason:
                 raise Inexpressible(f"never sent to a real device: {reason}")
 

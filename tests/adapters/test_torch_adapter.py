@@ -16,7 +16,7 @@ from aclnn_cts.core.case import Argument, BoolArray, CallOptions, Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.buffers import layout, prepare
+from aclnn_cts.generate.buffers import block_layout, prepare
 from aclnn_cts.sandbox.process import ProcessHost
 from tests.adapters.torch_calls import (
     EXAMPLES,
@@ -281,7 +281,7 @@ def test_in_a_runner() -> None:
             it = make()
             outputs = frozenset(OUTPUTS[it.operator])
             arrays = {name: buffer.view for name, buffer in prepared(it).inputs.items()}
-            memory = host.memory(layout(it, outputs).size)
+            memory = host.memory(block_layout(it, outputs).size)
             buffers = prepare(it, outputs=outputs, arrays=arrays, memory=memory)
             calls.append(Call(it, buffers))
             views.append(buffers)

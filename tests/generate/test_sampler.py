@@ -27,7 +27,7 @@ from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoic
 from aclnn_cts.generate.configuration import DATA_KINDS, EXPANDED, VIEWS, lay_out
 from aclnn_cts.generate.names import MAX_LENGTH
 from aclnn_cts.generate.recipes import check_data
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
 from aclnn_cts.speclang.binding import check_prototype
@@ -397,7 +397,7 @@ def test_a_shape_with_two_runs_is_recovered_by_what_tells_where_they_meet() -> N
     for index in range(50):
         drawing = chosen.draw(StreamChoices(1, "x", index))
         case = chosen.case(drawing)
-        found = recover(chosen, case)
+        found = recover_drawing(chosen, case)
         assert found is not None
         assert found.names == drawing.names
 

@@ -12,7 +12,7 @@ from aclnn_cts.core.dtypes import can_convert, promoted
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.speclang.binding import infer_outputs
@@ -72,7 +72,7 @@ def test_an_output_has_the_promoted_dtype_where_the_document_says_so() -> None:
         one, other, out = dtypes(case)
         assert out == promoted([one, other])
         assert not evaluate(GELU, case).broken
-        assert recover(sampler, case) is not None
+        assert recover_drawing(sampler, case) is not None
 
 
 def test_complex_results_are_cast_to_complex_outputs_alone() -> None:

@@ -38,7 +38,7 @@ from aclnn_cts.trials.checks.sources import random_cases, valid_cases
 from aclnn_cts.trials.plan import Part
 
 if TYPE_CHECKING:
-    from aclnn_cts.generate.negative import Derived
+    from aclnn_cts.generate.negative import DerivedCase
 
 
 class Check(Protocol):
@@ -136,7 +136,7 @@ class ExampleCheck(_OneCall):
 EXAMPLE = ExampleCheck()
 
 
-def derived_trial(check: str, derived: Derived) -> Trial:
+def derived_trial(check: str, derived: DerivedCase) -> Trial:
     """The trial of a derived case, its valid twin among the parameters where it breaks something."""
     parameters = {"twin": case_to_json(derived.twin, origin=False)} if derived.broken else {}
     return Trial(check, derived.case, parameters)

@@ -27,7 +27,7 @@ from aclnn_cts.generate.configuration import (
     row_labels,
     size_class,
 )
-from aclnn_cts.generate.hazard import hazard
+from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.generate.names import choice_label
 from aclnn_cts.generate.negative import boundary_cases
 from aclnn_cts.generate.sampler import Sampler
@@ -386,4 +386,4 @@ def check_coverage(factors: Factors, *, seed: int, unsafe: bool = False, phases:
 
 def _hazardous(spec: Spec, case: Case, phases: int) -> bool:
     both = phases == 2 and case.call.phases != 1
-    return bool(hazard(spec, case, both_phases=both, evaluation=evaluate(spec, case)))
+    return bool(hazard_of(spec, case, both_phases=both, evaluation=evaluate(spec, case)))
