@@ -36,7 +36,7 @@ _SHIPPED = "library_bindings"
 """The folder beside this file with a folder for each library."""
 
 
-class Form(str, Enum):
+class BindingForm(str, Enum):
     """How a binding reaches its gradients."""
 
     DIRECT = "direct"
@@ -161,7 +161,7 @@ class Binding:
     """One operator's binding."""
 
     operator: str
-    form: Form
+    form: BindingForm
     file: YamlFile
     outputs: Mapping[str, Value | None]
     """By output parameter: its value; of the autograd form the name that the gradient is for. None: by `call`."""
@@ -342,7 +342,7 @@ class _Reader:
             called_as=called_as,
         )
 
-    def _form(self, entry: _BindingModel) -> Form:
+    def _form(self, entry: _BindingModel) -> BindingForm:
         keys = {"call": entry.call, "gradients": entry.gradients, "function": entry.function}
         given = [key for key, value in keys.items() if value is not None]
         if len(given) > 1 or (not given and not entry.let):
@@ -350,8 +350,8 @@ class _Reader:
                 self._path, f"has {' and '.join(given) or 'no way to a result'}; expected one of {', '.join(keys)}"
             )
         if entry.function is not None:
-            return Form.FUNCTION
-        return Form.DIRECT if entry.gradients is None else Form.AUTOGRAD
+            return BindingForm.FUNCTION
+        return BindingForm.DIRECT if entry.gradients is None else BindingForm.AUTOGRAD
 
     def _outputs(self, raw: object, *, named: bool) -> Mapping[str, Value | None]:
         path = (*self._path, "outputs")
@@ -512,7 +512,7 @@ def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequenc
         f"{', '.join([*parameters, *let])}{did_you_mean(name, [*parameters, *let])}"
         for name in sorted(placed - set(parameters))
     ]
-    if binding.form is not Form.FUNCTION:
+    if binding.form is not BindingForm.FUNCTION:
         found += [
             f"{binding.where}: the parameter {name} has no place; use it, or name it under `unused` or `recomputed`"
             for name in parameters

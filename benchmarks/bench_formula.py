@@ -21,7 +21,7 @@ from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import SessionHost
-from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.sandbox.limits import freeze_objects
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
     out, started = console(), start()
     wrap(out, f"{started.text}; {target.product}; rates are by processor time, on one core")
     out.print()
-    keep_for_good()  # as `aclnn-cts run` does
+    freeze_objects()  # as `aclnn-cts run` does
     stay_on_one_core()
     rounds = measured(specs, both_ways(specs), options.rounds, target=target)
     columns = [Column(title="formula", name=FORMULA), Column(title="by hand", name=BY_HAND)]

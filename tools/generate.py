@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from aclnn_cts.adapters.bindings import Binding, Form, shipped
+from aclnn_cts.adapters.bindings import Binding, BindingForm, shipped
 from aclnn_cts.authoring.catalogue import family_of
 from aclnn_cts.cli.ops import completeness_of
 from aclnn_cts.cli.screen import short_name
@@ -247,7 +247,11 @@ def _regimes() -> Iterator[str]:
     yield "The longer profiles also make the `large_calls` of a spec, whatever its tensors have."
 
 
-_FORMS = {Form.DIRECT: "calls", Form.AUTOGRAD: "a differentiated forward pass", Form.FUNCTION: "a Python function"}
+_FORMS = {
+    BindingForm.DIRECT: "calls",
+    BindingForm.AUTOGRAD: "a differentiated forward pass",
+    BindingForm.FUNCTION: "a Python function",
+}
 
 
 def _standing(spec: Spec) -> Iterator[str]:

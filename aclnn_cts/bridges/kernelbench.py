@@ -24,7 +24,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import RunVerdict
-from aclnn_cts.sandbox.child import Ending
+from aclnn_cts.sandbox.child import ChildEnd
 from aclnn_cts.sandbox.module_host import BackwardPass, ModuleProcess
 
 _MEMORY_BYTES = 4 << 30
@@ -80,11 +80,11 @@ def judge_module(
             if time.monotonic() - began > seconds:
                 break
             made = process.backward(drawn + number)
-            if isinstance(made, Ending) and made.ended == Ended.INEXPRESSIBLE:
+            if isinstance(made, ChildEnd) and made.ended == Ended.INEXPRESSIBLE:
                 tally[RunVerdict.INCONCLUSIVE.value] += 1
                 reason = made.message
                 break
-            if isinstance(made, Ending):
+            if isinstance(made, ChildEnd):
                 tally[RunVerdict.FAILS.value] += 1
                 reason, fault = made.message, _FAULTS.get(made.ended, Fault.CRASH)
                 finding = CandidateFinding(fault=str(fault), sentence=reason, trial=str(drawn + number))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from aclnn_cts.adapters.protocol import Call, Capabilities
-from aclnn_cts.adapters.registry import choose
+from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.adapters.results import run_each
 from aclnn_cts.candidates.verdict import Isolation
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
@@ -126,7 +126,7 @@ def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
             raise UsageError(f"candidate {word}: no such file; expected a shared library with the C interface")
         return Runnable(word=word, isolation=Isolation.PROCESS, adapter=_library_word(Path(word).resolve()))
     try:
-        choose(word)
+        parse_adapter_word(word)
     except UsageError as error:
         raise UsageError(f"{_of_candidate(error)}; {_WORDS}") from None
     return Runnable(word=word, isolation=Isolation.PROCESS, adapter=word)
@@ -158,9 +158,9 @@ def _library_word(file: Path) -> str:
     possible.
     """
     if any(os.environ.get(name) for name in _CANN_HOMES):
-        from aclnn_cts.adapters.cann.library import search  # noqa: PLC0415 - few candidates are libraries
+        from aclnn_cts.adapters.cann.library import find_libraries  # noqa: PLC0415 - few candidates are libraries
 
-        return f"cann:library={','.join([str(file), *search(os.environ).files])},operators=first"
+        return f"cann:library={','.join([str(file), *find_libraries(os.environ).files])},operators=first"
     from aclnn_cts.adapters.loopback_build import build  # noqa: PLC0415 - as above
 
     return f"loopback:library={file},{build().library},operators=first"

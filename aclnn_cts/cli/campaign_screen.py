@@ -25,12 +25,12 @@ from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.printable import printable, printable_lines
 from aclnn_cts.findings.finding_text import title_of
 from aclnn_cts.findings.findings import regrouped
-from aclnn_cts.runs.campaign.corpus.check_coverage import Share
-from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
+from aclnn_cts.runs.campaign.corpus.check_coverage import CoveredShare
+from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, SlotActivity, Status
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import FAILURES
-from aclnn_cts.workers.slots import Health, Slot
+from aclnn_cts.workers.slots import Slot, SlotHealth
 
 BAR = 12
 """Columns of a bar; half of it on a narrow terminal."""
@@ -38,7 +38,7 @@ NARROW, WIDE = 80, 100
 _OPERATORS_ON_SCREEN = 6
 SLOT_LINES = 2
 
-_STYLES = {Health.BUSY: "green", Health.READY: "", Health.OPENING: "yellow", Health.OUT: "red"}
+_STYLES = {SlotHealth.BUSY: "green", SlotHealth.READY: "", SlotHealth.OPENING: "yellow", SlotHealth.OUT: "red"}
 
 
 class CampaignScreen:
@@ -110,7 +110,7 @@ def line(status: Status) -> str:
         f"{progress_line(moment_of(status))}; chunk {status.chunks} ({status.phase}), "
         f"failed {total.failed - total.waived}, {status.waiting} to confirm, "
         f"errors {total.errors}, coverage {percent(status.covered)}, "
-        f"workers {sum(slot.health != Health.OUT for slot in status.slots)}/{len(status.slots)}, "
+        f"workers {sum(slot.health != SlotHealth.OUT for slot in status.slots)}/{len(status.slots)}, "
         f"disk {status.disk_bytes >> 20} MiB"
     )
     still = [each for each in _at_work(status) if each[0] >= EVERY]
@@ -181,12 +181,12 @@ def _slots(status: Status, width: int) -> list[Text]:
     text.append(", ".join(f"{number} {health}" for health, number in sums.items() if number))
     lost = sum(slot.lost for slot in status.slots)
     text.append(f"; {lost} lost" if lost else "")
-    out = [place(slot, number) for number, slot in enumerate(status.slots) if slot.health == Health.OUT]
+    out = [place(slot, number) for number, slot in enumerate(status.slots) if slot.health == SlotHealth.OUT]
     return [_cut(text, width), *([_cut(Text(f"out: {', '.join(out)}", style="red"), width)] if out else [])]
 
 
 def _slot(slot: Slot, name: str) -> Text:
-    health = slot.health.upper() if slot.health == Health.OUT else slot.health
+    health = slot.health.upper() if slot.health == SlotHealth.OUT else slot.health
     text = Text(f"{name} ").append(health, style=_STYLES.get(slot.health, ""))
     return _plain(text.append(f"({slot.lost} lost)") if slot.lost else text)
 
@@ -209,7 +209,7 @@ def _operators(status: Status, width: int) -> RenderableType:
     return operator_table("operator, worst first", names, shown, bars, width=width)
 
 
-def _bar(share: Share, width: int) -> Text:
+def _bar(share: CoveredShare, width: int) -> Text:
     full = int(share.part * width)
     text = Text("\N{FULL BLOCK}" * full, style="green" if share.met == share.of else "cyan")
     text.append("\N{LIGHT SHADE}" * (width - full), style="dim")
@@ -326,7 +326,7 @@ def _operator(item: OperatorStatus) -> dict[str, Any]:
     }
 
 
-def _share(share: Share) -> list[int]:
+def _share(share: CoveredShare) -> list[int]:
     return [share.met, share.of]
 
 
@@ -349,14 +349,14 @@ _DIGITS = 6
 T = TypeVar("T", bound=OperatorStatus)
 
 
-def percent(share: Share) -> str:
+def percent(share: CoveredShare) -> str:
     """Of what can be covered, all of it alone being 100%; and how many things were tried and never judged."""
     part = "100%" if share.met == share.of else f"{min(share.part, 0.999):.1%}"
     return f"{part} -{share.apart}" if share.apart else part
 
 
 def apart(operators: Sequence[OperatorStatus]) -> bool:
-    """Whether anything stands apart (`Share.apart`)."""
+    """Whether anything stands apart (`CoveredShare.apart`)."""
     return any(share.apart for item in operators for share in item.coverage.values())
 
 
@@ -414,7 +414,7 @@ def place(slot: Slot, number: int) -> str:
     return slot.device if " " in slot.device else str(number)
 
 
-def at_work(work: UnderWay) -> str:
+def at_work(work: SlotActivity) -> str:
     """What a worker is at: `chunk 3: 17/77, 0:00:40 without news`."""
     what = "a finding" if work.chunk == EXAMINES else "pinned cases"
     if work.chunk >= 0:

@@ -24,7 +24,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, InputGuards, UnsafeViewError, block_layout, prepare
 from aclnn_cts.generate.recipes import case_arrays, many_arrays
-from aclnn_cts.sandbox.batch import Pending, faulty
+from aclnn_cts.sandbox.batch import PendingBatch, has_device_fault
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.model import Spec
@@ -275,7 +275,7 @@ class PreparedBatch:
     looks: Sequence[Call]
     """What is called after them to look at the device."""
     remade: Callable[[Call], Call]
-    pending: Pending | None = None
+    pending: PendingBatch | None = None
 
     @property
     def calls(self) -> list[Call]:
@@ -300,10 +300,10 @@ class PreparedBatch:
         """Wait until the calls are made, or make them now."""
         calls = self.calls
         outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(calls)
-        if self.host.isolated and faulty(outcomes):
-            from aclnn_cts.sandbox.attribution import attributed  # noqa: PLC0415 - only where a device failed
+        if self.host.isolated and has_device_fault(outcomes):
+            from aclnn_cts.sandbox.attribution import attribute_faults  # noqa: PLC0415 - only where a device failed
 
-            outcomes = attributed(calls, outcomes, alone=self._alone, company=self._company, trials=len(self.own))
+            outcomes = attribute_faults(calls, outcomes, alone=self._alone, company=self._company, trials=len(self.own))
         for item, outcome in zip(self.own, outcomes, strict=False):
             item.take(outcome)
         # An element may hold the fill by chance: the second fill tells.

@@ -228,7 +228,7 @@ class Conformance:
             errors=counts.errors,
             waived=result.summary.waivers,
             known=dict.fromkeys(result.known, 1),
-            findings=list(map(self._gate.facts, result.findings)),
+            findings=list(map(self._gate.sarif_facts, result.findings)),
             skipped=counts.skipped_by_reason,
             outside=counts.out_of_scope_by_reason,
             verdicts={result.summary.verdict.value: 1} if counts.counted and not pinned else {},

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aclnn_cts.adapters.registry import choose
+from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.finding import Finding
@@ -93,7 +93,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     changed: str = "",
 ) -> GateOptions:
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
-    choose(adapter)
+    parse_adapter_word(adapter)
     specs = load_specs(spec_folders, edition=edition)
     if product is not None:
         check_product(product, where="--product")
@@ -328,7 +328,7 @@ class Gate:
         yield from explain(finding.record, spec)
         yield f"replay: {text.replay}"
 
-    def facts(self, finding: Finding) -> dict[str, str]:
+    def sarif_facts(self, finding: Finding) -> dict[str, str]:
         """A finding as SARIF names it; its file as this process sees it."""
         text = finding_text(finding, self.options.specs, replay="")
         return {

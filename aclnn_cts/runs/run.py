@@ -20,7 +20,7 @@ from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.generate.corner_list import recorded_corners
-from aclnn_cts.runs.beginning import is_asked, new_manifest, why_not_asked
+from aclnn_cts.runs.beginning import is_tested, new_manifest, why_not_tested
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
@@ -151,7 +151,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                 _run_trials(bench, _given_trials(bench, tell, options, dropped), waivers, tell, limit)
                 if options.profile is not None:
                     asked = [
-                        item for item in options.operators if is_asked(item, options.settings) and item not in dropped
+                        item for item in options.operators if is_tested(item, options.settings) and item not in dropped
                     ]
                     given_up = _run_plan(bench, asked, options.profile, options, waivers, tell, limit)
                     if settings.phases == 2:
@@ -264,7 +264,7 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
     if profile is None:
         return
     for spec in options.operators:
-        if not is_asked(spec, options.settings):
+        if not is_tested(spec, options.settings):
             continue
         rows = bench.sampler(spec).given_rows if options.settings.phases == 2 else ()
         dtypes = bench.scope.listed_dtypes(rows)
@@ -283,7 +283,7 @@ def _load_oracles(bench: Bench, options: RunOptions) -> None:
         return
     named = {item.case.operator if isinstance(item, Trial) else item.operator for item in options.trials}
     for spec in options.operators:
-        if spec.operator in named or (options.profile is not None and is_asked(spec, options.settings)):
+        if spec.operator in named or (options.profile is not None and is_tested(spec, options.settings)):
             bench.judge(spec)
 
 
@@ -311,9 +311,9 @@ def _skip_unsupported(options: RunOptions, tell: Consumer) -> None:
     if options.profile is None:
         return
     for spec in options.operators:
-        if is_asked(spec, options.settings):
+        if is_tested(spec, options.settings):
             continue
-        reason, result = why_not_asked(spec, options.settings)
+        reason, result = why_not_tested(spec, options.settings)
         tell(Planned(operator=spec.operator, kind="valid", number=1))
         tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
 
@@ -323,7 +323,7 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
     capabilities = bench.host.capabilities
     if bench.settings.phases != 1 or not options.sentinels or not (capabilities.statuses and capabilities.phases):
         return ()
-    operators = [spec for spec in options.operators if is_asked(spec, options.settings)]
+    operators = [spec for spec in options.operators if is_tested(spec, options.settings)]
     trials = {spec.operator: sentinel_trial(bench.sampler(spec)) for spec in operators}
     refused = refused_sentinels(bench.host, [trial.case for trial in trials.values()], options.specs, phases=1)
     # What was accepted lies in the operator cache, where later calls would not be checked.

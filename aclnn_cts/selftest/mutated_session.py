@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Adapter, Call, Capabilities, Session, TensorBuffer
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import Case, owner
 from aclnn_cts.core.dtypes import component, components, promoted_inputs
 from aclnn_cts.core.errors import UsageError
@@ -335,7 +335,7 @@ _MOST_DIGITS = 5
 
 
 def _reference(target: Target, specs: Mapping[str, Spec]) -> Session:
-    adapter: Adapter = load(choose("reference"))
+    adapter: Adapter = load(parse_adapter_word("reference"))
     return adapter.open(target, specs)
 
 

@@ -12,7 +12,7 @@ from aclnn_cts.core.finding import Confirmation
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.findings import regrouped
 from aclnn_cts.runs.campaign import head
-from aclnn_cts.runs.campaign.jobs import CampaignService, ExamineJob
+from aclnn_cts.runs.campaign.jobs import CampaignService, TriageJob
 from aclnn_cts.runs.campaign.worker import open_worker
 from tests.runs.campaign.test_campaigns import findings, fuzz
 from tests.runs.campaign.test_triage import examined
@@ -109,7 +109,7 @@ def test_a_finding_takes_no_longer_than_it_may(ran: Run) -> None:
     settings = BenchSettings(adapter="rare_adapter:Rare,fault=tail", target=run.directory.manifest.target)
     worker = open_worker(CampaignService(settings=settings, waivers=(), chunk_seconds=600.0), None)
     with worker.bench.host:
-        job = ExamineJob(key=found.key, trials=(found.trial,), chunk=None, seconds=0.0)
+        job = TriageJob(key=found.key, trials=(found.trial,), chunk=None, seconds=0.0)
         answer = examined(worker, job)
         assert answer.confirmed == Confirmation.WAITING
         assert answer.note == "not confirmed: running it again was broken off after 0 s; --resume tries it again"
