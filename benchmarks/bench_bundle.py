@@ -25,7 +25,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.listing import list_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import Specs, load_specs, package_folder
-from aclnn_cts.store.events import BatchJudged, Planned, RunFinished
+from aclnn_cts.store.events import BatchJudged, RunFinished, TrialsPlanned
 from aclnn_cts.store.manifest import Manifest, environment_facts, timestamp
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
@@ -78,7 +78,7 @@ def _make_run(path: Path, number: int) -> None:
             kinds = {record.trial.case.origin.kind for record in judged.records}
             for kind in kinds:
                 records = [record for record in judged.records if record.trial.case.origin.kind == kind]
-                writer(Planned(operator=operator, kind=kind, number=len(records)))
+                writer(TrialsPlanned(operator=operator, kind=kind, number=len(records)))
             writer(BatchJudged(records=judged.records, coverage=judged.coverage, blobs=judged.blobs))
         writer(RunFinished(summary=writer.summary, seconds=0.0))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.candidates.cases import drawn_seed, is_integer
-from aclnn_cts.candidates.check import Check, Document, check, document
+from aclnn_cts.candidates.check import Check, JudgedDocument, check, judged_document
 from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.errors import UsageError, did_you_mean
@@ -69,7 +69,7 @@ def judge_module(
     began, seconds = time.monotonic(), seconds_of(budget)
     if not (is_integer(trials) and trials >= 1):
         raise UsageError(f"trials: {shown(trials)}; expected a number of trials, at least 1")
-    known, drawn = document(op), drawn_seed(seed)
+    known, drawn = judged_document(op), drawn_seed(seed)
     named = _checked(arrays or {}, known)
     given = {known.names.get(name, name): value for name, value in (attributes or {}).items()}
     tally: Counter[str] = Counter()
@@ -119,7 +119,7 @@ def judge_module(
     )
 
 
-def _checked(arrays: Mapping[str, str], known: Document) -> dict[str, str]:
+def _checked(arrays: Mapping[str, str], known: JudgedDocument) -> dict[str, str]:
     """Those of the caller, by the C name of each parameter. Raises UsageError for what is none."""
     for name in arrays:
         if name not in known.names:

@@ -158,7 +158,7 @@ def bind(
         if not outputs:
             raise
     known = {item.name: arguments.get(item.name) for item in spec.parameters}
-    known.update(found or {name: described(array) for name, array in outputs.items() if known.get(name) is None})
+    known.update(found or {name: array_descriptor(array) for name, array in outputs.items() if known.get(name) is None})
     case = Case(spec.operator, dict(_formatted(spec, known, target)), target)
     check_prototype(spec, case, where=where, path="")
     return BoundCall(case=case, inputs=arrays, inferred=frozenset(name for name, item in found.items() if item))
@@ -318,10 +318,10 @@ _EXPECTED: Mapping[str, str] = {
 def _tensor(name: str, value: object, arrays: dict[str, NDArray[Any]]) -> Tensor:
     array = as_array(value)
     arrays[name] = array
-    return described(array)
+    return array_descriptor(array)
 
 
-def described(array: NDArray[Any]) -> Tensor:
+def array_descriptor(array: NDArray[Any]) -> Tensor:
     """The descriptor of an array, without contents."""
     return Tensor(array.shape, acl_name(array.dtype))
 

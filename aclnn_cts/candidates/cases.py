@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.candidates.arrays import array_json, plain_json
-from aclnn_cts.candidates.check import check_word, document
+from aclnn_cts.candidates.check import check_word, judged_document
 from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.dtypes import numpy_dtype
@@ -95,7 +95,7 @@ def cases(
 
     Raises UsageError for an unknown operator, profile or regime.
     """
-    known = document(op, product, edition)
+    known = judged_document(op, product, edition)
     check_word(profile, where="profile")
     chosen_profile(profile, where="profile")
     if n is not None and not (is_integer(n) and n >= 0):

@@ -234,10 +234,10 @@ def _write(out: Path, document: Document, spec: Spec, former: Claims | None, res
     from aclnn_cts.authoring.claims import FORMAT, MADE, Claims, claims_text
     from aclnn_cts.authoring.lock import lock_claims
     from aclnn_cts.speclang.schema import DocumentModel
-    from aclnn_cts.store.output_file import begins
+    from aclnn_cts.store.output_file import begins_with
 
     output = output_file(
-        out, written_by_us=begins(rf"({re.escape(MADE)}\n)?format: {FORMAT}\n".encode()), make_folder=True
+        out, written_by_us=begins_with(rf"({re.escape(MADE)}\n)?format: {FORMAT}\n".encode()), make_folder=True
     )
     claims = lock_claims(document, spec, former, result)
     language = former.document.language if former is not None else "zh"

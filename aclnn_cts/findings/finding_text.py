@@ -12,7 +12,7 @@ from aclnn_cts.core.faults import Fault, fault_name, fault_words
 from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.explain import replay_command
-from aclnn_cts.findings.findings import FindingIndex, findings_of, shown_by
+from aclnn_cts.findings.findings import FindingIndex, findings_of, with_best_record
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
@@ -67,9 +67,9 @@ def with_records(results: ResultReader, findings: Iterable[Finding]) -> list[Fin
     index = FindingIndex(found)
     best: dict[int, Finding] = {}
     for record in results.records(Query(result=Result.FAILED)):
-        number = index.of(record)
+        number = index.number_of(record)
         known = best.get(number, found[number])
-        best[number] = shown_by(known, [record] if known.record is None else [known.record, record])
+        best[number] = with_best_record(known, [record] if known.record is None else [known.record, record])
     for number, item in best.items():
         if found[number].record is None:
             given = found[number]

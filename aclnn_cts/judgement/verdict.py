@@ -293,7 +293,7 @@ def _fault(kind: str, message: str, *, output: str = "", mode: str = "") -> Verd
 
 
 def fingerprint(verdict: Verdict, *, operator: str, check: str, clause: str = "", dtype: str = "") -> Fingerprint:
-    """What broke, as far as the verdict alone tells (`findings.fingerprint.fingerprinted` adds the rest).
+    """What broke, as far as the verdict alone tells (`findings.fingerprint.with_whole_fingerprint` adds the rest).
 
     `clause` is the id of the one that was broken or put to the test, `dtype` the class that the caller sorts by
     (that of the first output, say).

@@ -34,7 +34,7 @@ from aclnn_cts.repro.python import numpy_program, python_program, torch_program
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Manifest
-from aclnn_cts.store.output_file import Recognizer, begins
+from aclnn_cts.store.output_file import Recognizer, begins_with
 from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS, DeterminismCheck
 from aclnn_cts.trials.checks.life_cycle import asked_calls
 from aclnn_cts.trials.checks.registry import VALUED, as_trial, check_by_id
@@ -49,9 +49,9 @@ LANGUAGES: Mapping[str, Callable[[Program], str]] = {
 }
 
 WRITTEN_BY_US: Mapping[str, Recognizer] = {
-    "cpp": begins(rb"// \w+: [^\n]*\n// Case [0-9a-f]{64}, "),
+    "cpp": begins_with(rb"// \w+: [^\n]*\n// Case [0-9a-f]{64}, "),
     **dict.fromkeys(
-        ("python", "numpy", "torch"), begins(rb'#!/usr/bin/env python3\n"""\w+: [^\n]*\n\nCase [0-9a-f]{64}, ')
+        ("python", "numpy", "torch"), begins_with(rb'#!/usr/bin/env python3\n"""\w+: [^\n]*\n\nCase [0-9a-f]{64}, ')
     ),
 }
 """Recognizes a program by its language."""

@@ -31,18 +31,18 @@ from aclnn_cts.store.events import (
     BatchJudged,
     Consumer,
     Event,
-    Expected,
     Notice,
     OperatorFinished,
     PhaseStarted,
-    Planned,
     RunFinished,
     RunStarted,
-    Skipped,
+    TrialsExpected,
+    TrialsPlanned,
+    TrialsSkipped,
 )
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.run_directory import RESULTS
-from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, listed_rules
+from aclnn_cts.store.run_verdict import MIN_JUDGED, RunPlan, Terms, listed_rules
 from aclnn_cts.store.run_writer import RunWriter, create_run
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.store.summary import Summary
@@ -246,8 +246,8 @@ def _product_tables(options: RunOptions) -> ProductTables:
 
 def _terms(options: RunOptions) -> Terms:
     """What the run's counts are measured by."""
-    whole = Plan.STATUSES if options.settings.phases == 1 else Plan.PROFILE
-    plan = Plan.CASES if options.profile is None else whole
+    whole = RunPlan.STATUSES if options.settings.phases == 1 else RunPlan.PROFILE
+    plan = RunPlan.CASES if options.profile is None else whole
     is_limited = options.profile is not None and options.profile.most > 0
     return Terms(
         plan=plan,
@@ -314,8 +314,8 @@ def _skip_unsupported(options: RunOptions, tell: Consumer) -> None:
         if is_tested(spec, options.settings):
             continue
         reason, result = why_not_tested(spec, options.settings)
-        tell(Planned(operator=spec.operator, kind="valid", number=1))
-        tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
+        tell(TrialsPlanned(operator=spec.operator, kind="valid", number=1))
+        tell(TrialsSkipped(operator=spec.operator, kind="valid", reason=reason, result=result))
 
 
 def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer) -> Sequence[Spec]:
@@ -334,7 +334,7 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
             continue
         trial = trials[spec.operator]
         kind = trial.case.origin.kind
-        tell(Planned(operator=spec.operator, kind=kind, number=1))
+        tell(TrialsPlanned(operator=spec.operator, kind=kind, number=1))
         failed = False
         for judged in bench.run([trial]):
             _tell_judged(judged, waivers, tell)
@@ -342,8 +342,8 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
         if failed:
             dropped.append(spec)
             if options.profile is not None:
-                tell(Planned(operator=spec.operator, kind="valid", number=1))
-                tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
+                tell(TrialsPlanned(operator=spec.operator, kind="valid", number=1))
+                tell(TrialsSkipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
             tell(Notice(message=rejection_text(spec.operator, trial, refused[spec.operator])))
     return dropped
 
@@ -358,16 +358,16 @@ def _given_trials(bench: Bench, tell: Consumer, options: RunOptions, dropped: Se
         if case.operator in chosen - rejecting:
             trials.append(as_trial(bench.specs[case.operator], item))
         else:
-            tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
+            tell(TrialsPlanned(operator=case.operator, kind=case.origin.kind, number=1))
             reason = Skip.SENTINEL if case.operator in rejecting else Skip.NOT_CHOSEN
-            tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=reason))
+            tell(TrialsSkipped(operator=case.operator, kind=case.origin.kind, reason=reason))
     return trials
 
 
 def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: Consumer, limit: FindingLimit) -> None:
     """Trials that are given, each under its own kind."""
     for trial in trials:
-        tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
+        tell(TrialsPlanned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
     left = {trial.id: trial.case for trial in trials}
     for judged in () if limit.reached else bench.run(trials):
         _tell_judged(judged, waivers, tell)
@@ -376,7 +376,7 @@ def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: C
         if limit.reached:
             break
     for case in left.values() if limit.reached else ():
-        tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=Skip.STOPPED))
+        tell(TrialsSkipped(operator=case.operator, kind=case.origin.kind, reason=Skip.STOPPED))
 
 
 def _case_of(item: Trial | Case) -> Case:
@@ -406,7 +406,7 @@ def _run_plan(
         phases=settings.phases,
         max_bytes=settings.max_bytes,
     )
-    tell(Expected(number=sum(part.count for part in parts)))
+    tell(TrialsExpected(number=sum(part.count for part in parts)))
     given_up: list[str] = []
     left = {part: part.count for part in parts}
     waiting = {operator: set(mine) for operator, mine in groupby(parts, key=lambda part: part.operator)}
@@ -417,7 +417,7 @@ def _run_plan(
                 begun.add(part)
                 left[part] = number
                 if number:
-                    tell(Planned(operator=part.operator, kind=part.kind, number=number))
+                    tell(TrialsPlanned(operator=part.operator, kind=part.kind, number=number))
             if judged.given_up:
                 given_up.append(part.operator)
                 _skip_rest(part, part.count, tell, is_planned=False)
@@ -440,9 +440,9 @@ def _run_plan(
 def _skip_rest(part: Part, number: int, tell: Callable[[Event], None], *, is_planned: bool) -> None:
     """Count trials of a part that are not tried any more."""
     if not is_planned:
-        tell(Planned(operator=part.operator, kind=part.kind, number=number))
+        tell(TrialsPlanned(operator=part.operator, kind=part.kind, number=number))
     if number:
-        tell(Skipped(operator=part.operator, kind=part.kind, reason=Skip.STOPPED, number=number))
+        tell(TrialsSkipped(operator=part.operator, kind=part.kind, reason=Skip.STOPPED, number=number))
 
 
 def _judged_parts(

@@ -37,7 +37,7 @@ from aclnn_cts.selftest.power import slices
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Constraint, Spec
-from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.output_file import begins_with
 from aclnn_cts.store.provenance import MadeBy
 from aclnn_cts.trials.batches import calls_of
 from aclnn_cts.trials.plan import Profile, plan_parts
@@ -45,7 +45,7 @@ from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
 from aclnn_cts.workers.pool import Surroundings, spread
 
 FORMAT = "aclnn-cts/generated-mutants/1"
-MUTANTS_FILE = begins(rb'\{\n  "format": "aclnn-cts/generated-mutants/')
+MUTANTS_FILE = begins_with(rb'\{\n  "format": "aclnn-cts/generated-mutants/')
 """Files of `GeneratedMatrix.to_json`."""
 
 RARE = 100

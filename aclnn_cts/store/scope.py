@@ -26,7 +26,7 @@ Names = tuple[str, ...] | None
 """Sorted names; None: all."""
 
 
-class Asked(Protocol):
+class PlannedCall(Protocol):
     """A call to be made, as `execution.executor` has it."""
 
     @property
@@ -59,7 +59,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         """Whether anything of an operator is offered for a product."""
         return _has(self.operators, operator) and _has(self.products, product)
 
-    def outside(self, trial: Trial, calls: Sequence[Asked], spec: Spec) -> str:
+    def outside(self, trial: Trial, calls: Sequence[PlannedCall], spec: Spec) -> str:
         """What of a trial is not offered (`OutOfScope`); empty where it can be made.
 
         `calls` are all of its calls. A broken call for an implementation without statuses is made all the same: it may
@@ -76,7 +76,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         found = next(reasons, "")
         return OutOfScope.STATUSES if found and broken and not self.statuses else found
 
-    def _excluded(self, call: Asked, spec: Spec, *, broken: bool) -> str:
+    def _excluded(self, call: PlannedCall, spec: Spec, *, broken: bool) -> str:
         case = call.case
         if not self.phases and (case.call.phases == 1 or case.call.null):
             return OutOfScope.PHASES
@@ -95,7 +95,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
                 return OutOfScope.INVALID_FORMATS if broken else f"{OutOfScope.FORMAT} {tensor.format}"
         return ""
 
-    def verdict(self, trial: Trial, calls: Sequence[Asked], spec: Spec) -> Verdict | None:
+    def verdict(self, trial: Trial, calls: Sequence[PlannedCall], spec: Spec) -> Verdict | None:
         """The verdict on a trial that is out of scope; None on any other."""
         if not (reason := self.outside(trial, calls, spec)):
             return None

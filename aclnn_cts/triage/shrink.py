@@ -43,7 +43,7 @@ FOR_VALUES = 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shrunk:
+class ShrinkResult:
     """What shrinking came to."""
 
     trial: Trial
@@ -57,7 +57,7 @@ class Shrunk:
 class ShrinkInterrupted(KeyboardInterrupt):
     """An interrupt while shrinking, with what it came to until then."""
 
-    def __init__(self, error: KeyboardInterrupt, shrunk: Shrunk) -> None:
+    def __init__(self, error: KeyboardInterrupt, shrunk: ShrinkResult) -> None:
         super().__init__(*error.args)
         self.shrunk = shrunk
 
@@ -71,7 +71,7 @@ def shrink(
     executions: int = EXECUTIONS,
     repeats: int = 1,
     until: float = math.inf,
-) -> Shrunk:
+) -> ShrinkResult:
     """Make a failing trial smaller.
 
     - `execute`: runs and judges one trial. What it raises ends the shrinking.
@@ -93,16 +93,16 @@ def shrink(
         attempts.ceiling = int(executions * share)
         try:
             step()
-        except Spent:
+        except ExecutionsSpentError:
             complete = False
         except KeyboardInterrupt as error:
             raise ShrinkInterrupted(error, _shrunk(attempts, complete=False)) from None
     return _shrunk(attempts, complete=complete)
 
 
-def _shrunk(attempts: Attempts, *, complete: bool) -> Shrunk:
+def _shrunk(attempts: Attempts, *, complete: bool) -> ShrinkResult:
     record = attempts.known.get(attempts.best.id)
-    return Shrunk(trial=attempts.best, record=record, executions=attempts.executions, complete=complete)
+    return ShrinkResult(trial=attempts.best, record=record, executions=attempts.executions, complete=complete)
 
 
 def _structure(attempts: Attempts, sampler: Sampler) -> None:
@@ -155,7 +155,7 @@ def _search(attempts: Attempts, structure: Structure, start: Sequence[int]) -> N
 
         return structure.trial(decide)
 
-    spent: list[Spent] = []
+    spent: list[ExecutionsSpentError] = []
 
     # The seed stands inside: outside, it would take the database away.
     @hypothesis.settings(
@@ -172,7 +172,7 @@ def _search(attempts: Attempts, structure: Structure, start: Sequence[int]) -> N
     def attempt(trial: Trial | None) -> None:
         try:
             fails = not spent and trial is not None and attempts.fails(trial)
-        except Spent as error:
+        except ExecutionsSpentError as error:
             spent.append(error)
             return
         if fails:
@@ -195,7 +195,7 @@ HANG_COST = 40
 """What one counts that does not come back, and takes a minute to be given up."""
 
 
-class Spent(Exception):  # noqa: N818 - no error: the limit is reached
+class ExecutionsSpentError(Exception):
     """No more executions."""
 
 
@@ -228,7 +228,7 @@ class Attempts:
     def _tried(self, trial: Trial) -> Record | None:
         for _ in range(self.repeats):
             if self.cost >= self.ceiling or time.monotonic() >= self.until:
-                raise Spent
+                raise ExecutionsSpentError
             record = self.execute(trial)
             self.executions += 1
             ends = {outcome.ended for attempt in record.attempts for outcome in attempt}

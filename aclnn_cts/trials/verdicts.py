@@ -25,7 +25,7 @@ from aclnn_cts.core.verdict import (
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.fingerprint import fingerprinted, rejected_twin
+from aclnn_cts.findings.fingerprint import fingerprint_of_rejected_twin, with_whole_fingerprint
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, fingerprint
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.kinds import Strength
@@ -172,13 +172,13 @@ class TrialJudge:
         if evaluation.broken and not constraint:
             constraint = evaluation.broken[0].id
         outcomes = tuple(item.outcome for item in attempt)
-        return fingerprinted(
+        return with_whole_fingerprint(
             Record(
                 trial_id=trial_id,
                 trial=trial,
                 attempts=(outcomes,),
                 verdict=verdict,
-                fingerprint=rejected_twin(trial, verdict)
+                fingerprint=fingerprint_of_rejected_twin(trial, verdict)
                 or fingerprint(
                     verdict,
                     operator=trial.case.operator,

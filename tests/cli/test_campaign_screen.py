@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen, show_campaign_end
+from aclnn_cts.cli.campaign_screen import CampaignScreen, show_campaign_end, status_document, status_line, status_screen
 from aclnn_cts.cli.screen import OPERATORS_SHOWN
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.finding import Confirmation, Finding
@@ -93,7 +93,7 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
 def shown(status: Status, width: int, height: int) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False, highlight=False)
-    console.print(screen(status, RUN, width=width, height=height))
+    console.print(status_screen(status, RUN, width=width, height=height))
     return out.getvalue().rstrip("\n").split("\n")
 
 
@@ -139,18 +139,18 @@ def test_a_call_that_hangs_is_told() -> None:
     lines = shown(replace(status, under_way=work), 120, 24)
     told = "now: 1 at chunk 3: 17/77, 0:01:30 without news; 2 at a finding for 0:00:12; 0 at chunk 4: 5/77"
     assert told in [text.rstrip() for text in lines]
-    assert line(replace(status, under_way=work)).endswith("; 1 at chunk 3: 17/77, 0:01:30 without news")
-    assert "without news" not in line(status)
+    assert status_line(replace(status, under_way=work)).endswith("; 1 at chunk 3: 17/77, 0:01:30 without news")
+    assert "without news" not in status_line(status)
 
 
 def test_the_line_and_the_json() -> None:
     status = a_status(operators=2, findings=2, slots=2, apart=3)
-    told = line(status)
+    told = status_line(status)
     assert told.startswith("1:02:05  ")
     assert " trials, 2512/s, 2 findings, 6:57:55 left; chunk 1234 (search), " in told
     assert "workers 2/2" in told
     assert "\n" not in told
-    document = json.loads(json.dumps(progress(status)))
+    document = json.loads(json.dumps(status_document(status)))
     assert document["findings"] == 2
     assert document["operators"][0]["coverage"]["pairs"] == [1999, 2000]
     assert document["operators"][0]["tried_and_not_judged"] == {"limits": 3, "pairs": 120}

@@ -16,8 +16,8 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import ClauseVerdict, OutOfScope, Result, RunVerdict, Skip, UntestedReason
 from aclnn_cts.reports.html import SECTIONS
 from aclnn_cts.reports.text import both, pair, phrase, words
-from aclnn_cts.store.manifest import Known
-from aclnn_cts.store.run_verdict import Insufficient
+from aclnn_cts.store.manifest import FactSource
+from aclnn_cts.store.run_verdict import InsufficiencyReason
 from aclnn_cts.triage.comparison import FindingState
 from aclnn_cts.trials.checks.registry import CHECKS
 
@@ -66,7 +66,7 @@ def test_no_text_stands_twice() -> None:
         ("skip", Skip),
         ("result", Result),
         ("outside", OutOfScope),
-        ("known", Known),
+        ("known", FactSource),
         ("state", FindingState),
         ("returned", Ended),
         ("confirmed", Confirmation),
@@ -85,7 +85,7 @@ def test_every_value_that_a_record_can_hold_has_words(group: str, values: type) 
 def test_every_verdict_of_a_run_and_every_reason_why_acceptance_cannot_rest_on_it_has_words() -> None:
     for verdict in RunVerdict:
         assert pair(f"run_verdict.{verdict.value}") is not None
-    for reason in Insufficient:
+    for reason in InsufficiencyReason:
         assert pair(f"insufficient.{reason.value}") is not None
 
 

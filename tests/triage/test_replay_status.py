@@ -24,10 +24,10 @@ from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.replay_status import (
     RUNS,
-    Answer,
-    answer,
+    ReplayStatus,
     recorded_findings,
-    repeats,
+    repeat_rounds,
+    replay_findings,
 )
 from tests.support.build_records import make_manifest
 from tests.support.ran import Ran
@@ -74,8 +74,8 @@ def test_answers_of_a_run(ran: Run, tmp_path: Path) -> None:
 
 def test_what_was_not_run_is_no_mending() -> None:
     trial = softmax((3,))
-    [missing] = answer([(Path("a.json"), trial)], {"a.json": Finding(key=VALUES.key)}, {})
-    assert missing.answer == Answer.CANNOT
+    [missing] = replay_findings([(Path("a.json"), trial)], {"a.json": Finding(key=VALUES.key)}, {})
+    assert missing.answer == ReplayStatus.CANNOT
     assert (missing.runs, missing.message) == (0, "")
 
 
@@ -96,13 +96,13 @@ def test_a_finding_that_did_not_always_fail_is_not_fixed_since_it_did_not_fail_o
     ):
         before = Finding(key=VALUES.key, confirmed=confirmed, alone=alone, slot="worker 1")
         recorded = {file.name: before}
-        again = repeats([(file, trial)], recorded)
+        again = repeat_rounds([(file, trial)], recorded)
         assert again == (trial,) * (RUNS - 1)
-        [entry] = answer([(file, trial)], recorded, {trial.id: [passed] * RUNS})
-        assert entry.answer == Answer.UNSEEN
+        [entry] = replay_findings([(file, trial)], recorded, {trial.id: [passed] * RUNS})
+        assert entry.answer == ReplayStatus.UNSEEN
         assert entry.message == f"it did not fail in 20 runs; before {said}"
-        [entry] = answer([(file, trial)], recorded, {trial.id: [passed, failed, *[passed] * 18]})
-        assert entry.answer == Answer.SAME
+        [entry] = replay_findings([(file, trial)], recorded, {trial.id: [passed, failed, *[passed] * 18]})
+        assert entry.answer == ReplayStatus.SAME
         assert entry.message.endswith(" (failed in 1 of 20 runs)")
 
 
@@ -117,18 +117,18 @@ def test_a_finding_that_always_failed_is_made_once() -> None:
         (after, Finding(key=VALUES.key, confirmed=Confirmation.ORDER, alone=(0, 3))),
     ):
         recorded = {file.name: before}
-        assert repeats([(file, given)], recorded) == ()
-        [entry] = answer([(file, given)], recorded, {given.id: [judged(given, Result.PASSED)]})
-        assert entry.answer == Answer.FIXED
-    assert repeats([(file, trial)], {}) == ()
+        assert repeat_rounds([(file, given)], recorded) == ()
+        [entry] = replay_findings([(file, given)], recorded, {given.id: [judged(given, Result.PASSED)]})
+        assert entry.answer == ReplayStatus.FIXED
+    assert repeat_rounds([(file, trial)], {}) == ()
 
 
 def test_wrong_values_of_all_kinds_are_the_same_failure() -> None:
     trial = softmax((3,))
     file = Path("a.json")
-    for fault, said in ((Fault.SPECIAL, Answer.SAME), (Fault.GUARD, Answer.OTHER)):
+    for fault, said in ((Fault.SPECIAL, ReplayStatus.SAME), (Fault.GUARD, ReplayStatus.OTHER)):
         before = Finding(key=msgspec.structs.replace(VALUES, fault=fault).key)
-        [entry] = answer([(file, trial)], {file.name: before}, {trial.id: [judged(trial, Result.FAILED)]})
+        [entry] = replay_findings([(file, trial)], {file.name: before}, {trial.id: [judged(trial, Result.FAILED)]})
         assert entry.answer == said
 
 

@@ -14,7 +14,7 @@ from aclnn_cts.core.finding import Finding, failure_name
 from aclnn_cts.core.outside import converted
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.findings import EXAMPLES, FINDING_STATE
-from aclnn_cts.findings.waivers.matching import WaiverEvidence
+from aclnn_cts.findings.waivers.matching import WaiverCounts
 from aclnn_cts.runs.campaign.corpus.check_coverage import CheckCoverage
 from aclnn_cts.runs.campaign.corpus.schedule import FEEDBACK_LAG, Chunk, CorpusUpdate, Schedule, Snapshot, take_snapshot
 from aclnn_cts.runs.campaign.jobs import ChunkResult
@@ -65,7 +65,7 @@ class CampaignState:
     """Finished chunks."""
     before: float = 0.0
     """Seconds that earlier sessions of the campaign took."""
-    evidence: WaiverEvidence = field(default_factory=WaiverEvidence)
+    evidence: WaiverCounts = field(default_factory=WaiverCounts)
     """What all trials of all sessions say of waivers."""
 
     def is_done(self, index: int) -> bool:
@@ -200,7 +200,7 @@ class CampaignState:
             self.chunks = int(stored.get("chunks", 0))
             self.folded = int(stored.get("folded", 0))
             self.before = float(stored.get("seconds", 0.0))
-            self.evidence = _read(results.state(_WAIVERS) or {}, WaiverEvidence, _WAIVERS)
+            self.evidence = _read(results.state(_WAIVERS) or {}, WaiverCounts, _WAIVERS)
             first = self.folded * self.schedule.generation
             learned = {
                 key.removeprefix(_LEARNED): _read(value, CorpusUpdate, key) for key, value in results.states(_LEARNED)

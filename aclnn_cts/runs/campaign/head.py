@@ -16,8 +16,8 @@ import msgspec
 from aclnn_cts.core.finding import failure_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.findings.findings import regrouped
-from aclnn_cts.findings.fingerprint import preference
+from aclnn_cts.findings.findings import merge_findings
+from aclnn_cts.findings.fingerprint import display_order
 from aclnn_cts.runs.campaign.campaign_state import CampaignState
 from aclnn_cts.runs.campaign.corpus.schedule import Chunk, CorpusUpdate
 from aclnn_cts.runs.campaign.jobs import ChunkJob, ChunkResult, TriageResult
@@ -131,7 +131,7 @@ class StopMonitor:
         self._news = self.clock()
 
     def _standing(self) -> int:
-        return sum(not finding.waiver for finding in regrouped(self.memory.findings.values()))
+        return sum(not finding.waiver for finding in merge_findings(self.memory.findings.values()))
 
     def decide(self) -> None:
         """Hold the session to its limits as it stands now."""
@@ -312,7 +312,7 @@ class Head:
         if result.broken_off:
             self._notice(f"chunk {chunk.index} took too long: {result.broken_off} of its trials were left out")
         trials: dict[str, list[Trial]] = {}
-        for record in sorted(result.records, key=preference):
+        for record in sorted(result.records, key=display_order):
             trials.setdefault(failure_name(record.key), []).append(record.trial)
         for finding in new:
             self._inquiries.ask(finding, chunk, trials.get(failure_name(finding.key), ()))

@@ -17,7 +17,7 @@ from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver
-from aclnn_cts.findings.waivers.matching import WaiverEvidence
+from aclnn_cts.findings.waivers.matching import WaiverCounts
 from aclnn_cts.runs.campaign.corpus.schedule import Chunk, CorpusUpdate
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.workers.notes import ProgressNotes
@@ -65,7 +65,7 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     seconds: float = 0.0
     broken_off: int = 0
     """Trials that were left out for time."""
-    waivers: WaiverEvidence = msgspec.field(default_factory=WaiverEvidence)
+    waivers: WaiverCounts = msgspec.field(default_factory=WaiverCounts)
     """What its worker has seen so far."""
 
     @property

@@ -56,7 +56,7 @@ from aclnn_cts.store.manifest import (
 )
 from aclnn_cts.store.output_file import write_atomically
 from aclnn_cts.store.run_directory import EXPORT, RunDirectory
-from aclnn_cts.store.run_verdict import Plan, Terms
+from aclnn_cts.store.run_verdict import RunPlan, Terms
 from aclnn_cts.store.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
 from aclnn_cts.store.scratch import memory_folder, scratch_folder
 from aclnn_cts.store.store_reader import Query
@@ -289,7 +289,7 @@ def _writer(
             manifest=manifest,
             specs=specs,
             waivers=waiver_texts(options.waivers),
-            terms=Terms(plan=Plan.CAMPAIGN),
+            terms=Terms(plan=RunPlan.CAMPAIGN),
             blob_limit=blob_limit,
             grouping=findings_in,
             programs=programs,

@@ -18,8 +18,8 @@ from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict, is_judged
 from aclnn_cts.findings.calls_alone import calls_alone
 from aclnn_cts.findings.findings import EXAMPLES
-from aclnn_cts.findings.fingerprint import gravity, is_milder
-from aclnn_cts.findings.waivers.matching import WaiverEvidence, Waivers, waivers_of_run
+from aclnn_cts.findings.fingerprint import gravity_of_fault, is_milder
+from aclnn_cts.findings.waivers.matching import WaiverCounts, Waivers, waivers_of_run
 from aclnn_cts.runs.campaign.corpus.check_coverage import CoverageFactors, limit_key, pack_coverage
 from aclnn_cts.runs.campaign.corpus.schedule import Chunk, ChunkTrial, CorpusUpdate, SeedCase, chunk_trials, parent_of
 from aclnn_cts.runs.campaign.jobs import KNOWN, CampaignService, ChunkJob, ChunkResult, TriageJob, TriageResult
@@ -214,7 +214,7 @@ class ChunkTally:
         return True
 
     def result(
-        self, parents: tuple[SeedCase, ...], *, seconds: float, broken_off: int, waivers: WaiverEvidence
+        self, parents: tuple[SeedCase, ...], *, seconds: float, broken_off: int, waivers: WaiverCounts
     ) -> ChunkResult:
         """All of it."""
         covered = pack_coverage(
@@ -360,7 +360,7 @@ class _OutOfTimeError(Exception):
 def _alone(job: TriageJob, trial: Trial, failures: list[Record], executions: int) -> tuple[TriageResult, str]:
     """A trial that fails again alone, and the gravest kind of fault that it shows."""
     confirmed = Confirmation.ALWAYS if len(failures) == executions else Confirmation.FLAKY
-    kind = min((record.verdict.kind for record in failures), key=gravity)
+    kind = min((record.verdict.kind for record in failures), key=gravity_of_fault)
     return TriageResult(key=job.key, confirmed=confirmed, alone=(len(failures), executions), trial=trial), kind
 
 

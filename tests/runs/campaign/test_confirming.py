@@ -10,7 +10,7 @@ import pytest
 
 from aclnn_cts.core.finding import Confirmation
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.findings import regrouped
+from aclnn_cts.findings.findings import merge_findings
 from aclnn_cts.runs.campaign import head
 from aclnn_cts.runs.campaign.jobs import CampaignService, TriageJob
 from aclnn_cts.runs.campaign.worker import open_worker
@@ -31,7 +31,7 @@ def test_only_in_company(ran: Run) -> None:
     shown = [item for item in found if item.trial is not None and item.trial.after]
     assert shown
     assert all("alone it conforms; it fails again after " in item.note for item in shown)
-    [stands] = regrouped(found)
+    [stands] = merge_findings(found)
     assert stands.trial is not None
     assert stands.trial.after
     assert stands.shrunk
