@@ -50,7 +50,7 @@ class UnboundError(UsageError):
 
 
 @dataclass(slots=True)
-class Scope:
+class BindingScope:
     """One call while its binding is evaluated: its tensors as the library has them, and what `let` named so far."""
 
     case: Case
@@ -67,11 +67,11 @@ class Scope:
         return items_of(self.inputs, name) or _plain(self.case, name)
 
 
-Evaluate: TypeAlias = Callable[[Scope], Any]
+Evaluate: TypeAlias = Callable[[BindingScope], Any]
 """Of a scope: a value in it."""
 
 
-class Library(Protocol):
+class BindingLibrary(Protocol):
     """What is the library's own."""
 
     @property
@@ -128,7 +128,7 @@ _PICKS = frozenset({Conversion.ITEM, Conversion.SIZE})
 class CompiledBinding:
     """One operator's binding as functions of a scope. Raises UnboundError for what the library does not have."""
 
-    def __init__(self, binding: Binding, library: Library) -> None:
+    def __init__(self, binding: Binding, library: BindingLibrary) -> None:
         self.binding = binding
         self.library = library
         self._names = parameters_of(binding)
@@ -158,7 +158,7 @@ class CompiledBinding:
                     f"{name} {printable(str(value), ECHO_LIMIT)} has no counterpart; expected one of {listed}"
                 )
 
-    def asked_for(self, scope: Scope) -> list[str]:
+    def asked_for(self, scope: BindingScope) -> list[str]:
         """The outputs that a call asks for. Raises Inexpressible where one of them is a null pointer."""
         if not self._wanted:
             return self.binding.filled
@@ -200,7 +200,7 @@ class CompiledBinding:
             name = "the format"
         options = {key: self.compiled(option) for key, option in value.options.items()}
 
-        def choose(scope: Scope) -> object:
+        def choose(scope: BindingScope) -> object:
             found = by(scope)
             key = str(found).lower() if isinstance(found, bool) or found is None else str(found)
             if key not in options:
@@ -221,7 +221,7 @@ class CompiledBinding:
             return lambda scope: convert(*[operand(scope) for operand in operands])
         name = value.operands[0].name if isinstance(value.operands[0], Name) else "value"
 
-        def cast(scope: Scope) -> object:
+        def cast(scope: BindingScope) -> object:
             tensor, *wanted = [operand(scope) for operand in operands]
             dtypes = [library.dtype(item) if isinstance(item, str) else item for item in wanted]
             if tensor is None or tensor.dtype in dtypes:
@@ -234,7 +234,7 @@ class CompiledBinding:
         where = self.binding.at(value.path)
         is_size = value.kind is Conversion.SIZE
 
-        def pick(scope: Scope) -> object:
+        def pick(scope: BindingScope) -> object:
             source, place = [operand(scope) for operand in operands]
             try:
                 return convert(source, place)
@@ -256,6 +256,6 @@ def _demand_pointers(case: Case, outputs: Sequence[str]) -> None:
             raise Inexpressible(f"results are returned, so that {name} cannot be a null pointer")
 
 
-def _format(scope: Scope, parameter: Value) -> str | None:
+def _format(scope: BindingScope, parameter: Value) -> str | None:
     tensor = scope.case.arguments.get(parameter.name) if isinstance(parameter, Name) else None
     return tensor.format if isinstance(tensor, Tensor) else None

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.problems import Problems
@@ -36,7 +36,7 @@ _SHIPPED = "library_bindings"
 """The folder beside this file with a folder for each library."""
 
 
-class Form(str, Enum):
+class BindingForm(str, Enum):
     """How a binding reaches its gradients."""
 
     DIRECT = "direct"
@@ -161,7 +161,7 @@ class Binding:
     """One operator's binding."""
 
     operator: str
-    form: Form
+    form: BindingForm
     file: YamlFile
     outputs: Mapping[str, Value | None]
     """By output parameter: its value; of the autograd form the name that the gradient is for. None: by `call`."""
@@ -203,7 +203,7 @@ class Binding:
 
     def at(self, path: _Path) -> str:
         """A place in its file, with the line."""
-        return f"{self.file.at(path)}: {'.'.join(map(str, path))}"
+        return f"{self.file.location_of(path)}: {'.'.join(map(str, path))}"
 
     @property
     def filled(self) -> list[str]:
@@ -313,7 +313,9 @@ class _Reader:
         gradients = {name: self.value(raw, (*path, "gradients", name)) for name, raw in (entry.gradients or {}).items()}
         for name in gradients:
             if name not in let:
-                self._add((*path, "gradients", name), f"{shown(name)}; expected a name of `let`{nearest(name, let)}")
+                self._add(
+                    (*path, "gradients", name), f"{shown(name)}; expected a name of `let`{did_you_mean(name, let)}"
+                )
         called_as = None
         if (called := entry.called_as) is not None:
             place = (*path, "called_as")
@@ -340,7 +342,7 @@ class _Reader:
             called_as=called_as,
         )
 
-    def _form(self, entry: _BindingModel) -> Form:
+    def _form(self, entry: _BindingModel) -> BindingForm:
         keys = {"call": entry.call, "gradients": entry.gradients, "function": entry.function}
         given = [key for key, value in keys.items() if value is not None]
         if len(given) > 1 or (not given and not entry.let):
@@ -348,8 +350,8 @@ class _Reader:
                 self._path, f"has {' and '.join(given) or 'no way to a result'}; expected one of {', '.join(keys)}"
             )
         if entry.function is not None:
-            return Form.FUNCTION
-        return Form.DIRECT if entry.gradients is None else Form.AUTOGRAD
+            return BindingForm.FUNCTION
+        return BindingForm.DIRECT if entry.gradients is None else BindingForm.AUTOGRAD
 
     def _outputs(self, raw: object, *, named: bool) -> Mapping[str, Value | None]:
         path = (*self._path, "outputs")
@@ -415,7 +417,7 @@ class _Reader:
             return self._convert(known[word], raw[word], (*path, word), depth=depth)
         words = [*known, "text", "call", "choose"]
         given = ", ".join(map(shown, list(raw)[:4])) or "an empty mapping"
-        self._add(path, f"{given}; expected one of {', '.join(words)}{nearest(str(next(iter(raw), '')), words)}")
+        self._add(path, f"{given}; expected one of {', '.join(words)}{did_you_mean(str(next(iter(raw), '')), words)}")
         return Literal(None)
 
     def _convert(self, kind: Conversion, raw: object, path: _Path, *, depth: int) -> Value:
@@ -507,10 +509,10 @@ def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequenc
         placed |= {value.name for value in _parts(called.call) if isinstance(value, Name)} | set(called.unused)
     found = [
         f"{binding.where}: {shown(name)} is no parameter of the operator and no name of `let`; expected any of "
-        f"{', '.join([*parameters, *let])}{nearest(name, [*parameters, *let])}"
+        f"{', '.join([*parameters, *let])}{did_you_mean(name, [*parameters, *let])}"
         for name in sorted(placed - set(parameters))
     ]
-    if binding.form is not Form.FUNCTION:
+    if binding.form is not BindingForm.FUNCTION:
         found += [
             f"{binding.where}: the parameter {name} has no place; use it, or name it under `unused` or `recomputed`"
             for name in parameters

@@ -14,12 +14,12 @@ import numpy as np
 from jax import Array, lax, nn
 from jax import numpy as jnp
 
-from aclnn_cts.adapters.binding_evaluation import CompiledBinding, Evaluate, Scope, UnboundError
-from aclnn_cts.adapters.bindings import Binding, Call, Conversion, Form, Name
+from aclnn_cts.adapters.binding_evaluation import BindingScope, CompiledBinding, Evaluate, UnboundError
+from aclnn_cts.adapters.bindings import Binding, BindingForm, Call, Conversion, Name
 from aclnn_cts.adapters.protocol import Buffers, Inexpressible, Rejected
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import numpy_dtype
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.printable import shown
 
 _REJECTIONS = (IndexError, TypeError, ValueError)
@@ -29,7 +29,7 @@ class JaxBinding(CompiledBinding):
     """One operator's binding. Raises UnboundError for a function that is not offered, and for a form other than vjp."""
 
     def __init__(self, binding: Binding, *, jit: bool) -> None:
-        if binding.form is not Form.AUTOGRAD:
+        if binding.form is not BindingForm.AUTOGRAD:
             raise UnboundError(
                 f"{binding.where}: has no `gradients`; JAX differentiates a forward pass, so give it some"
             )
@@ -42,7 +42,7 @@ class JaxBinding(CompiledBinding):
         self.demand_expressible(case)
         arrays = {name: jnp.asarray(buffer.view) for name, buffer in buffers.inputs.items()}
         # Of the outputs the shapes and dtypes alone count.
-        scope = Scope(case, arrays, {name: buffer.view for name, buffer in buffers.outputs.items()})
+        scope = BindingScope(case, arrays, {name: buffer.view for name, buffer in buffers.outputs.items()})
         wanted = self.asked_for(scope)
         try:
             results = self._differentiated(scope, [self._sources[name] for name in wanted])
@@ -60,7 +60,7 @@ class JaxBinding(CompiledBinding):
             found[name] = result
         return found, facts
 
-    def _differentiated(self, scope: Scope, sources: Sequence[str]) -> list[Any]:
+    def _differentiated(self, scope: BindingScope, sources: Sequence[str]) -> list[Any]:
         for source in sources:
             # What is differentiated for is made before the forward pass begins.
             scope.named[source] = self.let[source](scope) if source in self.let else scope.value(source)
@@ -68,7 +68,7 @@ class JaxBinding(CompiledBinding):
 
         def gradients(leaves: list[Any], cotangents: list[Any]) -> list[Any]:
             def forward(*leaves: jax.Array) -> list[Any]:
-                inner = Scope(scope.case, scope.inputs, scope.outputs, dict(zip(sources, leaves, strict=True)))
+                inner = BindingScope(scope.case, scope.inputs, scope.outputs, dict(zip(sources, leaves, strict=True)))
                 for name, value in self.let.items():
                     if name not in sources:
                         inner.named[name] = value(inner)
@@ -107,7 +107,7 @@ class _Jax:
         if function is None:
             raise UnboundError(
                 f"{where}: {shown(call.function)} is not offered; expected one of {', '.join(FUNCTIONS)}"
-                f"{nearest(call.function, FUNCTIONS)}"
+                f"{did_you_mean(call.function, FUNCTIONS)}"
             )
         if set(arguments) != set(function.arguments):
             raise UnboundError(

@@ -50,7 +50,7 @@ _LINK_FLAGS = ("-shared", "-pthread", "-Wl,-z,nodelete")
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class BuildFolder:
     """The folder of one build."""
 
     folder: Path
@@ -79,17 +79,17 @@ def cache_folder() -> Path:
     return (Path(given) if given else Path.home() / ".cache") / "aclnn-cts"
 
 
-def build(*, cache: Path | None = None) -> Home:
+def build(*, cache: Path | None = None) -> BuildFolder:
     """The build of these sources with this compiler: from the cache, or made now.
 
     Any number of processes may ask at once; one builds, and the others wait for it. `$CXX` names another compiler than
     g++. Raises HarnessError where there is no compiler, or it fails.
     """
-    folder = (cache_folder() if cache is None else cache) / "loopback" / key((*FLAGS, *_LINK_FLAGS))
-    return Home(once(folder, _make))
+    folder = (cache_folder() if cache is None else cache) / "loopback" / build_key((*FLAGS, *_LINK_FLAGS))
+    return BuildFolder(build_once(folder, _make))
 
 
-def key(flags: Sequence[str], files: Sequence[Path] = ()) -> str:
+def build_key(flags: Sequence[str], files: Sequence[Path] = ()) -> str:
     """SHA-256 of the compiler's version, the flags, the library's sources and headers, and more files."""
     digest = hashlib.sha256()
     for part in (_run([_compiler(), "--version"]), *flags):
@@ -101,7 +101,7 @@ def key(flags: Sequence[str], files: Sequence[Path] = ()) -> str:
     return digest.hexdigest()
 
 
-def once(folder: Path, make: Callable[[Path], None]) -> Path:
+def build_once(folder: Path, make: Callable[[Path], None]) -> Path:
     """The folder, filled by `make` where it does not exist yet.
 
     `make` is given another folder, which moves to its place at the end: who finds a folder finds all of it. Of several
@@ -169,7 +169,7 @@ def _compiler() -> str:
 
 
 def _make(folder: Path) -> None:
-    home = Home(folder)
+    home = BuildFolder(folder)
     with tempfile.TemporaryDirectory() as objects:
         compiled = compile_objects(SOURCES, Path(objects), FLAGS)
         _link(compiled, home.library, "exports.map", LINKS)

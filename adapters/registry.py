@@ -15,13 +15,13 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from aclnn_cts.adapters.protocol import Adapter
-from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.registry import registered
+from aclnn_cts.core.registry import items_by_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class AdapterEntry:
     """One adapter that has a name of its own."""
 
     name: str
@@ -42,30 +42,30 @@ _OTHER_SEPARATOR = re.compile(r"(?:^|,)\w+=[^,:;= ]*([:; ])(\w+=)")
 """Between two options, where a comma must stand."""
 
 
-ADAPTERS = registered(
+ADAPTERS = items_by_name(
     "adapter",
     (
-        Entry(
+        AdapterEntry(
             name="reference",
             factory="aclnn_cts.adapters.reference:ReferenceAdapter",
             isolate=False,
             description="documented statuses and the NumPy float64 oracle, rounded to the output dtype",
         ),
-        Entry(
+        AdapterEntry(
             name="torch",
             factory="aclnn_cts.adapters.torch_adapter:TorchAdapter",
             isolate=True,
             description="torch's own backward kernels on any of its devices (torch:device=cpu)",
             lists=frozenset({"bindings"}),
         ),
-        Entry(
+        AdapterEntry(
             name="jax",
             factory="aclnn_cts.adapters.jax_adapter:JaxAdapter",
             isolate=True,
             description="jax.vjp of forward passes in JAX, on the CPU",
             lists=frozenset({"bindings"}),
         ),
-        Entry(
+        AdapterEntry(
             name="cann",
             factory="aclnn_cts.adapters.cann.adapter:CannAdapter",
             isolate=True,
@@ -74,7 +74,7 @@ ADAPTERS = registered(
             is_python=False,
             lists=frozenset({"library"}),
         ),
-        Entry(
+        AdapterEntry(
             name="loopback",
             factory="aclnn_cts.adapters.cann.adapter:LoopbackAdapter",
             isolate=True,
@@ -89,7 +89,7 @@ ADAPTERS = registered(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class AdapterChoice:
     """An `--adapter` word, taken apart; nothing is imported yet."""
 
     word: str
@@ -100,7 +100,7 @@ class Choice:
     is_python: bool = True
 
 
-def choose(word: str) -> Choice:
+def parse_adapter_word(word: str) -> AdapterChoice:
     """Read `name`, `name:key=value,...`, `package.module:factory` or `package.module:factory,key=value,...`.
 
     An adapter without a registered name is presumed to run native code and to need a process of its own.
@@ -114,7 +114,7 @@ def choose(word: str) -> Choice:
         )
     if entry := ADAPTERS.get(head):
         options = _options(word, rest.split(",") if rest else [], lists=entry.lists)
-        return Choice(
+        return AdapterChoice(
             word, entry.factory, entry.isolate, options, own_product=entry.own_product, is_python=entry.is_python
         )
     factory, *texts = rest.split(",")
@@ -127,9 +127,9 @@ def choose(word: str) -> Choice:
     if not factory.isidentifier() or not all(part.isidentifier() for part in head.split(".")):
         raise UsageError(
             f"--adapter {word}: no adapter is called {shown(head)}; expected one of {', '.join(ADAPTERS)}, or "
-            f"package.module:factory for one of your own{nearest(head, ADAPTERS)}"
+            f"package.module:factory for one of your own{did_you_mean(head, ADAPTERS)}"
         )
-    return Choice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
+    return AdapterChoice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
 
 
 def with_bindings(word: str | None, files: Sequence[Path]) -> str:
@@ -159,7 +159,7 @@ def own_file(word: str) -> Path | None:
     return Path(found.origin) if found is not None and found.has_location and found.origin else None
 
 
-def load(choice: Choice) -> Adapter:
+def load(choice: AdapterChoice) -> Adapter:
     """Import the factory and call it with the options.
 
     Raises UsageError where the word names nothing, the module is wrong or an option is unknown, HarnessError where a
@@ -173,7 +173,7 @@ def load(choice: Choice) -> Adapter:
         raise UsageError(
             f"--adapter {choice.word}: {module_name} has no callable {shown(name)}; expected the class or "
             f"function that "
-            f"makes the adapter{nearest(name, known)}"
+            f"makes the adapter{did_you_mean(name, known)}"
         )
     _check_options(factory, choice)
     return cast("Adapter", factory(**choice.options))
@@ -236,7 +236,7 @@ def _import(module_name: str, word: str) -> object:
         raise kind(f"--adapter {word}: importing {module_name} failed: {type(error).__name__}: {error}") from error
 
 
-def _check_options(factory: Any, choice: Choice) -> None:  # noqa: ANN401 - any callable
+def _check_options(factory: Any, choice: AdapterChoice) -> None:  # noqa: ANN401 - any callable
     try:
         signature = inspect.signature(factory)
     except (TypeError, ValueError):
@@ -249,7 +249,7 @@ def _check_options(factory: Any, choice: Choice) -> None:  # noqa: ANN401 - any 
         if key not in known and not takes_any:
             raise UsageError(
                 f"--adapter {choice.word}: unknown option {shown(key)}; expected {', '.join(known) or 'no options'}"
-                f"{nearest(key, known)}"
+                f"{did_you_mean(key, known)}"
             )
     try:
         signature.bind(**choice.options)

@@ -26,7 +26,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
-    from aclnn_cts.adapters.torch_tensors import Bound
+    from aclnn_cts.adapters.torch_tensors import BoundTensors
 
 _OUTPUT_WAYS = ("direct", "copy")
 
@@ -150,7 +150,7 @@ class TorchSession:
         facts |= self._store(call.case, call.buffers, bound, results)
         return Outcome(seconds=seconds, facts=facts)
 
-    def _store(self, case: Case, buffers: Buffers, bound: Bound, results: Mapping[str, Any]) -> dict[str, str]:
+    def _store(self, case: Case, buffers: Buffers, bound: BoundTensors, results: Mapping[str, Any]) -> dict[str, str]:
         facts: dict[str, str] = {}
         descriptors = dict(case.tensors())
         for name, result in _named(results):

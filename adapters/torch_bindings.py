@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from aclnn_cts.adapters.binding_evaluation import CompiledBinding, Evaluate, Scope, UnboundError
-from aclnn_cts.adapters.bindings import Binding, Call, Conversion, Form, Name
+from aclnn_cts.adapters.binding_evaluation import BindingScope, CompiledBinding, Evaluate, UnboundError
+from aclnn_cts.adapters.bindings import Binding, BindingForm, Call, Conversion, Name
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_functions import (
     attention_grad,
@@ -26,12 +26,12 @@ from aclnn_cts.adapters.torch_functions import (
     selected_attention_grad,
     unpadded_attention_grad,
 )
-from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, ask
-from aclnn_cts.adapters.torch_tensors import TORCH_DTYPES, Bound, Results, acl_name
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, call_torch
+from aclnn_cts.adapters.torch_tensors import TORCH_DTYPES, BoundTensors, Results, acl_name
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.printable import shown
 
-FUNCTIONS: Mapping[str, Callable[[Bound], Results]] = MappingProxyType(
+FUNCTIONS: Mapping[str, Callable[[BoundTensors], Results]] = MappingProxyType(
     {
         "convolution_backward": convolution_backward,
         "deformable_conv2d_backward": deformable_conv2d_backward,
@@ -62,23 +62,25 @@ class TorchBinding(CompiledBinding):
             for name, value in binding.outputs.items()
             if value is not None
         ]
-        self.modules = ("torch.fx.experimental.symbolic_shapes",) if binding.form is Form.FUNCTION else ()
+        self.modules = ("torch.fx.experimental.symbolic_shapes",) if binding.form is BindingForm.FUNCTION else ()
         """What torch itself imports at the first call, which takes longer than any call and is no part of one."""
         self._like = [self.compiled(value) for value in binding.like]
         self._shape = None if binding.shape is None else self.compiled(binding.shape)
-        if binding.form is Form.FUNCTION and binding.function not in FUNCTIONS:
+        if binding.form is BindingForm.FUNCTION and binding.function not in FUNCTIONS:
             raise UnboundError(
                 f"{binding.where}.function: {shown(binding.function)}; expected one of {', '.join(FUNCTIONS)}"
-                f"{nearest(binding.function, FUNCTIONS)}"
+                f"{did_you_mean(binding.function, FUNCTIONS)}"
             )
 
-    def run(self, bound: Bound) -> Results:
+    def run(self, bound: BoundTensors) -> Results:
         """Make the call."""
-        if self.binding.form is Form.FUNCTION:
+        if self.binding.form is BindingForm.FUNCTION:
             return FUNCTIONS[self.binding.function](bound)
         bound.facts |= dict.fromkeys(self.binding.recomputed, _RECOMPUTED)
         wanted = self.asked_for(bound)
-        results = self._differentiated(bound, wanted) if self.binding.form is Form.AUTOGRAD else self._computed(bound)
+        results = (
+            self._differentiated(bound, wanted) if self.binding.form is BindingForm.AUTOGRAD else self._computed(bound)
+        )
         results = {name: results[name] for name in wanted if results.get(name) is not None}
         if self.binding.cast:
             for name, result in results.items():
@@ -88,7 +90,7 @@ class TorchBinding(CompiledBinding):
                     results[name] = result.to(target.dtype)
         return results, bound.facts
 
-    def _computed(self, bound: Bound) -> dict[str, Any]:
+    def _computed(self, bound: BoundTensors) -> dict[str, Any]:
         for name, value in self.let.items():
             bound.named[name] = value(bound)
         if self._call is None:
@@ -100,7 +102,7 @@ class TorchBinding(CompiledBinding):
         found = self._call(bound)
         return dict(zip(names, found if isinstance(found, (list, tuple)) else [found], strict=False))
 
-    def _target(self, bound: Bound, name: str) -> torch.Tensor | None:
+    def _target(self, bound: BoundTensors, name: str) -> torch.Tensor | None:
         """The output's memory where the result fits it: torch would resize any other, which ours cannot be."""
         if self._call is None or self._call.into is None:
             return None
@@ -118,7 +120,7 @@ class TorchBinding(CompiledBinding):
             return None
         return bound.output(name, shape=tuple(shape), dtype=dtype) if isinstance(shape, Sequence) else None
 
-    def _differentiated(self, scope: Scope, wanted: Sequence[str]) -> dict[str, Any]:
+    def _differentiated(self, scope: BindingScope, wanted: Sequence[str]) -> dict[str, Any]:
         sources = {name: source for name, source, _ in self._outputs if name in wanted}
         with torch.enable_grad():
             for source in sources.values():
@@ -133,7 +135,7 @@ class TorchBinding(CompiledBinding):
         flat = [leaf for item in leaves.values() for leaf in (item if isinstance(item, list) else [item])]
         results, gradients = zip(*pairs, strict=True)
         found = iter(
-            ask(torch.autograd.grad, results, flat, gradients, allow_unused=True, materialize_grads=True)
+            call_torch(torch.autograd.grad, results, flat, gradients, allow_unused=True, materialize_grads=True)
             if flat
             else ()
         )
@@ -147,7 +149,7 @@ class TorchBinding(CompiledBinding):
 def _leaf(value: Any) -> Any:  # noqa: ANN401 - a tensor, a list of them, or null
     if isinstance(value, (list, tuple)):
         return [_leaf(item) for item in value]
-    return value if value is None else ask(value.detach().requires_grad_)
+    return value if value is None else call_torch(value.detach().requires_grad_)
 
 
 def compile_bindings(
@@ -182,12 +184,12 @@ class Function:
     out: str
     """What that calls the tensor."""
 
-    def __call__(self, scope: Scope, *, target: torch.Tensor | None = None) -> Any:  # noqa: ANN401 - a tensor or several
+    def __call__(self, scope: BindingScope, *, target: torch.Tensor | None = None) -> Any:  # noqa: ANN401 - a tensor or several
         """Make the call, with its result in the target where there is one."""
         keywords = {name: value(scope) for name, value in self.keywords.items()}
         if target is not None:
             keywords[self.out] = target
-        return ask(
+        return call_torch(
             self.operator if target is None else self.into, *[value(scope) for value in self.positional], **keywords
         )
 
@@ -236,7 +238,7 @@ class Aten:
             if name not in taken:
                 raise UnboundError(
                     f"{where}: aten::{call.function} has no argument {shown(name)}; expected {', '.join(taken)}"
-                    f"{nearest(name, taken)}"
+                    f"{did_you_mean(name, taken)}"
                 )
         for name, item in taken.items():
             if name not in arguments and not item.has_default_value():
@@ -318,7 +320,7 @@ def _coerced(argument: Any, value: Evaluate) -> Evaluate:  # noqa: ANN401 - torc
     if demanded is None or str(argument.real_type) == "ScalarType":
         return value
 
-    def coerce(scope: Scope) -> object:
+    def coerce(scope: BindingScope) -> object:
         found = value(scope)
         if not isinstance(found, (int, float)):
             raise Inexpressible(f"{argument.name} is {found!r}; torch needs a number")

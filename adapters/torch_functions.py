@@ -17,8 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from aclnn_cts.adapters.binding_evaluation import items_of
 from aclnn_cts.adapters.protocol import Inexpressible, Rejected
-from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, ask
-from aclnn_cts.adapters.torch_tensors import Bound, Given, Results, acl_name
+from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, call_torch
+from aclnn_cts.adapters.torch_tensors import BoundTensors, Results, SavedTensor, acl_name
 from aclnn_cts.core.attention import (
     ADDS_FIRST,
     AS_INPUT,
@@ -71,12 +71,12 @@ class _GivenSoftmax(torch.autograd.Function):  # type: ignore[misc]  # torch com
         return ctx.share * (gradient - ctx.lost), None, None, None, None, taken
 
 
-def unpadded_attention_grad(call: Bound) -> Results:
+def unpadded_attention_grad(call: BoundTensors) -> Results:
     """Autograd in FLOAT of attention, one sequence after the other."""
     return _of_sequences(call.inputs, call.case.arguments)
 
 
-def selected_attention_grad(call: Bound) -> Results:
+def selected_attention_grad(call: BoundTensors) -> Results:
     """The same where queries name the blocks of keys that they see."""
     chosen = call.inputs.get("topkIndices")
     if chosen is None:
@@ -108,9 +108,9 @@ def _of_sequences(inputs: Mapping[str, Any], case: Any) -> Results:  # noqa: ANN
     wide = {name: tensor.detach().to(torch.float32) for name, tensor in given.items()}
     with torch.enable_grad():
         leaves = _leaves(wide)
-        y = ask(_attention, _in_one_part(wide), (queries, keys), pse, sparsity, drop, case)
+        y = call_torch(_attention, _in_one_part(wide), (queries, keys), pse, sparsity, drop, case)
     facts = {"precision": f"computed in FLOAT by torch and cast to {acl_name(dtype)}", "statistics": "given to torch"}
-    return _results(given, leaves, ask(torch.autograd.grad, y, list(leaves.values()), wide["dy"])), facts
+    return _results(given, leaves, call_torch(torch.autograd.grad, y, list(leaves.values()), wide["dy"])), facts
 
 
 def _leaves(wide: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -173,7 +173,7 @@ def _with_pse(scores: torch.Tensor, added: torch.Tensor | float, case: Any) -> t
     return (scores + added) * case["scaleValue"] if adds_first else scores * case["scaleValue"] + added
 
 
-def attention_grad(call: Bound) -> Results:
+def attention_grad(call: BoundTensors) -> Results:
     """Autograd in FLOAT, or DOUBLE, of attention in the layouts of batches, with masks, pse and dropout."""
     given = {name: tensor for name in _READ if (tensor := call.inputs.get(name)) is not None}
     if len(given) < len(_READ):
@@ -187,13 +187,13 @@ def attention_grad(call: Bound) -> Results:
     wide = {name: tensor.detach().to(computed) for name, tensor in given.items()}
     with torch.enable_grad():
         leaves = _leaves(wide)
-        y = ask(_batched_attention, wide, call)
+        y = call_torch(_batched_attention, wide, call)
     precision = f"computed in {acl_name(computed)} by torch and cast to {acl_name(dtype)}"
     facts = {"precision": precision, "statistics": "given to torch"}
-    return _results(given, leaves, ask(torch.autograd.grad, y, list(leaves.values()), wide["dy"])), facts
+    return _results(given, leaves, call_torch(torch.autograd.grad, y, list(leaves.values()), wide["dy"])), facts
 
 
-def _batched_attention(wide: dict[str, torch.Tensor], call: Bound) -> torch.Tensor:
+def _batched_attention(wide: dict[str, torch.Tensor], call: BoundTensors) -> torch.Tensor:
     """The attention in the layout of the call."""
     case: Any = call.case.arguments
     layout, heads = case["inputLayout"], case["headNum"]
@@ -250,7 +250,7 @@ def _lacks_kernels(dtype: torch.dtype, device: torch.device) -> bool:
     return not (is_on and getattr(torch.ops.mkldnn, halves[dtype], bool)())
 
 
-def convolution_backward(call: Bound) -> Results:
+def convolution_backward(call: BoundTensors) -> Results:
     """ATen's own, in the dtype that the inputs promote to; in FLOAT where that has eight bits or oneDNN no kernel.
 
     Otherwise what a run says of torch would depend on the CPU. Where four paddings differ, zeros are added beforehand.
@@ -274,10 +274,10 @@ def convolution_backward(call: Bound) -> Results:
         raise Inexpressible("oneDNN's BF16 kernels for AMX read memory here that nothing wrote")
     g, xs, w = (tensor.to(dtype) for tensor in tensors)
     if any(around):
-        wide = ask(torch.nn.functional.pad, g if case["transposed"] else xs, around)
+        wide = call_torch(torch.nn.functional.pad, g if case["transposed"] else xs, around)
         g, xs = (wide, xs) if case["transposed"] else (g, wide)
     rest = stride, least, dilation, case["transposed"], extra, case["groups"], list(mask.items)
-    found = ask(torch.ops.aten.convolution_backward, g, xs, w, sizes, *rest)
+    found = call_torch(torch.ops.aten.convolution_backward, g, xs, w, sizes, *rest)
     of_input = found[0]
     if of_input is not None and of_input.shape != x.shape:
         left, _, top, _ = around
@@ -291,7 +291,7 @@ _INPUTS = ("input", "gradOutput", "offsetOut", "weight", "offset")
 _ARRAYS = ("kernelSize", "stride", "padding", "dilation")
 
 
-def deformable_conv2d_backward(call: Bound) -> Results:
+def deformable_conv2d_backward(call: BoundTensors) -> Results:
     """Autograd in FLOAT, cast to the dtype of the inputs."""
     given = {name: call.inputs.get(name) for name in _INPUTS}
     tensors = [tensor for tensor in given.values() if tensor is not None]
@@ -308,11 +308,15 @@ def deformable_conv2d_backward(call: Bound) -> Results:
     leaves = [leaf.requires_grad_() for leaf in (x, weight, offset, torch.zeros(weight.shape[:1], device=x.device))]
     groups, deformable = attributes["groups"], attributes["deformableGroups"]
     with torch.enable_grad():
-        columns = ask(
-            Given.apply, ask(_sampled, x, offset, arrays, deformable), sampled, None, "offsetOut has the shape"
+        columns = call_torch(
+            SavedTensor.apply,
+            call_torch(_sampled, x, offset, arrays, deformable),
+            sampled,
+            None,
+            "offsetOut has the shape",
         )
-        y = ask(_convolved, columns, weight, leaves[3], arrays["kernelSize"], groups)
-    found = [item.to(dtype) for item in ask(torch.autograd.grad, y, leaves, g)]
+        y = call_torch(_convolved, columns, weight, leaves[3], arrays["kernelSize"], groups)
+    found = [item.to(dtype) for item in call_torch(torch.autograd.grad, y, leaves, g)]
     facts = {"precision": f"computed in FLOAT by torch and cast to {acl_name(dtype)}", "offsetOut": "given to torch"}
     return dict(zip(("gradInput", "gradWeight", "gradOffset", "gradBias"), found, strict=True)), facts
 
@@ -372,7 +376,7 @@ _aten: Any = torch.ops.aten
 _SHAPE = "a saved tensor of shape"
 
 
-def gru_backward(call: Bound) -> Results:
+def gru_backward(call: BoundTensors) -> Results:
     """Autograd in FLOAT of a forward pass of torch's operators, layer by layer, direction by direction, step by step.
 
     The rows of weights and biases are those of z, r and n, as the document has them; torch's own GRU has r first.
@@ -380,14 +384,14 @@ def gru_backward(call: Bound) -> Results:
     return _recurrent(call, ("dh",), ("r", "z", "n", "h_n", "h"), _gru_step)
 
 
-def lstm_backward(call: Bound) -> Results:
+def lstm_backward(call: BoundTensors) -> Results:
     """The same of an LSTM, whose rows are read as those of i, f, g and o."""
     if call.case.arguments["dropout"] != 0:
         raise Inexpressible("torch draws the mask of a dropout itself")
     return _recurrent(call, ("dh", "dc"), ("i", "g", "f", "o", "h", "c", "tanhc"), _lstm_step)
 
 
-def _recurrent(call: Bound, ends: Sequence[str], saved_names: Sequence[str], step: _Step) -> Results:
+def _recurrent(call: BoundTensors, ends: Sequence[str], saved_names: Sequence[str], step: _Step) -> Results:
     """The gradients of a recurrent unit; `ends` names the gradients of its last states."""
     names = ("input", "dy", *ends)
     given = {name: call.inputs.get(name) for name in names}
@@ -417,10 +421,10 @@ def _recurrent(call: Bound, ends: Sequence[str], saved_names: Sequence[str], ste
 
     rows = call.inputs.get("batchSizesOptional") if "dc" in ends else None
     with torch.enable_grad():
-        laid = x if rows is None else ask(x.reshape, rows.shape[0], -1, x.shape[-1])
-        y, after = ask(_forward, stepped, laid, leaves[:count], first, layers, *flags)
-    gradients = [ask(dy.reshape, y.shape), *(it.reshape(end.shape) for it, end in zip(last, after, strict=True))]
-    found = ask(torch.autograd.grad, (y, *after), (x, *leaves), gradients, materialize_grads=True)
+        laid = x if rows is None else call_torch(x.reshape, rows.shape[0], -1, x.shape[-1])
+        y, after = call_torch(_forward, stepped, laid, leaves[:count], first, layers, *flags)
+    gradients = [call_torch(dy.reshape, y.shape), *(it.reshape(end.shape) for it, end in zip(last, after, strict=True))]
+    found = call_torch(torch.autograd.grad, (y, *after), (x, *leaves), gradients, materialize_grads=True)
     dx, *rest = (item.to(dtype) for item in found)
     facts = {"precision": f"computed in FLOAT by torch and cast to {acl_name(dtype)}", "gates": "given to torch"}
     before = zip(ends, last, rest[count:], strict=False)
@@ -466,23 +470,23 @@ def _forward(
 def _gru_step(inner: torch.Tensor, outer: torch.Tensor, state: _Tensors, saved: Mapping[str, torch.Tensor]) -> _Tensors:
     iz, ir, i_n = inner.chunk(3, 1)
     hz, hr, hn = outer.chunk(3, 1)
-    reset = Given.apply(ir + hr, saved["r"], _aten.sigmoid_backward, _SHAPE)
-    update = Given.apply(iz + hz, saved["z"], _aten.sigmoid_backward, _SHAPE)
-    linear = Given.apply(hn, saved["h_n"], None, _SHAPE)
-    candidate = Given.apply(i_n + reset * linear, saved["n"], _aten.tanh_backward, _SHAPE)
-    return [Given.apply((1.0 - update) * candidate + update * state[0], saved["h"], None, _SHAPE)]
+    reset = SavedTensor.apply(ir + hr, saved["r"], _aten.sigmoid_backward, _SHAPE)
+    update = SavedTensor.apply(iz + hz, saved["z"], _aten.sigmoid_backward, _SHAPE)
+    linear = SavedTensor.apply(hn, saved["h_n"], None, _SHAPE)
+    candidate = SavedTensor.apply(i_n + reset * linear, saved["n"], _aten.tanh_backward, _SHAPE)
+    return [SavedTensor.apply((1.0 - update) * candidate + update * state[0], saved["h"], None, _SHAPE)]
 
 
 def _lstm_step(
     inner: torch.Tensor, outer: torch.Tensor, state: _Tensors, saved: Mapping[str, torch.Tensor]
 ) -> _Tensors:
     i, f, g, o = (
-        Given.apply(linear, saved[name], _aten.tanh_backward if name == "g" else _aten.sigmoid_backward, _SHAPE)
+        SavedTensor.apply(linear, saved[name], _aten.tanh_backward if name == "g" else _aten.sigmoid_backward, _SHAPE)
         for name, linear in zip("ifgo", (inner + outer).chunk(4, 1), strict=True)
     )
-    cell = Given.apply(f * state[1] + i * g, saved["c"], None, _SHAPE)
-    active = Given.apply(cell, saved["tanhc"], _aten.tanh_backward, _SHAPE)
-    return [Given.apply(o * active, saved["h"], None, _SHAPE), cell]
+    cell = SavedTensor.apply(f * state[1] + i * g, saved["c"], None, _SHAPE)
+    active = SavedTensor.apply(cell, saved["tanhc"], _aten.tanh_backward, _SHAPE)
+    return [SavedTensor.apply(o * active, saved["h"], None, _SHAPE), cell]
 
 
 # ruff: noqa: SLF001 - ATen itself begins the names of these kernels with an underscore
@@ -491,7 +495,7 @@ def _lstm_step(
 _FUSED_FORWARD: Any = getattr(getattr(_aten, "_fused_rms_norm", None), "default", None)
 
 
-def rms_norm_grad(call: Bound) -> Results:
+def rms_norm_grad(call: BoundTensors) -> Results:
     """The fused backward kernel where the device has one, else autograd of rms_norm.
 
     The operator is given rstd; rms_norm has no such argument and computes its own. So the case's own is put in its
@@ -506,20 +510,20 @@ def rms_norm_grad(call: Bound) -> Results:
         return _rms_norm_fused(dy, x, rstd, gamma)
     # dgamma is FLOAT whatever gamma is; torch gives it in gamma's dtype, and computes in FLOAT in any case.
     weight = gamma.detach().to(torch.promote_types(gamma.dtype, torch.float32)).requires_grad_()
-    leaf = None if x is None else ask(x.detach().requires_grad_)
+    leaf = None if x is None else call_torch(x.detach().requires_grad_)
     with torch.enable_grad(), warnings.catch_warnings():
         # That half precision with a FLOAT weight is slower is no news here.
         warnings.simplefilter("ignore")
-        normal = ask(torch.rms_norm, leaf, gamma.shape, weight)
+        normal = call_torch(torch.rms_norm, leaf, gamma.shape, weight)
         _demand_one_for_each_row(rstd, normal, gamma)
         if not replace_rstd(normal, rstd):
             with _GivenRstd(rstd) as given:
-                normal = ask(torch.rms_norm, leaf, gamma.shape, weight)
+                normal = call_torch(torch.rms_norm, leaf, gamma.shape, weight)
             if not given.taken:
                 raise Inexpressible(
                     "torch computes rstd in a way that is not known here, so that none can be given to it"
                 )
-    gradients = ask(torch.autograd.grad, normal, (leaf, weight), dy)
+    gradients = call_torch(torch.autograd.grad, normal, (leaf, weight), dy)
     return dict(zip(("dxOut", "dgammaOut"), gradients, strict=True)), {"rstd": "given to torch in place of its own"}
 
 
@@ -584,7 +588,7 @@ class _GivenRstd(TorchDispatchMode):  # type: ignore[misc]  # mypy does without 
 def _rms_norm_fused(dy: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, gamma: torch.Tensor) -> Results:
     _demand_one_for_each_row(rstd, x, gamma)
     rows = (*x.shape[: x.dim() - gamma.dim()], *(1,) * gamma.dim())
-    dx, dgamma = ask(
+    dx, dgamma = call_torch(
         _aten._fused_rms_norm_backward.default, dy, x, list(gamma.shape), rstd.reshape(rows), gamma, [True, True]
     )
     facts = {}
@@ -624,20 +628,22 @@ def rms_norm_way(device: torch.device) -> tuple[str, str]:
     )
 
 
-def grouped_bias_add_grad(call: Bound) -> Results:
+def grouped_bias_add_grad(call: BoundTensors) -> Results:
     """The sums of the rows of each group in FLOAT, cast to the dtype of the rows."""
     rows, groups = call.inputs.get("gradY"), call.inputs.get("groupIdxOptional")
     if rows is None:
         raise Inexpressible("torch computes from tensors: gradY cannot be a null pointer")
     wide = rows.to(torch.float32)
     if groups is None:
-        found = ask(torch.sum, wide, 1)
+        found = call_torch(torch.sum, wide, 1)
     else:
-        ends = groups if call.case.arguments.get("groupIdxType", 0) == 0 else ask(torch.cumsum, groups, 0)
-        numbers = ask(
+        ends = groups if call.case.arguments.get("groupIdxType", 0) == 0 else call_torch(torch.cumsum, groups, 0)
+        numbers = call_torch(
             torch.searchsorted, ends.to(torch.int64), torch.arange(rows.shape[0], device=rows.device), right=True
         )
-        found = ask(torch.zeros(groups.shape[0], *rows.shape[1:], device=rows.device).index_add, 0, numbers, wide)
+        found = call_torch(
+            torch.zeros(groups.shape[0], *rows.shape[1:], device=rows.device).index_add, 0, numbers, wide
+        )
     return {"out": found.to(rows.dtype)}, {
         "precision": f"computed in FLOAT by torch and cast to {acl_name(rows.dtype)}"
     }

@@ -73,7 +73,7 @@ def find_device(word: str) -> torch.device:
     return device
 
 
-def ask(function: Callable[..., Any], *arguments: object, **keywords: object) -> Any:  # noqa: ANN401 - torch's own
+def call_torch(function: Callable[..., Any], *arguments: object, **keywords: object) -> Any:  # noqa: ANN401 - torch's own
     """Call a function of torch's. A clear error of its own is raised as Rejected.
 
     What says that memory or the device gave out, or that torch itself is broken, is no rejection of the arguments:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aclnn_cts.adapters.binding_evaluation import Scope
+from aclnn_cts.adapters.binding_evaluation import BindingScope
 from aclnn_cts.adapters.protocol import Buffers, Inexpressible
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import numpy_dtype
@@ -52,7 +52,7 @@ def acl_name(dtype: torch.dtype) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Bound(Scope):
+class BoundTensors(BindingScope):
     """One call with its tensors as torch takes them."""
 
     direct: bool
@@ -77,7 +77,7 @@ class Bound(Scope):
             host.copy_(there)
 
 
-def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) -> Bound:
+def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) -> BoundTensors:
     """Make torch tensors of all buffers: over the same memory on the CPU, over a copy of each storage elsewhere.
 
     Raises Inexpressible for a dtype or a layout (negative strides) that torch has not.
@@ -96,7 +96,7 @@ def bind(case: Case, buffers: Buffers, *, device: torch.device, direct: bool) ->
             found[name] = alias(buffer.view)
         else:
             found[name], staged[name] = stage(buffer.view, offset=descriptor.offset, device=device)
-    return Bound(
+    return BoundTensors(
         case=case,
         inputs={name: found[name] for name in buffers.inputs},
         outputs={name: found[name] for name in buffers.outputs},
@@ -134,7 +134,7 @@ def stage(view: NDArray[Any], *, offset: int, device: torch.device) -> tuple[tor
     return storage.as_strided(view.shape, strides, offset if reach else 0), (host, part)
 
 
-class Given(torch.autograd.Function):  # type: ignore[misc]  # torch comes without types here
+class SavedTensor(torch.autograd.Function):  # type: ignore[misc]  # torch comes without types here
     """A saved tensor in the place of a computed one; `slope` takes a gradient back through what computes it.
 
     None: the gradient is the computed one's as it is. `what` opens the message for a tensor of another shape.

@@ -21,7 +21,7 @@ from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
-from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.sandbox.limits import freeze_objects
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.store and (options.operators or options.alone):
         parser.error("--store keeps the figures of all operators and of what they are compared with: give it alone")
     target = Target()
-    specs = load_specs().on(target.product)
+    specs = load_specs().for_product(target.product)
     chosen = specs.select(options.operators)
     out, started = console(), start()
     wrap(
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
         "least and the greatest. Rates are by processor time, all processes on one core",
     )
     out.print()
-    keep_for_good()  # as `aclnn-cts run` does
+    freeze_objects()  # as `aclnn-cts run` does
     stay_on_one_core()
     rounds = {
         **_generation(out, chosen, target, options.rounds, alone=bool(options.alone)),

@@ -25,13 +25,13 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.listing import list_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import Specs, load_specs, package_folder
-from aclnn_cts.store.events import BatchJudged, Planned, RunFinished
+from aclnn_cts.store.events import BatchJudged, RunFinished, TrialsPlanned
 from aclnn_cts.store.manifest import Manifest, environment_facts, timestamp
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.triage.compare import compare_runs
-from aclnn_cts.trials.trial_runner import Bench, Judged
+from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
 from benchmarks.stored import Rounds, figures_of, start, store
 
 T = TypeVar("T")
@@ -49,13 +49,13 @@ PROCESSOR, CLOCK, SIZE, CASES = "processor seconds", "wall seconds", "MB", "case
 _SEED = 1
 
 
-def _batches(specs: Specs, number: int) -> Iterator[tuple[str, Judged]]:
+def _batches(specs: Specs, number: int) -> Iterator[tuple[str, JudgedBatch]]:
     """Trials of all operators, run on the reference and judged."""
     settings = BenchSettings(adapter="reference", target=Target())
     share = -(-number // len(specs))
     with settings.open_host(specs) as host:
         bench = Bench(specs=specs, host=host, settings=settings)
-        for spec in specs.on(settings.target.product).values():
+        for spec in specs.for_product(settings.target.product).values():
             sampler = Sampler(spec, Target())
             listed = list_cases(sampler, "valid", seed=_SEED, count=share, unproved=Counter())
             for judged in bench.run([Trial("values", case) for case in listed]):
@@ -78,7 +78,7 @@ def _make_run(path: Path, number: int) -> None:
             kinds = {record.trial.case.origin.kind for record in judged.records}
             for kind in kinds:
                 records = [record for record in judged.records if record.trial.case.origin.kind == kind]
-                writer(Planned(operator=operator, kind=kind, number=len(records)))
+                writer(TrialsPlanned(operator=operator, kind=kind, number=len(records)))
             writer(BatchJudged(records=judged.records, coverage=judged.coverage, blobs=judged.blobs))
         writer(RunFinished(summary=writer.summary, seconds=0.0))
 

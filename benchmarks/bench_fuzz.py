@@ -17,7 +17,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.output import console, wrap
 from aclnn_cts.core.target import Target
-from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.sandbox.limits import freeze_objects
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
 from benchmarks import campaign_faults, campaign_memory, campaign_rates, campaign_scaling, overlapping
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str]) -> int:
         seeds=options.seeds,
         alone=bool(options.alone),
     )
-    keep_for_good()  # as a campaign's worker does
+    freeze_objects()  # as a campaign's worker does
     [name] = parts
     part, started = PARTS[name], start()
     wrap(asked.out, f"{name}: on {started.text}")

@@ -28,16 +28,16 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.runs.campaign.corpus.schedule import PLAN
-from aclnn_cts.runs.campaign.head import Stop
+from aclnn_cts.runs.campaign.head import StopLimits
 from aclnn_cts.runs.campaign.jobs import ChunkJob, ChunkResult
 from aclnn_cts.runs.campaign.resuming import CampaignOptions
 from aclnn_cts.runs.campaign.session import fuzz
 from aclnn_cts.runs.campaign.worker import CampaignWorker
-from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.sandbox.limits import freeze_objects
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.workers.dispatch import Dispatcher
 from aclnn_cts.workers.service import encode
-from aclnn_cts.workers.slots import Done, Event, Health, Slot
+from aclnn_cts.workers.slots import Event, JobDone, Slot, SlotHealth
 from benchmarks.campaign_rates import open_alone
 from benchmarks.measure import Figure
 from benchmarks.shown import Row, row, show_rows
@@ -129,7 +129,7 @@ class SimulatedDispatcher:
         self._recordings = recordings
         self._call_seconds = call_seconds
         self._chunks = chunks
-        self._slots = [Slot(f"worker {number}", f"device {number}", Health.READY) for number in range(devices)]
+        self._slots = [Slot(f"worker {number}", f"device {number}", SlotHealth.READY) for number in range(devices)]
         self._due: dict[int, tuple[float, float, Recorded, int]] = {}
         self._mark: float | None = None
         self.timeline = Timeline(devices)
@@ -140,7 +140,7 @@ class SimulatedDispatcher:
         return self._slots
 
     @property
-    def positions(self) -> Sequence[None]:
+    def progress_by_slot(self) -> Sequence[None]:
         """Nobody is told how far a worker is."""
         return [None] * len(self._slots)
 
@@ -155,7 +155,7 @@ class SimulatedDispatcher:
         now = self.timeline.end
         seconds = recorded.seconds + recorded.cases * self._call_seconds
         self._due[slot] = (now + seconds, now, recorded, job.chunk.index)
-        self._slots[slot].health = Health.BUSY
+        self._slots[slot].health = SlotHealth.BUSY
 
     def wait(self, seconds: float) -> list[Event]:
         """The answers that are due; where none is, the clock moves on to the next."""
@@ -175,9 +175,9 @@ class SimulatedDispatcher:
             line.worker += recorded.seconds
             line.cases += recorded.cases
             line.chunks += 1
-            self._slots[number].health = Health.READY
+            self._slots[number].health = SlotHealth.READY
             answer = msgspec.msgpack.decode(recorded.answer, type=ChunkResult)
-            events.append(Done(number, msgspec.structs.replace(answer, index=index)))
+            events.append(JobDone(number, msgspec.structs.replace(answer, index=index)))
         if line.chunks >= self._chunks:
             line.busy += sum(line.end - began for _, began, *_ in self._due.values())
             raise KeyboardInterrupt
@@ -204,7 +204,7 @@ def simulate(specs: Specs, target: Target, recordings: Recordings, *, devices: i
         operators=specs.select([]),
         settings=BenchSettings(adapter="reference", target=target),
         out=folder / "run",
-        stop=Stop(),
+        stop=StopLimits(),
         workers=devices,
     )
     dispatcher = SimulatedDispatcher(
@@ -288,11 +288,11 @@ def main(arguments: Sequence[str]) -> int:
     if options.store and tuple(options.devices) != DEVICES:
         parser.error("--store keeps the figures of all numbers of devices: give it alone")
     out = console()
-    keep_for_good()  # as a campaign's head does
+    freeze_objects()  # as a campaign's head does
     started = start()
     wrap(out, f"scale: on {started.text}")
     out.print()
-    rounds = scale(load_specs().on(Target().product), Target(), options.devices, CALLS)
+    rounds = scale(load_specs().for_product(Target().product), Target(), options.devices, CALLS)
     show_rows(out, list(shown(rounds)))
     made = table(*TITLES)
     for cells in columns(rounds):

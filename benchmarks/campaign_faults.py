@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import HealthCheck, Phase
 from rich.console import Console
 
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.cli.output import show_table, table, wrap
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
@@ -20,8 +20,8 @@ from aclnn_cts.core.verdict import Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.strategies import valid_cases
-from aclnn_cts.runs.campaign.corpus.check_coverage import Factors, check_coverage
-from aclnn_cts.runs.campaign.corpus.schedule import Chunk, Learned, Schedule, Snapshot, take_snapshot
+from aclnn_cts.runs.campaign.corpus.check_coverage import CoverageFactors, check_coverage
+from aclnn_cts.runs.campaign.corpus.schedule import Chunk, CorpusUpdate, Schedule, Snapshot, take_snapshot
 from aclnn_cts.runs.campaign.worker import CampaignWorker
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import Specs
@@ -51,7 +51,7 @@ def faults(specs: Specs, target: Target, seeds: int) -> Rounds:
     spec = specs["aclnnSoftmaxBackward"]
     for fault in FAULTS:
         settings = BenchSettings(adapter=f"benchmarks.rare_faults:RareFaults,fault={fault}", target=target)
-        host = InProcessHost(load(choose(settings.adapter)).open(target, specs))
+        host = InProcessHost(load(parse_adapter_word(settings.adapter)).open(target, specs))
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
         plain = [_search_plain(bench, spec, seed) for seed in range(seeds)]
         ours = [_search_campaign(bench, spec, specs, seed) for seed in range(seeds)]
@@ -138,12 +138,12 @@ def _search_plain(bench: Bench, spec: Spec, seed: int) -> tuple[int, float]:
 def _search_campaign(bench: Bench, spec: Spec, specs: Specs, seed: int) -> tuple[int, float]:
     """The chunks of a campaign without its plan, in order, each after what those before it taught."""
     began = processor_seconds()
-    factors = {spec.operator: Factors(bench.sampler(spec))}
+    factors = {spec.operator: CoverageFactors(bench.sampler(spec))}
     coverage = {name: check_coverage(each, seed=seed) for name, each in factors.items()}
     schedule = Schedule(operators=(spec,), factors=factors, product=bench.settings.target.product, seed=seed, size=200)
     waivers = waivers_of_run((), settings=bench.settings, environment={}, bindings={}, specs=specs)
     worker = CampaignWorker(bench=bench, waivers=waivers, notes=None, chunk_seconds=3600.0)
-    learned = {spec.operator: Learned()}
+    learned = {spec.operator: CorpusUpdate()}
     snapshot = Snapshot(-1)
     tried = 0
     for index in range(schedule.planned, schedule.planned + 10_000):

@@ -24,7 +24,7 @@ from aclnn_cts.runs.campaign.corpus.schedule import RANDOM, Chunk, chunk_trials
 from aclnn_cts.runs.campaign.jobs import CampaignService
 from aclnn_cts.runs.campaign.resuming import CHUNK_TRIALS
 from aclnn_cts.runs.campaign.worker import CampaignWorker, open_worker
-from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.sandbox.limits import freeze_objects
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.hypothesis_driver import plain_examples
@@ -175,7 +175,7 @@ def _against_plain(out: Console, chosen: Sequence[Spec], worker: CampaignWorker,
     has_torch = importlib.util.find_spec("torch") is not None
     plainly = _plainly if has_torch and not alone else None
     searches = {spec.operator: plainly(spec) for spec in chosen} if plainly is not None else {}
-    keep_for_good()  # what the plain way has imported too, which is in no campaign's worker
+    freeze_objects()  # what the plain way has imported too, which is in no campaign's worker
     for spec in chosen:
         plain = searches.get(spec.operator)
         own, written = [], []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.runs.campaign.head import Stop
+from aclnn_cts.runs.campaign.head import StopLimits
 from aclnn_cts.runs.campaign.resuming import CampaignOptions
 from aclnn_cts.runs.campaign.session import fuzz
 from aclnn_cts.runs.campaign.status import Status
@@ -59,7 +59,7 @@ def _fuzzed(specs: Specs, chosen: tuple[Spec, ...], target: Target, *, workers: 
             operators=chosen,
             settings=BenchSettings(adapter="reference", target=target),
             out=folder / "run",
-            stop=Stop(chunks=_CHUNKS),
+            stop=StopLimits(chunks=_CHUNKS),
             workers=workers,
             seed=seed,
         )

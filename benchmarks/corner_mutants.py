@@ -45,7 +45,7 @@ Missing = Mapping[str, Counter[str]]
 def listed_corners(spec: Spec, profile: Profile) -> tuple[str, ...]:
     """The corners that a plan must be at."""
     found = recorded_corners(spec, spec.usual_product)
-    return () if found is None else tuple(found.at(heavy=profile.heavy))
+    return () if found is None else tuple(found.reachable_corners(heavy=profile.heavy))
 
 
 def missing_corners(spec: Spec, profile: Profile, specs: Specs, *, trigger: str = "") -> Missing:

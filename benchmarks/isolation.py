@@ -27,7 +27,7 @@ from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.generate.buffers import CallBuffers, InputGuards, layout, prepare
+from aclnn_cts.generate.buffers import CallBuffers, InputGuards, block_layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.sandbox.host import SessionHost
@@ -35,7 +35,7 @@ from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.sentinel import sentinel
+from aclnn_cts.trials.checks.sentinel import sentinel_case
 from aclnn_cts.trials.plan import LIFE_CYCLE_KIND, plan_parts, profile
 from aclnn_cts.trials.trial_runner import Bench
 from benchmarks.measure import Figure, processor_seconds
@@ -80,7 +80,7 @@ class Overhead:
 def overhead(adapter: str, spec: Spec, specs: Specs, *, rounds: int) -> tuple[Overhead, Overhead]:
     """Of a small call: in batches of `BATCH`, and one by one."""
     target = Target(product=PRODUCT)
-    case = sentinel(Sampler(spec, target))
+    case = sentinel_case(Sampler(spec, target))
     with (
         open_host(adapter, target=target, specs=specs, isolate=False) as inside,
         open_host(adapter, target=target, specs=specs, isolate=True) as outside,
@@ -100,7 +100,7 @@ def overhead(adapter: str, spec: Spec, specs: Specs, *, rounds: int) -> tuple[Ov
 def guarding(spec: Spec, specs: Specs, *, rounds: int) -> dict[InputGuards, float]:
     """Milliseconds a small call of the isolated reference, its memory included, by what lies around its inputs."""
     target = Target(product=PRODUCT)
-    case = sentinel(Sampler(spec, target))
+    case = sentinel_case(Sampler(spec, target))
     found = dict.fromkeys(InputGuards, math.inf)
     with open_host("reference", target=target, specs=specs, isolate=True) as host:
         for _ in range(rounds):
@@ -153,7 +153,7 @@ def recovery(spec: Spec, specs: Specs, *, deaths: int) -> list[float]:
     other, so that the spare has no longer to get ready than a batch takes.
     """
     target = Target(product=PRODUCT)
-    case = sentinel(Sampler(spec, target))
+    case = sentinel_case(Sampler(spec, target))
     fatal = _with_elements(case, _FATAL)
     found = []
     with variable_set(_INJECT, f"abort@numel={_FATAL}"), open_host("loopback", target=target, specs=specs) as host:
@@ -182,7 +182,7 @@ def _with_elements(case: Case, numel: int) -> Case:
 
 def _call(host: SessionHost, spec: Spec, case: Case, *, guards: InputGuards = InputGuards.BANDS) -> Call:
     outputs = frozenset(spec.outputs)
-    plan = layout(case, outputs, guards=guards)
+    plan = block_layout(case, outputs, guards=guards)
     arrays = case_arrays(case, [name for name in spec.inputs if case.arguments[name] is not None])
     memory = host.memory(plan.size, alignment=plan.alignment)
     return Call(case, prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan))

@@ -32,7 +32,7 @@ def walked(sampler: Sampler, name: str, *, seed: int = 0) -> CornerWalk:
     profile = PROFILES[name]
     walk = CornerWalk(sampler, seed=seed, heavy=profile.heavy)
     for _ in range(profile.corners):
-        walk.following()
+        walk.next_call()
     return walk
 
 

@@ -29,7 +29,7 @@ COUNTED = ("quick", "standard")
 def counted(name: str) -> Iterator[tuple[str, Counter[str], int]]:
     """By operator: random calls in each regime of a profile's plan, and all of them. A call may be in several."""
     profile, target = PROFILES[name], Target()
-    for spec in load_specs().on(target.product).values():
+    for spec in load_specs().for_product(target.product).values():
         sampler, found = Sampler(spec, target), Counter[str]()
         blocks = stream_block(0, f"{spec.operator}/{target.product}/valid", 0, profile.random)
         for number, choices in enumerate(blocks):

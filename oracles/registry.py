@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import aclnn_cts.oracles
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.expected import Block, BlockOracle, Condense, OracleInput
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.expectation import FormulaOracle
@@ -74,7 +74,7 @@ def load_module(stem: str, *, folders: Sequence[Path] = ()) -> ModuleType:
     if stem not in places:
         looked = ", ".join(str(folder / f"{stem}.py") for folder in folders)
         raise UsageError(
-            f"{stem}: no oracle for this operator{nearest(stem, places)}; known are {', '.join(places)}; write "
+            f"{stem}: no oracle for this operator{did_you_mean(stem, places)}; known are {', '.join(places)}; write "
             f"{looked or f'{stem}.py beside {stem}.yaml'} with a function {_BACKWARD}(f, …)"
         )
     place = places[stem]

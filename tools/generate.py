@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from aclnn_cts.adapters.bindings import Binding, Form, shipped
+from aclnn_cts.adapters.bindings import Binding, BindingForm, shipped
 from aclnn_cts.authoring.catalogue import family_of
 from aclnn_cts.cli.ops import completeness_of
 from aclnn_cts.cli.screen import short_name
@@ -28,7 +28,7 @@ from aclnn_cts.findings.waivers.matching import admits_version, ignored_line, na
 from aclnn_cts.generate.sizes import LARGE_SHARES, SHARES
 from aclnn_cts.selftest.generated_power import GeneratedMatrix, read_generated
 from aclnn_cts.speclang.families import family_names
-from aclnn_cts.speclang.kinds_number import Holds
+from aclnn_cts.speclang.kinds_number import PredicateRule
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Constraint, Parameter, Spec
 from aclnn_cts.speclang.package import package_folder, recorded_lines
@@ -252,7 +252,11 @@ def _regimes() -> Iterator[str]:
     yield "The longer profiles also make the `large_calls` of a spec, whatever its tensors have."
 
 
-_FORMS = {Form.DIRECT: "calls", Form.AUTOGRAD: "a differentiated forward pass", Form.FUNCTION: "a Python function"}
+_FORMS = {
+    BindingForm.DIRECT: "calls",
+    BindingForm.AUTOGRAD: "a differentiated forward pass",
+    BindingForm.FUNCTION: "a Python function",
+}
 
 
 def _standing(spec: Spec) -> Iterator[str]:
@@ -305,7 +309,7 @@ def _matrices() -> Sequence[GeneratedMatrix]:
 def _mutants_found(operator: str) -> str:
     """On the longest profile that an operator was measured on; calls that are rare do not count."""
     for matrix in reversed(_matrices()):
-        found, number = matrix.rate(rare=False, operator=operator)
+        found, number = matrix.found_and_judged(rare=False, operator=operator)
         if number:
             return f"{found} of {number} ({matrix.profile})"
     return "not measured"
@@ -422,7 +426,7 @@ _SHAPE = re.compile(r"(\[.*\])$")
 def _rule_text(item: Constraint, product: str) -> str:
     """The rule with its condition, expressions as code."""
     text = item.rule.describe(product).en
-    rule = f"`{text}`" if isinstance(item.rule, Holds) else _SHAPE.sub(r"`\1`", text)
+    rule = f"`{text}`" if isinstance(item.rule, PredicateRule) else _SHAPE.sub(r"`\1`", text)
     return f"{rule} (when `{item.when_text}`)" if item.when_text is not None else rule
 
 

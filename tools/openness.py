@@ -14,7 +14,7 @@ from aclnn_cts.execution.undecided import open_elements
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import OpenShare
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import PROFILES, plan_parts
 from tools.markdown import table
 
@@ -68,6 +68,6 @@ def _trials(spec: Spec, name: str) -> Iterator[Trial]:
     parts = plan_parts([spec], product=spec.usual_product, chosen=PROFILES["quick"])
     for part in parts:
         if part.check == name:
-            for trial in check(name, where="page").trials(part, sampler, seed=0):
+            for trial in check_by_id(name, where="page").trials(part, sampler, seed=0):
                 if is_valid_call(trial) and trial.case.nbytes <= _MOST_BYTES:
                     yield trial

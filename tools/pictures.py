@@ -151,7 +151,7 @@ def _corners(specs: Specs) -> Drawing:
     parts = [_text(left, 26, f"calls 1 to {_CALLS} of a plan, from left to right")]
     parts += [_text(16, top + 24 * row + 14, name, "small") for row, name in enumerate(names)]
     for number in range(_CALLS):
-        had = walk.following().corners
+        had = walk.next_call().corners
         beside = {frozenset(pair) for pair in itertools.combinations(had, 2) if pair[0][0] != pair[1][0]}
         for row, name in enumerate(names):
             own = {corner for corner in had if corner[0] == name}

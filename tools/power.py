@@ -176,7 +176,7 @@ def _generated_profile(matrix: GeneratedMatrix) -> Iterator[str]:
                 f"`{name}`" if name else "all",
                 str(len(mutants)),
                 f"{sum(row.equivalent for row in mutants)}, {sum(row.unmet for row in mutants)}",
-                *(_share(*matrix.rate(rare=rare, operator=name)) for rare in (False, True)),
+                *(_share(*matrix.found_and_judged(rare=rare, operator=name)) for rare in (False, True)),
                 f"{sum(bool(row.accused) for row in decoys)} of {len(decoys)}" if decoys else "not run",
             )
         )

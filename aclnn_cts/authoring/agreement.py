@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from aclnn_cts.authoring.facts import (
-    Topic,
+    ErrorTopic,
     dtypes_by_product,
     error_topics,
     formats_by_product,
@@ -17,9 +17,9 @@ from aclnn_cts.authoring.facts import (
 )
 from aclnn_cts.authoring.model import Document
 from aclnn_cts.speclang.kinds import Strength
-from aclnn_cts.speclang.kinds_dtype import Listed
-from aclnn_cts.speclang.kinds_size import ShapeIs
-from aclnn_cts.speclang.kinds_tensor import Rank
+from aclnn_cts.speclang.kinds_dtype import ListedRule
+from aclnn_cts.speclang.kinds_size import ShapeRule
+from aclnn_cts.speclang.kinds_tensor import RankRangeRule
 from aclnn_cts.speclang.model import Constraint, Parameter, ParameterRule, Spec
 
 RuleT = TypeVar("RuleT", bound=ParameterRule)
@@ -37,7 +37,7 @@ class Difference:
     """The one on which they differ; empty: on all."""
 
 
-def differences(document: Document, spec: Spec) -> tuple[Difference, ...]:
+def find_differences(document: Document, spec: Spec) -> tuple[Difference, ...]:
     """Where the prototype, products, dtypes, formats, ranks or their codes in a spec are not those of a document.
 
     Of dtypes, formats and ranks: the spec refuses one that the document lists, or promises success of one that it does
@@ -46,7 +46,7 @@ def differences(document: Document, spec: Spec) -> tuple[Difference, ...]:
     return tuple(_differences(document, spec))
 
 
-def by_address(found: Iterable[Difference]) -> Mapping[str, tuple[Difference, ...]]:
+def differences_by_address(found: Iterable[Difference]) -> Mapping[str, tuple[Difference, ...]]:
     """The differences on each statement."""
     grouped: dict[str, tuple[Difference, ...]] = {}
     for item in found:
@@ -89,9 +89,9 @@ def _unstated_codes(document: Document, spec: Spec) -> Iterator[Difference]:
     """
     names = [item.name for item in document.parameters]
     read = [(row, *error_topics(row, names)) for row in document.errors]
-    rows = [(row, about or names) for row, topics, about in read if Topic.RANK in topics]
+    rows = [(row, about or names) for row, topics, about in read if ErrorTopic.RANK in topics]
     for parameter in spec.parameters:
-        for item, rule in _rules_on(spec, parameter.name, Rank):
+        for item, rule in _rules_on(spec, parameter.name, RankRangeRule):
             alike = _of_one_shape(spec, parameter.name, item.statuses)
             on_it = [row for row, about in rows if row.status in item.statuses and parameter.name in about]
             few = [
@@ -112,7 +112,7 @@ def _of_one_shape(spec: Spec, name: str, statuses: tuple[str, ...]) -> set[str]:
     pairs = [
         {item.rule.of, item.rule.shape.text.strip("[*]")}
         for item in spec.constraints
-        if isinstance(item.rule, ShapeIs) and item.statuses == statuses and item.when_text is None
+        if isinstance(item.rule, ShapeRule) and item.statuses == statuses and item.when_text is None
     ]
     for _ in pairs:
         found.update(*(pair for pair in pairs if pair & found))
@@ -149,14 +149,14 @@ def _in_list(document: Document, spec: Spec, parameter: Parameter, what: str) ->
 
 
 def _has_list(spec: Spec, name: str, what: str) -> bool:
-    return any(rule.what == what for _, rule in _rules_on(spec, name, Listed))
+    return any(rule.what == what for _, rule in _rules_on(spec, name, ListedRule))
 
 
 def _lists(spec: Spec, name: str, what: str, product: str, *, is_promised: bool = False) -> list[set[str]]:
     """The lists that a dtype or format has to be in; `is_promised`: but for those that the document leaves open."""
     return [
         set(rule.table[product])
-        for item, rule in _rules_on(spec, name, Listed)
+        for item, rule in _rules_on(spec, name, ListedRule)
         if rule.what == what and item.applies_to(product) and not (is_promised and item.strength == Strength.OPEN)
     ]
 
@@ -167,7 +167,11 @@ def ranks_in(spec: Spec, name: str) -> tuple[int, int] | None:
 
 
 def _ranks(spec: Spec, name: str, *, is_promised: bool = False) -> tuple[int, int] | None:
-    rules = [rule for item, rule in _rules_on(spec, name, Rank) if not (is_promised and item.strength == Strength.OPEN)]
+    rules = [
+        rule
+        for item, rule in _rules_on(spec, name, RankRangeRule)
+        if not (is_promised and item.strength == Strength.OPEN)
+    ]
     return (max(rule.low for rule in rules), min(rule.high for rule in rules)) if rules else None
 
 

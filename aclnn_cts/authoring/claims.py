@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from aclnn_cts.authoring.agreement import Difference, by_address, differences
+from aclnn_cts.authoring.agreement import Difference, differences_by_address, find_differences
 from aclnn_cts.authoring.model import Document, Statement
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
@@ -150,7 +150,7 @@ def claims_text(operator: str, document: Mapping[str, str], claims: Sequence[Cla
     return "\n".join(lines) + "\n"
 
 
-class State(str, Enum):
+class AuditState(str, Enum):
     """What an audit finds of one statement."""
 
     CLAIMED = "claimed"
@@ -171,14 +171,14 @@ class State(str, Enum):
     """What the claims file names is no longer in the document."""
 
 
-_DONE = frozenset({State.CLAIMED, State.UNTESTABLE})
+_DONE = frozenset({AuditState.CLAIMED, AuditState.UNTESTABLE})
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """One statement of the document; or what the claims file (`GONE`) or the spec (`DIFFERS`) has in place of one."""
 
-    state: State
+    state: AuditState
     address: str
     statement: Statement | None
     claim: Claim | None
@@ -200,11 +200,11 @@ class Entry:
 class Audit:
     """The statements of a document in order, then those that are gone, and what the spec alone states."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[AuditEntry, ...]
     is_same_edition: bool
     """Whether the claims were made for these very bytes."""
 
-    def count(self, state: State) -> int:
+    def count(self, state: AuditState) -> int:
         """How many statements are in a state."""
         return sum(entry.state is state for entry in self.entries)
 
@@ -214,7 +214,7 @@ class Audit:
         return sum(entry.statement is not None for entry in self.entries)
 
     @property
-    def missing(self) -> tuple[Entry, ...]:
+    def missing(self) -> tuple[AuditEntry, ...]:
         """What a person has to look at."""
         return tuple(entry for entry in self.entries if entry.is_missing)
 
@@ -222,11 +222,11 @@ class Audit:
     def share(self) -> float:
         """Share of the statements that are encoded or have a reason, among those and what the spec alone states."""
         done = sum(self.count(state) for state in _DONE)
-        counted = sum(entry.state is not State.GONE for entry in self.entries)
+        counted = sum(entry.state is not AuditState.GONE for entry in self.entries)
         return done / counted if counted else 0.0
 
 
-def audit(document: Document, claims: Claims | None, spec: Spec) -> Audit:
+def audit_claims(document: Document, claims: Claims | None, spec: Spec) -> Audit:
     """Hold the claims, and the facts of the spec, against a document. Without claims, every statement is open.
 
     A statement is found again by address and digest; else by its digest at another number of the same list or cell
@@ -235,21 +235,23 @@ def audit(document: Document, claims: Claims | None, spec: Spec) -> Audit:
     left = list(claims.claims if claims is not None else ())
     found = _matched(document.statements, left)
     same = claims is not None and claims.document.sha256 == document.sha256
-    differ = by_address(differences(document, spec))
+    differ = differences_by_address(find_differences(document, spec))
     audited = _Audited({clause.at: clause for clause in spec.clauses}, has_claims=claims is not None)
     entries = [
         audited.entry(item, found.get(item.address), differ.get(item.address, ())) for item in document.statements
     ]
     used = {id(claim) for claim in found.values()}
-    entries += [Entry(State.GONE, claim.address, None, claim) for claim in left if id(claim) not in used]
+    entries += [AuditEntry(AuditState.GONE, claim.address, None, claim) for claim in left if id(claim) not in used]
     known = {item.address for item in document.statements}
     entries += [
-        Entry(State.DIFFERS, address, None, None, items) for address, items in differ.items() if address not in known
+        AuditEntry(AuditState.DIFFERS, address, None, None, items)
+        for address, items in differ.items()
+        if address not in known
     ]
     return Audit(tuple(entries), same)
 
 
-def says_so(clauses: Iterable[Clause]) -> bool:
+def admits_doubt(clauses: Iterable[Clause]) -> bool:
     """Whether clauses that a statement is claimed by say that the document is in doubt there, or that nothing shows it.
 
     So much it takes where the fact of the spec is another one than the document's.
@@ -263,21 +265,21 @@ class _Audited:
     """Those of the spec by address."""
     has_claims: bool
 
-    def entry(self, statement: Statement, claim: Claim | None, differ: tuple[Difference, ...]) -> Entry:
+    def entry(self, statement: Statement, claim: Claim | None, differ: tuple[Difference, ...]) -> AuditEntry:
         clauses = [self.clauses[at] for at in claim.clauses] if claim is not None else []
         if claim is None:
-            state = State.NEW if self.has_claims else State.OPEN
+            state = AuditState.NEW if self.has_claims else AuditState.OPEN
         elif not claim.reference.endswith(f"#{statement.digest}"):
-            state = State.CHANGED
-        elif differ and claim.reason is None and not says_so(clauses):
-            state = State.DIFFERS
+            state = AuditState.CHANGED
+        elif differ and claim.reason is None and not admits_doubt(clauses):
+            state = AuditState.DIFFERS
         elif claim.is_open:
-            state = State.OPEN
+            state = AuditState.OPEN
         elif claim.is_unread or any(clause.reason == NotTestable.UNREAD for clause in clauses):
-            state = State.UNREAD
+            state = AuditState.UNREAD
         else:
-            state = State.UNTESTABLE if claim.reason is not None else State.CLAIMED
-        return Entry(state, statement.address, statement, claim, differ)
+            state = AuditState.UNTESTABLE if claim.reason is not None else AuditState.CLAIMED
+        return AuditEntry(state, statement.address, statement, claim, differ)
 
 
 def _matched(statements: Sequence[Statement], claims: Iterable[Claim]) -> dict[str, Claim]:

@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from aclnn_cts.authoring.facts import (
-    Ranks,
-    Related,
-    Topic,
+    DtypeDependence,
+    ErrorTopic,
+    RankRange,
     broadcasts_with,
     choices_of,
     dtypes_by_product,
@@ -37,7 +37,7 @@ from aclnn_cts.authoring.facts import (
 )
 from aclnn_cts.authoring.model import Column, CParameter, Document, Row, Statement
 from aclnn_cts.authoring.program import example_arguments
-from aclnn_cts.authoring.usual import EXAMPLE_WITHOUT_CALL, usual_family, without_usual
+from aclnn_cts.authoring.usual import EXAMPLE_WITHOUT_CALL, usual_family, without_family_content
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import JUDGED_INPUTS, JUDGED_OUTPUTS
 from aclnn_cts.speclang.build_parameters import kind_of_type
@@ -126,9 +126,9 @@ class _Checks:
                 made.lengths.append(length)
             for topic in topics:
                 made.listed.setdefault(topic, set()).update(about or ("*",))
-                if topic == Topic.SHAPE and len(about) == 2:
+                if topic == ErrorTopic.SHAPE and len(about) == 2:
                     made.pairs.append(about)
-                if topic == Topic.RANK and not is_on_too_many_dimensions(row.statement.text):
+                if topic == ErrorTopic.RANK and not is_on_too_many_dimensions(row.statement.text):
                     made.few.update(about or ("*",))
         return made
 
@@ -186,7 +186,7 @@ class _Drafter:
             self._open(
                 "clauses.example", [item for item in document.statements if item.address.startswith("example/code")]
             )
-        content = without_usual(content)
+        content = without_family_content(content)
         content["open"] = [_entry(place) for place in self.open]
         return {key: value for key, value in content.items() if value}
 
@@ -228,9 +228,9 @@ class _Drafter:
 
     def _defaults(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        if self._checks.has(Topic.NULL):
+        if self._checks.has(ErrorTopic.NULL):
             found["null"] = _NULL
-        if self._checks.has(Topic.DTYPE):
+        if self._checks.has(ErrorTopic.DTYPE):
             found["dtypes"] = {"status": _LISTED, "group": "dtype"}
         return found
 
@@ -294,7 +294,7 @@ class _Drafter:
         if is_optional(self._document.rows.get(name), name):
             entry["null"] = "none"
             self._leave(name, "null", Column.ROLE)
-        elif self._checks.has(Topic.NULL) and not self._checks.names(Topic.NULL, name):
+        elif self._checks.has(ErrorTopic.NULL) and not self._checks.names(ErrorTopic.NULL, name):
             entry["null"] = "open"
 
     def _tensor(self, name: str, row: Row, entry: dict[str, Any]) -> None:
@@ -336,21 +336,21 @@ class _Drafter:
         same = same_as(row, Column.DTYPE, self._names)
         if found is None and other is None and same is not None:
             found = dtypes_by_product(self._document, same.other, self._products)
-        if found is None and other in self._tables_of and self._checks.names(Topic.DTYPE, name):
+        if found is None and other in self._tables_of and self._checks.names(ErrorTopic.DTYPE, name):
             found = self._tables_of[other], ()
         if found is not None and all(found[0].values()):
             self._read[name] = found[1]
             self._tables_of[name] = found[0]
-            entry["dtypes"] = self._promised(Topic.DTYPE, name, self._table(found[0]), default="dtypes")
+            entry["dtypes"] = self._promised(ErrorTopic.DTYPE, name, self._table(found[0]), default="dtypes")
         elif other is None:
             entry["dtypes"] = ["FLOAT"]
             self._leave(name, "dtypes", Column.DTYPE, Column.USAGE)
         self._leave_unjudged(name, entry, other)
         if other is not None:
             value: object = other
-            if self._checks.names(Topic.SAME_DTYPE, name) and self._checks.has(Topic.DTYPE):
+            if self._checks.names(ErrorTopic.SAME_DTYPE, name) and self._checks.has(ErrorTopic.DTYPE):
                 value = {"is": other, "status": _LISTED, "group": "dtype"}
-            elif self._checks.names(Topic.SAME_DTYPE, name):
+            elif self._checks.names(ErrorTopic.SAME_DTYPE, name):
                 value = {"is": other, "status": _LISTED}
             entry["same_dtype_as"] = value
         elif "dtypes" in entry:
@@ -361,8 +361,8 @@ class _Drafter:
         tensors = [other for other in earlier if self._is_tensor(other)]
         rows = {other: self._document.rows[other] for other in tensors if other in self._document.rows}
         found = related_dtypes(row, self._names)
-        kind, others = found if found is not None else (Related.PROMOTES, ())
-        if kind == Related.PROMOTES:
+        kind, others = found if found is not None else (DtypeDependence.PROMOTES, ())
+        if kind == DtypeDependence.PROMOTES:
             back = {other: related_dtypes(item, self._names) for other, item in rows.items()}
             others += tuple(
                 other for other, said in back.items() if said is not None and said[0] == kind and name in said[1]
@@ -371,13 +371,17 @@ class _Drafter:
         if not others:
             return
         key, topic = {
-            Related.PROMOTES: ("promotes_with", Topic.PROMOTION),
-            Related.CAST: ("casts_from", Topic.CAST),
-            Related.PROMOTED: ("same_dtype_as", Topic.PROMOTION),
+            DtypeDependence.PROMOTES: ("promotes_with", ErrorTopic.PROMOTION),
+            DtypeDependence.CAST: ("casts_from", ErrorTopic.CAST),
+            DtypeDependence.PROMOTED: ("same_dtype_as", ErrorTopic.PROMOTION),
         }[kind]
         value: object = f"promote({', '.join(others)})" if others[1:] else others[0]
         if self._checks.names(topic, name):
-            value = {"is": value, "status": _LISTED, **({"group": "dtype"} if self._checks.has(Topic.DTYPE) else {})}
+            value = {
+                "is": value,
+                "status": _LISTED,
+                **({"group": "dtype"} if self._checks.has(ErrorTopic.DTYPE) else {}),
+            }
         entry[key] = value
 
     def _leave_unjudged(self, name: str, entry: Mapping[str, Any], other: str | None) -> None:
@@ -412,13 +416,13 @@ class _Drafter:
         other = self._same(name, row, Column.FORMAT, earlier)
         formats = formats_of(row)
         if other is not None:
-            entry["same_format_as"] = self._promised(Topic.SAME_FORMAT, name, other)
+            entry["same_format_as"] = self._promised(ErrorTopic.SAME_FORMAT, name, other)
         if formats is None and other is None:
             self._leave(name, "formats", Column.FORMAT, Column.USAGE)
         # ND alone excludes no other format, and is what a spec takes.
         if formats is None or formats == ("ND",):
             return
-        entry["formats"] = self._promised(Topic.FORMAT, name, list(formats))
+        entry["formats"] = self._promised(ErrorTopic.FORMAT, name, list(formats))
         ranks = ranks_of(row)
         tied = {_FORMAT_RANKS[item] for item in formats if item in _FORMAT_RANKS}
         if other is None and tied and (ranks is None or tied != {ranks.low} or tied != {ranks.high}):
@@ -433,12 +437,12 @@ class _Drafter:
         other = self._same(name, row, Column.RANK, earlier) or self._compared_with(name, earlier)
         ranks = self._ranks(row)
         if other is not None and other in self._shaped:
-            entry["same_shape_as"] = self._promised(Topic.SHAPE, name, other)
+            entry["same_shape_as"] = self._promised(ErrorTopic.SHAPE, name, other)
             # The shape says more than the rank; a rank without a code beside a shape with one would silence the code.
             if ranks is not None and (
-                self._checks.names(Topic.RANK, name) or not self._checks.names(Topic.SHAPE, name)
+                self._checks.names(ErrorTopic.RANK, name) or not self._checks.names(ErrorTopic.SHAPE, name)
             ):
-                is_listed = self._checks.names(Topic.SHAPE, name)
+                is_listed = self._checks.names(ErrorTopic.SHAPE, name)
                 entry["rank"] = self._rank(name, ranks, few="open" if is_listed else "limit")
             return
         sizes = shape_of(row)
@@ -452,7 +456,7 @@ class _Drafter:
             draw: dict[str, Any] = {"run": run, "length": [low, high], "sizes": [1, _LARGEST]}
             partner = self._broadcast_partner(name, row, earlier)
             if partner is not None:
-                entry["broadcasts_with"] = self._promised(Topic.BROADCAST, name, partner)
+                entry["broadcasts_with"] = self._promised(ErrorTopic.BROADCAST, name, partner)
                 draw["broadcasts_with"] = self._runs[partner]
             self._runs[name] = run
             self._draws.append(draw)
@@ -460,8 +464,8 @@ class _Drafter:
         is_free = not self._shaped and ranks is not None and not ranks.has_gaps and not is_said
         if sizes is None and not is_free:
             self._leave(name, "shape", Column.RANK, Column.USAGE)
-        is_silencing = "broadcasts_with" in entry and self._checks.names(Topic.BROADCAST, name)
-        if ranks is not None and (self._checks.names(Topic.RANK, name) or not is_silencing):
+        is_silencing = "broadcasts_with" in entry and self._checks.names(ErrorTopic.BROADCAST, name)
+        if ranks is not None and (self._checks.names(ErrorTopic.RANK, name) or not is_silencing):
             entry["rank"] = self._rank(name, ranks, few="open" if is_silencing else "limit")
         if ranks is not None and ranks.has_gaps:
             self._leave(name, "rank", Column.RANK)
@@ -483,17 +487,17 @@ class _Drafter:
             return said
         return next((other for other, item in rows.items() if broadcasts_with(item, self._names) == name), None)
 
-    def _ranks(self, row: Row) -> Ranks | None:
+    def _ranks(self, row: Row) -> RankRange | None:
         """The numbers of dimensions that a tensor's cell states, or that of one with as many."""
         others = [self._document.rows[name] for name in same_rank_as(row, self._names) if name in self._document.rows]
         return next((ranks for item in (row, *others) if (ranks := ranks_of(item)) is not None), None)
 
-    def _rank(self, name: str, ranks: Ranks, *, few: str = "limit") -> object:
+    def _rank(self, name: str, ranks: RankRange, *, few: str = "limit") -> object:
         low, high = ranks.low, ranks.high
-        if low > 0 and self._checks.names(Topic.RANK, name) and not {name, "*"} & self._checks.few:
+        if low > 0 and self._checks.names(ErrorTopic.RANK, name) and not {name, "*"} & self._checks.few:
             strength = {"strength": few} if few != "limit" else {}
             return [{"is": [0, high], "status": _LISTED}, {"id": "few", "is": [low, high], **strength}]
-        return self._promised(Topic.RANK, name, low if low == high else [low, high])
+        return self._promised(ErrorTopic.RANK, name, low if low == high else [low, high])
 
     def _run(self) -> str:
         drawn = {draw.get("run") or draw.get("name") for draw in self._draws}
@@ -534,7 +538,7 @@ class _Drafter:
             self._draws.append({"name": item.name, "one_of": [0.0, 1.0, -1.0]})
             self._leave(item.name, "range", Column.DESCRIPTION, Column.USAGE)
         elif values is not None:
-            entry["range"] = self._promised(Topic.RANGE, item.name, list(values))
+            entry["range"] = self._promised(ErrorTopic.RANGE, item.name, list(values))
             self._draws.append({"name": item.name, "in": list(values)})
         else:
             low, high = C_RANGES[entry["type"].replace("const ", "")]

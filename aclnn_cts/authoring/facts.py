@@ -48,13 +48,13 @@ def _formats(text: str) -> tuple[str, ...] | None:
     return _listed(text, FORMATS, {})
 
 
-def named(text: str, names: Sequence[str]) -> tuple[str, ...]:
+def names_in(text: str, names: Sequence[str]) -> tuple[str, ...]:
     """Those of the names that a text holds, in their order."""
     return tuple(name for name in names if re.search(_WORD.format(re.escape(name)), text))
 
 
 @dataclass(frozen=True, slots=True)
-class Same:
+class SharedProperty:
     """The parameter whose dtype, shape or format another one shares, and the statement that says so."""
 
     other: str
@@ -62,7 +62,7 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks:
+class RankRange:
     """Numbers of dimensions: bounds, and whether the document leaves some between them out."""
 
     low: int
@@ -86,7 +86,7 @@ def is_optional(row: Row | None, name: str) -> bool:
     return "可选" in row.text(Column.ROLE) or "Optional" in name
 
 
-def same_as(row: Row, column: Column, names: Sequence[str]) -> Same | None:
+def same_as(row: Row, column: Column, names: Sequence[str]) -> SharedProperty | None:
     """The one other parameter whose dtype, shape or format this one has, by its own cell or its remarks."""
     what = {Column.DTYPE: r"(?:数据类型|dtype)", Column.FORMAT: "(?:数据)?格式", Column.RANK: "shape"}[column]
     for own, statement in _own_and_remarks(row, column):
@@ -100,7 +100,7 @@ def same_as(row: Row, column: Column, names: Sequence[str]) -> Same | None:
         for part in _on_shapes(text, own=own) if column is Column.RANK else [text]:
             others = _like(part, row, names)
             if len(others) == 1:
-                return Same(others[0], statement)
+                return SharedProperty(others[0], statement)
     return None
 
 
@@ -115,7 +115,7 @@ def broadcasts_with(row: Row, names: Sequence[str]) -> str | None:
     """The one other parameter whose shape a remark says that this one broadcasts with, in any of the usual forms."""
     for statement in row.cells.get(Column.USAGE, ()):
         found = _BROADCASTING.search(statement.text)
-        others = named(found[1], [name for name in names if name != row.name]) if found is not None else ()
+        others = names_in(found[1], [name for name in names if name != row.name]) if found is not None else ()
         if len(others) == 1:
             return others[0]
     return None
@@ -146,22 +146,22 @@ def same_rank_as(row: Row, names: Sequence[str]) -> tuple[str, ...]:
 def _like(text: str, row: Row, names: Sequence[str]) -> tuple[str, ...]:
     """The other parameters that a tensor is said to agree with."""
     found = re.search(rf"(?:与|和|同)(.+?)(?:的)?(?:[^与和]*?){_SAME_WORDS}", text)
-    return named(found[0], [name for name in names if name != row.name]) if found is not None else ()
+    return names_in(found[0], [name for name in names if name != row.name]) if found is not None else ()
 
 
 def related_dtypes(row: Row, names: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     """How a remark relates a tensor's dtype to those of others: `promotes`, `cast` or `promoted`, and the others."""
     for statement in row.cells.get(Column.USAGE, ()):
         text = statement.text
-        others = named(text, [name for name in names if name != row.name])
+        others = names_in(text, [name for name in names if name != row.name])
         if statement.products is not None or not others or _DTYPE.search(text) is None or "如果" in text:
             continue
         if _PROMOTES.search(text) is not None:
-            return Related.PROMOTES, others
+            return DtypeDependence.PROMOTES, others
         if _CONVERTIBLE.search(text) is not None:
-            return Related.CAST, others
+            return DtypeDependence.CAST, others
         if re.search(r"推导后的结果一致", text) is not None:
-            return Related.PROMOTED, others
+            return DtypeDependence.PROMOTED, others
     return None
 
 
@@ -239,7 +239,7 @@ def _is_on_list(document: Document, statement: Statement, name: str, topic: str)
         return False
     if any(word in text for word in ("当", "其他参数")) or (topic not in text and not text.startswith("不支持")):
         return False
-    about = named(text, [item.name for item in document.parameters])
+    about = names_in(text, [item.name for item in document.parameters])
     return own or not about or name in about
 
 
@@ -249,19 +249,19 @@ def formats_of(row: Row) -> tuple[str, ...] | None:
     return _formats(cell[0].text) if len(cell) == 1 else None
 
 
-def ranks_of(row: Row) -> Ranks | None:
+def ranks_of(row: Row) -> RankRange | None:
     """The numbers of dimensions that a cell states, by figures or by a shape."""
     cell = row.cells.get(Column.RANK, ())
     if len(cell) != 1:
         return None
     text = cell[0].text.strip()
     if (found := _RANGE.match(text)) is not None and int(found[1]) <= int(found[2]):
-        return Ranks(int(found[1]), int(found[2]))
+        return RankRange(int(found[1]), int(found[2]))
     if _CHOICE.match(text) is not None:
         numbers = sorted({int(word) for word in re.findall(r"\d{1,2}", text)})
-        return Ranks(numbers[0], numbers[-1], has_gaps=numbers[-1] - numbers[0] >= len(numbers))
+        return RankRange(numbers[0], numbers[-1], has_gaps=numbers[-1] - numbers[0] >= len(numbers))
     shape = shape_of(row)
-    return Ranks(len(shape), len(shape)) if shape is not None else None
+    return RankRange(len(shape), len(shape)) if shape is not None else None
 
 
 def shape_of(row: Row) -> tuple[str, ...] | None:
@@ -324,7 +324,7 @@ def length_of(row: Row) -> int | None:
     return None
 
 
-class Related:
+class DtypeDependence:
     """How the dtype of a tensor depends on those of others."""
 
     PROMOTES = "promotes"
@@ -332,7 +332,7 @@ class Related:
     PROMOTED = "promoted"
 
 
-class Topic:
+class ErrorTopic:
     """What a condition of the error table is about; names of the constraints that it lists a code for."""
 
     NULL = "null"
@@ -389,7 +389,7 @@ def is_dtype_note(text: str) -> bool:
 
 def length_in_error(text: str, names: Sequence[str]) -> tuple[str, int] | None:
     """The array and its number of items, where a condition is that it has another one."""
-    about = named(text, names)
+    about = names_in(text, names)
     found = _LENGTH.match(text)
     return (about[0], int(found[1])) if found is not None and len(about) == 1 else None
 
@@ -397,27 +397,27 @@ def length_in_error(text: str, names: Sequence[str]) -> tuple[str, int] | None:
 def error_topics(row: ErrorRow, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The topics of a condition, and the parameters that it names; no topic where it has a form of its own."""
     text = row.statement.text
-    about = named(text, names)
+    about = names_in(text, names)
     if row.status == "ACLNN_ERR_PARAM_NULLPTR":
         plain = re.search(r"空指针|nullptr|null", text, re.IGNORECASE) is not None and "当" not in text
         if (computed := _UNCOMPUTED.match(text)) is not None:
-            return (Topic.NULL,), named(computed[1], names)
-        return ((Topic.NULL,) if plain else ()), about
+            return (ErrorTopic.NULL,), names_in(computed[1], names)
+        return ((ErrorTopic.NULL,) if plain else ()), about
     if re.search(r"当|如果|若|非空[时且]", text) is not None:
         return (), about
     unlisted = _UNLISTED.search(text) is not None
     unequal = not unlisted and len(about) > 1 and _UNEQUAL.search(text) is not None
     has_ranks = any(form.search(text) is not None for form in (_RANKS, _UNLISTED_SHAPE))
     found = {
-        Topic.DTYPE: _DTYPE.search(text) is not None and unlisted,
-        Topic.SAME_DTYPE: _DTYPE.search(text) is not None and unequal,
-        Topic.PROMOTION: _UNPROMOTED.search(text) is not None,
-        Topic.CAST: _DTYPE.search(text) is not None and _INCONVERTIBLE.search(text) is not None,
-        Topic.FORMAT: "格式" in text and unlisted,
-        Topic.SAME_FORMAT: "格式" in text and unequal,
-        Topic.RANK: has_ranks,
-        Topic.RANGE: len(about) == 1 and _OUTSIDE.search(text) is not None and _NO_VALUE.search(text) is None,
-        Topic.SHAPE: not has_ranks and "shape" in text and "轴" not in text and unequal,
-        Topic.BROADCAST: _UNBROADCAST.search(text) is not None,
+        ErrorTopic.DTYPE: _DTYPE.search(text) is not None and unlisted,
+        ErrorTopic.SAME_DTYPE: _DTYPE.search(text) is not None and unequal,
+        ErrorTopic.PROMOTION: _UNPROMOTED.search(text) is not None,
+        ErrorTopic.CAST: _DTYPE.search(text) is not None and _INCONVERTIBLE.search(text) is not None,
+        ErrorTopic.FORMAT: "格式" in text and unlisted,
+        ErrorTopic.SAME_FORMAT: "格式" in text and unequal,
+        ErrorTopic.RANK: has_ranks,
+        ErrorTopic.RANGE: len(about) == 1 and _OUTSIDE.search(text) is not None and _NO_VALUE.search(text) is None,
+        ErrorTopic.SHAPE: not has_ranks and "shape" in text and "轴" not in text and unequal,
+        ErrorTopic.BROADCAST: _UNBROADCAST.search(text) is not None,
     }
     return tuple(topic for topic, is_topic in found.items() if is_topic), about

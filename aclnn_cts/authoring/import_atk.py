@@ -14,12 +14,12 @@ from typing import Any
 
 from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS, component
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.outside import ARRAY_LIMIT, DOCUMENT_BYTES, NON_FINITE, RANK_LIMIT, read_outside, strict_json
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.generate.choices import words
+from aclnn_cts.generate.choices import stream_words
 from aclnn_cts.speclang.binding import bind_case, infer_outputs
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -85,7 +85,7 @@ def import_atk(path: Path, specs: Specs, *, product_of: Callable[[Spec], str]) -
         seed = number % _SEEDS if isinstance(number, int) else position
         try:
             case = _case(entry, specs, product_of, seed=seed, source=f"{path.name}, id {identifier}")
-        except (NotCarried, UsageError) as reason:
+        except (UnsupportedAtkError, UsageError) as reason:
             yield AtkEntry(file=str(path), id=identifier, reason=printable(str(reason), _REASON))
         else:
             is_open = evaluate(specs[case.operator], case).strength == Strength.OPEN
@@ -94,9 +94,9 @@ def import_atk(path: Path, specs: Specs, *, product_of: Callable[[Spec], str]) -
 
 def _case(entry: object, specs: Specs, product_of: Callable[[Spec], str], *, seed: int, source: str) -> Case:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("inputs"), list):
-        raise NotCarried("no object with a list of inputs")
+        raise UnsupportedAtkError("no object with a list of inputs")
     if entry.get("expected_error_msg"):
-        raise NotCarried("it expects an error message, which no document promises")
+        raise UnsupportedAtkError("it expects an error message, which no document promises")
     spec = _spec(entry, specs)
     target = Target(product=product_of(spec))
     atk = spec.atk or Atk()
@@ -132,11 +132,12 @@ def _case(entry: object, specs: Specs, product_of: Callable[[Spec], str], *, see
 def _spec(entry: Mapping[str, Any], specs: Specs) -> Spec:
     word = entry.get("aclnn_name")
     if not isinstance(word, str) or not word:
-        raise NotCarried("aclnn_name: missing; which operator it is for is not said")
+        raise UnsupportedAtkError("aclnn_name: missing; which operator it is for is not said")
     name = word if word.startswith("aclnn") else f"aclnn{word}"
     if name not in specs:
-        raise NotCarried(
-            f"aclnn_name: {shown(word)}: there is no spec of {printable(name, ECHO_LIMIT)}{nearest(name, list(specs))}"
+        raise UnsupportedAtkError(
+            f"aclnn_name: {shown(word)}: there is no spec of {printable(name, ECHO_LIMIT)}"
+            f"{did_you_mean(name, list(specs))}"
         )
     return specs[name]
 
@@ -146,14 +147,14 @@ def _inputs(entries: list[Any]) -> dict[str, _Input]:
     for position, entry in enumerate(entries):
         parts = entry if isinstance(entry, list) else [entry]
         if not parts or len(parts) > ARRAY_LIMIT or not all(isinstance(part, Mapping) for part in parts):
-            raise NotCarried(f"inputs[{position}]: no object, and no list of them")
+            raise UnsupportedAtkError(f"inputs[{position}]: no object, and no list of them")
         name, kind = parts[0].get("name"), parts[0].get("type")
         if not isinstance(name, str):
-            raise NotCarried(f"inputs[{position}]: has no name, so that its parameter is not known")
+            raise UnsupportedAtkError(f"inputs[{position}]: has no name, so that its parameter is not known")
         if name in found:
-            raise NotCarried(f"inputs[{position}]: {shown(name)} stands twice")
+            raise UnsupportedAtkError(f"inputs[{position}]: {shown(name)} stands twice")
         if not isinstance(kind, str) or kind not in (_ARRAYS if isinstance(entry, list) else _ALONE):
-            raise NotCarried(f"{_word(name)}: type {shown(kind)} is not one that case files have")
+            raise UnsupportedAtkError(f"{_word(name)}: type {shown(kind)} is not one that case files have")
         found[name] = _Input(name, tuple(parts), array=isinstance(entry, list))
     return found
 
@@ -166,7 +167,7 @@ def _named(inputs: Mapping[str, _Input], spec: Spec, atk: Atk) -> Iterator[tuple
         name = _name_of(own, spec, atk)
         if name is None and own not in atk.others:
             known = [parameter.name for parameter in spec.parameters]
-            raise NotCarried(f"{_word(own)}: no parameter of {spec.operator}{nearest(own, known)}")
+            raise UnsupportedAtkError(f"{_word(own)}: no parameter of {spec.operator}{did_you_mean(own, known)}")
         yield name or own, item
 
 
@@ -184,17 +185,19 @@ def _format(inputs: Mapping[str, _Input]) -> str:
         return _DEFAULT_FORMAT
     value = inputs[_FORMAT].first.get("range_values")
     if not isinstance(value, str) or value not in FORMATS:
-        raise NotCarried(f"format: {shown(value)} is no aclFormat")
+        raise UnsupportedAtkError(f"format: {shown(value)} is no aclFormat")
     return value
 
 
 def _argument(item: _Input | None, parameter: Parameter, *, seed: int, form: str) -> Argument:
     if item is None:
-        raise NotCarried(f"{parameter.name}: the case has no such input")
+        raise UnsupportedAtkError(f"{parameter.name}: the case has no such input")
     if item.array != (parameter.kind == "int_array") or (item.first.get("type") == "tensor") != (
         parameter.kind == "tensor"
     ):
-        raise NotCarried(f"{item.name}: type {shown(item.first.get('type'))}; the prototype has {parameter.type}")
+        raise UnsupportedAtkError(
+            f"{item.name}: type {shown(item.first.get('type'))}; the prototype has {parameter.type}"
+        )
     if parameter.kind == "tensor":
         return _tensor(item, name=parameter.name, seed=seed, form=form, data=True)
     values = [
@@ -213,13 +216,13 @@ def _argument(item: _Input | None, parameter: Parameter, *, seed: int, form: str
 def _tensor(item: _Input, *, name: str, seed: int, form: str, data: bool) -> Tensor:
     word, shape = item.first.get("dtype"), item.first.get("shape")
     if not isinstance(word, str) or word not in ATK_DTYPES:
-        raise NotCarried(f"{item.name}: dtype {shown(word)} is not known")
+        raise UnsupportedAtkError(f"{item.name}: dtype {shown(word)} is not known")
     if not isinstance(shape, list) or not all(isinstance(size, int) and not isinstance(size, bool) for size in shape):
-        raise NotCarried(f"{item.name}: shape {shown(shape)} is no list of integers")
+        raise UnsupportedAtkError(f"{item.name}: shape {shown(shape)} is no list of integers")
     if len(shape) > RANK_LIMIT:
-        raise NotCarried(f"{item.name}: {len(shape)} dimensions; expected at most {RANK_LIMIT}")
+        raise UnsupportedAtkError(f"{item.name}: {len(shape)} dimensions; expected at most {RANK_LIMIT}")
     if item.first.get("outlier_values") is not None:
-        raise NotCarried(f"{item.name}: outlier_values: no recipe for outliers")
+        raise UnsupportedAtkError(f"{item.name}: outlier_values: no recipe for outliers")
     own = item.first.get("format", item.first.get("formate"))
     dtype = ATK_DTYPES[word]
     contents = atk_data(item.first.get("range_values"), dtype=dtype, seed=seed, name=name) if data else None
@@ -235,7 +238,7 @@ def _plain(item: _Input, *, seed: int) -> Any:  # noqa: ANN401 - what expression
             atk_attribute(part.get("range_values"), kind="int", c_type="int64_t", seed=seed, name=item.name)
             for part in item.parts
         ]
-    except NotCarried:
+    except UnsupportedAtkError:
         return None
     return tuple(values) if item.array else values[0]
 
@@ -264,7 +267,9 @@ def _replacement(
         }
         return Tensor(tuple(shape), replaced.dtype or source.dtype, form, data=Data(seed=seed, **fields))
     except UNDEFINED:
-        raise NotCarried(f"{parameter.name}: what the executor makes of it does not follow from the case") from None
+        raise UnsupportedAtkError(
+            f"{parameter.name}: what the executor makes of it does not follow from the case"
+        ) from None
 
 
 def _word(value: object) -> str:
@@ -305,12 +310,12 @@ _SCALE = 20
 """Bounds that are no integers are taken to the multiples of 2^-20 within them, or finer where none lies there."""
 
 
-class NotCarried(Exception):  # noqa: N818 - a reason, and no mistake
+class UnsupportedAtkError(Exception):
     """Why something cannot be carried over."""
 
 
 def atk_data(ranges: object, *, dtype: str, seed: int, name: str) -> Data:
-    """The recipe of a tensor's value range; raises NotCarried for a range that no recipe stands for.
+    """The recipe of a tensor's value range; raises UnsupportedAtkError for a range that no recipe stands for.
 
     A normal distribution whose mean and deviation are ranges themselves has them drawn by seed and name.
     """
@@ -319,24 +324,26 @@ def atk_data(ranges: object, *, dtype: str, seed: int, name: str) -> Data:
     if isinstance(value, Mapping):
         mean, deviation = _interval(value.get("mean")), _interval(value.get("std"))
         if value.get("name") != "nd" or mean is None or deviation is None or kind != "float":
-            raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe for it in {dtype}")
+            raise UnsupportedAtkError(f"{name}: range_values {_shown(ranges)}: no recipe for it in {dtype}")
         drawn = [_drawn(bounds, seed=seed, stream=f"{name}/{word}") for bounds, word in ((mean, "m"), (deviation, "s"))]
         return Data(recipe="normal", seed=seed, mean=drawn[0], std=drawn[1])
     if dtype in COMPONENTS and _interval(value) is None:
-        raise NotCarried(f"{name}: range_values {_shown(ranges)}: whether re and im are both meant is not known")
+        raise UnsupportedAtkError(
+            f"{name}: range_values {_shown(ranges)}: whether re and im are both meant is not known"
+        )
     if kind == "bool" and (truth := _truth(value)) is not None:
         return Data(recipe="constant", mean=float(truth))
     if isinstance(value, str) and value in NON_FINITE:
         if kind != "float":
-            raise NotCarried(f"{name}: {dtype} cannot hold {value}")
+            raise UnsupportedAtkError(f"{name}: {dtype} cannot hold {value}")
         return Data(recipe="constant", mean=NON_FINITE[value])
     if isinstance(value, (bool, int, float)):
         return Data(recipe="constant", mean=_finite(value, name))
     bounds = _interval(value)
     if bounds is None:
-        raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe for it")
+        raise UnsupportedAtkError(f"{name}: range_values {_shown(ranges)}: no recipe for it")
     if max(map(abs, bounds)) > _FARTHEST:
-        raise NotCarried(f"{name}: range_values {_shown(ranges)}: no recipe reaches so far")
+        raise UnsupportedAtkError(f"{name}: range_values {_shown(ranges)}: no recipe reaches so far")
     return _uniform(bounds, kind=kind, seed=seed)
 
 
@@ -356,7 +363,7 @@ def _uniform(bounds: tuple[float, float], *, kind: str, seed: int) -> Data:
 
 
 def atk_attribute(ranges: object, *, kind: str, c_type: str, seed: int, name: str) -> int | bool | float:
-    """An attribute's value; of a range, one that is drawn by seed and name. Raises NotCarried for what has none.
+    """An attribute's value; of a range, one drawn by seed and name. Raises UnsupportedAtkError for what has none.
 
     A negative number for an unsigned parameter, and any number for a `bool`, become what C converts them to.
     """
@@ -377,7 +384,7 @@ def atk_attribute(ranges: object, *, kind: str, c_type: str, seed: int, name: st
         return _finite(value, name)
     if kind == "double" and isinstance(value, str) and value in NON_FINITE:
         return NON_FINITE[value]
-    raise NotCarried(f"{name}: range_values {_shown(ranges)}: no value for the C type {c_type}")
+    raise UnsupportedAtkError(f"{name}: range_values {_shown(ranges)}: no value for the C type {c_type}")
 
 
 def _truth(value: object) -> bool | None:
@@ -390,7 +397,7 @@ def _truth(value: object) -> bool | None:
 def _finite(value: float, name: str) -> float:
     number = _double(value)
     if math.isinf(number):
-        raise NotCarried(f"{name}: range_values {shown(value)}: larger than any double")
+        raise UnsupportedAtkError(f"{name}: range_values {shown(value)}: larger than any double")
     return number
 
 
@@ -419,7 +426,7 @@ def _double(number: float) -> float:
 
 def _drawn(bounds: tuple[float, float], *, seed: int, stream: str) -> float:
     """A number of the interval, the same for the same seed and stream."""
-    word: int = words(seed, f"atk/{stream}", 1).tolist()[0]
+    word: int = stream_words(seed, f"atk/{stream}", 1).tolist()[0]
     low, high = bounds
     number: float = low + (high - low) * (word >> 11) / 2.0**53
     return min(number, high)

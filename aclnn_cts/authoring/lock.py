@@ -8,35 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from aclnn_cts.authoring.agreement import Difference, by_address, differences
-from aclnn_cts.authoring.claims import Audit, Claim, Claims, Entry, State, says_so
+from aclnn_cts.authoring.agreement import Difference, differences_by_address, find_differences
+from aclnn_cts.authoring.claims import Audit, AuditEntry, AuditState, Claim, Claims, admits_doubt
 from aclnn_cts.authoring.model import Document, Statement
-from aclnn_cts.authoring.proposals import proposals
+from aclnn_cts.authoring.proposals import propose_claims
 from aclnn_cts.speclang.model import Spec
 
 
-def locked(document: Document, spec: Spec, former: Claims | None, audit: Audit) -> tuple[Claim, ...]:
+def lock_claims(document: Document, spec: Spec, former: Claims | None, audit: Audit) -> tuple[Claim, ...]:
     """A claim for each statement, some open.
 
     `former` is the claims file at hand, and `audit` holds it against the document. A file that was written by hand
     keeps what neither the spec nor the document's facts settle.
     """
-    plain = proposals(document, spec)
+    plain = propose_claims(document, spec)
     if former is not None and not audit.is_same_edition:
         return tuple(_carried(entry, plain) for entry in audit.entries if entry.statement is not None)
     by_hand = {claim.address: claim for claim in former.claims} if former is not None and not former.is_made else {}
-    differ = by_address(differences(document, spec))
+    differ = differences_by_address(find_differences(document, spec))
     claims = (_settled(statement, spec, plain, differ) for statement in document.statements)
     return tuple(by_hand.get(claim.address, claim) if claim.is_open else claim for claim in claims)
 
 
-def _carried(entry: Entry, plain: Mapping[str, Claim]) -> Claim:
+def _carried(entry: AuditEntry, plain: Mapping[str, Claim]) -> Claim:
     """What the claims file of another edition still says of a statement; what changed is left to a person."""
     if entry.statement is None:
         raise TypeError(f"{entry.address}: is gone, so there is nothing to claim")
     if entry.claim is not None and not entry.is_missing:
         return Claim(entry.statement.reference, entry.claim.clauses, entry.claim.reason)
-    proposed = plain.get(entry.address) if entry.state is not State.CHANGED else None
+    proposed = plain.get(entry.address) if entry.state is not AuditState.CHANGED else None
     return proposed or Claim(entry.statement.reference)
 
 
@@ -52,15 +52,15 @@ def _settled(
         return proposed or Claim(statement.reference)
     named = {*said.clauses, *(proposed.clauses if said.is_plain and proposed is not None else ())}
     clauses = [clause for clause in spec.clauses if clause.at in named]
-    if said.reason is None and statement.address in differ and not says_so(clauses):
+    if said.reason is None and statement.address in differ and not admits_doubt(clauses):
         return Claim(statement.reference)
     return Claim(statement.reference, tuple(clause.at for clause in clauses), said.reason)
 
 
-def outdated(document: Document, spec: Spec, claims: Claims) -> Iterator[Claim]:
+def outdated_claims(document: Document, spec: Spec, claims: Claims) -> Iterator[Claim]:
     """Claims of the spec that the claims file, made of this very document, does not have."""
     held = {claim.reference: claim for claim in claims.claims}
-    plain, differ = proposals(document, spec), by_address(differences(document, spec))
+    plain, differ = propose_claims(document, spec), differences_by_address(find_differences(document, spec))
     for statement in document.statements:
         if statement.address in spec.claims:
             claim, other = _settled(statement, spec, plain, differ), held.get(statement.reference)
@@ -68,7 +68,7 @@ def outdated(document: Document, spec: Spec, claims: Claims) -> Iterator[Claim]:
                 yield claim
 
 
-def unmatched(document: Document, spec: Spec) -> tuple[str, ...]:
+def unmatched_claims(document: Document, spec: Spec) -> tuple[str, ...]:
     """Entries of the spec's claims that name no statement of a document."""
     known = {statement.address for statement in document.statements}
     entries: dict[str, bool] = {}

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from aclnn_cts.authoring.agreement import differences, ranks_in
+from aclnn_cts.authoring.agreement import find_differences, ranks_in
 from aclnn_cts.authoring.claims import Claim
 from aclnn_cts.authoring.facts import (
-    Topic,
+    ErrorTopic,
     dtypes_by_product,
     empty_of,
     error_topics,
     is_dtype_note,
     length_in_error,
-    named,
+    names_in,
     ranks_of,
     role_of,
     same_as,
@@ -26,9 +26,9 @@ from aclnn_cts.authoring.facts import (
 from aclnn_cts.authoring.model import Column, Document, ErrorRow, Row, Section, Statement
 from aclnn_cts.authoring.read import CALL_POINTERS
 from aclnn_cts.speclang.kinds import Strength
-from aclnn_cts.speclang.kinds_dtype import Promotes, SameDtype, SameFormat
-from aclnn_cts.speclang.kinds_number import Range
-from aclnn_cts.speclang.kinds_size import Broadcast, Length, ShapeIs
+from aclnn_cts.speclang.kinds_dtype import PromotionRule, SameDtypeRule, SameFormatRule
+from aclnn_cts.speclang.kinds_number import RangeRule
+from aclnn_cts.speclang.kinds_size import BroadcastRule, LengthRangeRule, ShapeRule
 from aclnn_cts.speclang.model import Clause, Constraint, Parameter, Spec
 from aclnn_cts.speclang.spec_claims import NotTestable
 
@@ -48,7 +48,7 @@ _ITEMS = {"aclIntArray": "int64", "aclFloatArray": "float", "aclBoolArray": "boo
 """How cells call what a C pointer points to."""
 
 
-def proposals(document: Document, spec: Spec) -> Mapping[str, Claim]:
+def propose_claims(document: Document, spec: Spec) -> Mapping[str, Claim]:
     """Claims by address for the statements whose clauses are plain."""
     proposer = _Proposer(document, spec)
     claims = ((statement.address, proposer.claim(statement)) for statement in document.statements)
@@ -64,7 +64,7 @@ class _Proposer:
         self._parameters: dict[str, Parameter] = {item.name: item for item in spec.parameters}
         # How a call is made does not depend on what the prototype calls its parameters.
         self._differ = {
-            item.address for item in differences(document, spec) if not item.address.startswith("prototype/")
+            item.address for item in find_differences(document, spec) if not item.address.startswith("prototype/")
         }
         self._errors: dict[str, ErrorRow] = {row.statement.address: row for row in document.errors}
 
@@ -169,7 +169,7 @@ class _Proposer:
         topics, about = error_topics(self._errors[statement.address], self._names)
         kinds = {_KINDS[topic] for topic in topics}
         # A condition on null pointers that names none is on all that have to be given.
-        is_any_pointer = topics == (Topic.NULL,) and not about
+        is_any_pointer = topics == (ErrorTopic.NULL,) and not about
         length = length_in_error(statement.text, self._names)
         for clause in self._stated("returns", lambda item: bool(item.constraints)):
             rules = [self._rules[name] for name in clause.constraints]
@@ -178,7 +178,7 @@ class _Proposer:
             if not is_any_pointer and not {getattr(rule.rule, "of", None) for rule in rules} <= set(about):
                 continue
             of_topic = all(rule.kind in kinds and _named_by(rule) <= set(about) for rule in rules)
-            of_broadcast = Topic.BROADCAST in topics and all(map(_broadcasts, rules))
+            of_broadcast = ErrorTopic.BROADCAST in topics and all(map(_broadcasts, rules))
             of_length = length is not None and all(_has_length(rule, *length) for rule in rules)
             if of_topic or of_broadcast or of_length:
                 yield clause
@@ -191,7 +191,7 @@ class _Proposer:
         """The clauses on dtypes of the parameters whose dtypes a remark changes, on some products."""
         if not is_dtype_note(statement.text):
             return
-        about = named(statement.text, self._names) or tuple(self._noted(statement))
+        about = names_in(statement.text, self._names) or tuple(self._noted(statement))
         found = [list(self._noted_dtypes(name, statement)) for name in about]
         if all(found) and not any(f"params/{name}/dtype" in self._differ for name in about):
             for clauses in found:
@@ -254,9 +254,9 @@ class _Proposer:
         if re.match(r"可选参数。?\Z", statement.text) is not None:
             yield from self._optional(name)
         if _BROADCASTS.match(statement.text) is not None:
-            yield from self._among(statement, name, Broadcast)
+            yield from self._among(statement, name, BroadcastRule)
         elif _PROMOTES.match(statement.text) is not None:
-            yield from self._among(statement, name, Promotes)
+            yield from self._among(statement, name, PromotionRule)
         elif _BROADCAST.match(statement.text) is not None:
             yield from self._result(statement, name)
         elif _CHOICES.match(statement.text) is not None:
@@ -270,9 +270,9 @@ class _Proposer:
             for found in shared:
                 yield from found
 
-    def _among(self, statement: Statement, name: str, kind: type[Broadcast | Promotes]) -> Iterator[Clause]:
+    def _among(self, statement: Statement, name: str, kind: type[BroadcastRule | PromotionRule]) -> Iterator[Clause]:
         """The clauses by which the parameters that a statement names, and its own, broadcast or promote."""
-        others = named(statement.text.lower(), [item.lower() for item in self._names])
+        others = names_in(statement.text.lower(), [item.lower() for item in self._names])
         about = {name, *(item for item in self._names if item.lower() in others)}
         rules = [
             rule for rule in self._spec.constraints if isinstance(rule.rule, kind) and rule.strength != Strength.OPEN
@@ -285,16 +285,16 @@ class _Proposer:
     def _operands(self, constraint: Constraint) -> Iterator[str]:
         """The parameters that a rule on broadcasting or promotion is about."""
         rule = constraint.rule
-        if isinstance(rule, Broadcast):
-            yield from (rule.of, *named(rule.other, self._names))
-        elif isinstance(rule, Promotes):
+        if isinstance(rule, BroadcastRule):
+            yield from (rule.of, *names_in(rule.other, self._names))
+        elif isinstance(rule, PromotionRule):
             yield from rule.operands
 
     def _result(self, statement: Statement, name: str) -> Iterator[Clause]:
         """The clause by which an output has the shape to which the parameters that a statement names broadcast."""
-        about = set(named(statement.text.lower(), [item.lower() for item in self._names])) - {name.lower()}
+        about = set(names_in(statement.text.lower(), [item.lower() for item in self._names])) - {name.lower()}
         for rule in self._spec.constraints:
-            is_result = isinstance(rule.rule, ShapeIs) and rule.rule.of == name and _broadcasts(rule)
+            is_result = isinstance(rule.rule, ShapeRule) and rule.rule.of == name and _broadcasts(rule)
             if is_result and {item.lower() for item in _named_by(rule)} == about:
                 yield from self._by_rules({rule.id})
 
@@ -302,7 +302,7 @@ class _Proposer:
         """The clause on the range of a number whose choices a statement lists."""
         for rule in self._spec.constraints:
             if (
-                isinstance(rule.rule, Range)
+                isinstance(rule.rule, RangeRule)
                 and rule.rule.of == name
                 and (rule.rule.low, rule.rule.high) == values_in(row)
             ):
@@ -357,17 +357,17 @@ class _Proposer:
 
 
 _KINDS = {
-    Topic.NULL: "present",
-    Topic.DTYPE: "dtype",
-    Topic.SAME_DTYPE: "same_dtype",
-    Topic.PROMOTION: "promotion",
-    Topic.CAST: "cast",
-    Topic.FORMAT: "format",
-    Topic.SAME_FORMAT: "same_format",
-    Topic.RANK: "rank",
-    Topic.SHAPE: "shape",
-    Topic.RANGE: "range",
-    Topic.BROADCAST: "broadcast",
+    ErrorTopic.NULL: "present",
+    ErrorTopic.DTYPE: "dtype",
+    ErrorTopic.SAME_DTYPE: "same_dtype",
+    ErrorTopic.PROMOTION: "promotion",
+    ErrorTopic.CAST: "cast",
+    ErrorTopic.FORMAT: "format",
+    ErrorTopic.SAME_FORMAT: "same_format",
+    ErrorTopic.RANK: "rank",
+    ErrorTopic.SHAPE: "shape",
+    ErrorTopic.RANGE: "range",
+    ErrorTopic.BROADCAST: "broadcast",
 }
 _ABOUT: Mapping[Column, tuple[tuple[str, ...], str]] = {
     Column.STRIDED: (("contiguous",), r"not contiguous\({}\)\Z"),
@@ -390,11 +390,11 @@ def _followed(constraint: Constraint, name: str, column: Column) -> str | None:
     rule = constraint.rule
     if getattr(rule, "of", None) != name or constraint.strength == Strength.OPEN:
         return None
-    if column is Column.DTYPE and isinstance(rule, SameDtype):
+    if column is Column.DTYPE and isinstance(rule, SameDtypeRule):
         return rule.others[0] if len(rule.others) == 1 else None
-    if column is Column.FORMAT and isinstance(rule, SameFormat):
+    if column is Column.FORMAT and isinstance(rule, SameFormatRule):
         return rule.other
-    if column is Column.RANK and isinstance(rule, ShapeIs):
+    if column is Column.RANK and isinstance(rule, ShapeRule):
         found = re.match(r"\[\*(\w+)\]\Z", rule.shape.text)
         return found[1] if found is not None else None
     return None
@@ -403,19 +403,25 @@ def _followed(constraint: Constraint, name: str, column: Column) -> str | None:
 def _named_by(constraint: Constraint) -> set[str]:
     """The parameters with which a constraint compares one, where it is on equality."""
     rule = constraint.rule
-    if isinstance(rule, ShapeIs):
+    if isinstance(rule, ShapeRule):
         return set(rule.shape.names())
-    return set(rule.others) if isinstance(rule, SameDtype) else {rule.other} if isinstance(rule, SameFormat) else set()
+    return (
+        set(rule.others)
+        if isinstance(rule, SameDtypeRule)
+        else {rule.other}
+        if isinstance(rule, SameFormatRule)
+        else set()
+    )
 
 
 def _broadcasts(constraint: Constraint) -> bool:
     rule = constraint.rule
-    return isinstance(rule, Broadcast) or (isinstance(rule, ShapeIs) and "broadcast(" in rule.shape.text)
+    return isinstance(rule, BroadcastRule) or (isinstance(rule, ShapeRule) and "broadcast(" in rule.shape.text)
 
 
 def _has_length(constraint: Constraint, name: str, length: int) -> bool:
     rule = constraint.rule
-    return isinstance(rule, Length) and (rule.of, rule.low, rule.high) == (name, length, length)
+    return isinstance(rule, LengthRangeRule) and (rule.of, rule.low, rule.high) == (name, length, length)
 
 
 def _is_c_type(cell: str, c_type: str) -> bool:

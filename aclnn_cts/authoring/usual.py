@@ -40,7 +40,7 @@ def usual_family(document: Document, parameters: Sequence[Mapping[str, Any]]) ->
     return "elementwise" if tensors and all("same_shape_as" in item for item in tensors[1:]) else _PLAIN
 
 
-def without_usual(content: Content) -> Content:
+def without_family_content(content: Content) -> Content:
     """A draft without what its family says of the same parameters, and with what all tensors have in its defaults."""
     usual = family_content(content["family"])
     named: Mapping[str, Mapping[str, Any]] = usual.get("parameters", {})

@@ -169,13 +169,13 @@ class BoundEvaluator:
             except Exception as error:  # noqa: BLE001 - whatever a solution raises is its failure
                 status = EvaluationStatus.RUNTIME_ERROR
                 return None, make_eval(status=status, device=device, log_path=log_path, extra_msg=str(error))
-            found = checked(operator, definition, given, results)
+            found = check_solution(operator, definition, given, results)
             # A call that fails has no ratio where its shape does not fit.
             if largest is None or not found.ok or _ratio(found) >= _ratio(largest):
                 largest = found
             if not found.ok:
                 break
-        made = Correctness(**correctness(largest)) if largest is not None else None
+        made = Correctness(**correctness_fields(largest)) if largest is not None else None
         if largest is None or largest.ok:
             return made, None
         # As `evaluation` has it: what breaks a rule of the document shows nothing to be right.
@@ -189,7 +189,7 @@ class BoundEvaluator:
         )
 
 
-def checked(operator: str, definition: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Check:
+def check_solution(operator: str, definition: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Check:
     """One call of a solution against the document; inputs and outputs in the order of the definition."""
     named = {name: _plain(value) for name, value in zip(definition.inputs, inputs, strict=True)}
     return check(operator, named, dict(zip(definition.outputs, map(as_array, outputs), strict=True)))
@@ -199,7 +199,7 @@ def _plain(value: Any) -> Any:
     return as_array(value) if hasattr(value, "shape") else value
 
 
-def correctness(found: Check) -> dict[str, Any]:
+def correctness_fields(found: Check) -> dict[str, Any]:
     """A check as the fields of its Correctness: errors of the worst element, and what is ours in `extra`."""
     absolute = relative = math.nan
     if found.worst is not None:

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.candidates.cases import drawn_seed, is_integer
-from aclnn_cts.candidates.check import Check, Document, check, document
+from aclnn_cts.candidates.check import Check, JudgedDocument, check, judged_document
 from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import RunVerdict
-from aclnn_cts.sandbox.child import Ending
+from aclnn_cts.sandbox.child import ChildEnd
 from aclnn_cts.sandbox.module_host import BackwardPass, ModuleProcess
 
 _MEMORY_BYTES = 4 << 30
@@ -69,7 +69,7 @@ def judge_module(
     began, seconds = time.monotonic(), seconds_of(budget)
     if not (is_integer(trials) and trials >= 1):
         raise UsageError(f"trials: {shown(trials)}; expected a number of trials, at least 1")
-    known, drawn = document(op), drawn_seed(seed)
+    known, drawn = judged_document(op), drawn_seed(seed)
     named = _checked(arrays or {}, known)
     given = {known.names.get(name, name): value for name, value in (attributes or {}).items()}
     tally: Counter[str] = Counter()
@@ -80,11 +80,11 @@ def judge_module(
             if time.monotonic() - began > seconds:
                 break
             made = process.backward(drawn + number)
-            if isinstance(made, Ending) and made.ended == Ended.INEXPRESSIBLE:
+            if isinstance(made, ChildEnd) and made.ended == Ended.INEXPRESSIBLE:
                 tally[RunVerdict.INCONCLUSIVE.value] += 1
                 reason = made.message
                 break
-            if isinstance(made, Ending):
+            if isinstance(made, ChildEnd):
                 tally[RunVerdict.FAILS.value] += 1
                 reason, fault = made.message, _FAULTS.get(made.ended, Fault.CRASH)
                 finding = CandidateFinding(fault=str(fault), sentence=reason, trial=str(drawn + number))
@@ -119,12 +119,14 @@ def judge_module(
     )
 
 
-def _checked(arrays: Mapping[str, str], known: Document) -> dict[str, str]:
+def _checked(arrays: Mapping[str, str], known: JudgedDocument) -> dict[str, str]:
     """Those of the caller, by the C name of each parameter. Raises UsageError for what is none."""
     for name in arrays:
         if name not in known.names:
             takes = ", ".join(item.name for item in known.spec.parameters)
-            raise UsageError(f"arrays: {shown(name)}: {known.spec.operator} takes {takes}{nearest(name, known.names)}")
+            raise UsageError(
+                f"arrays: {shown(name)}: {known.spec.operator} takes {takes}{did_you_mean(name, known.names)}"
+            )
     return {known.names[name]: value for name, value in arrays.items()}
 
 

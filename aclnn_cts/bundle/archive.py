@@ -44,14 +44,14 @@ _UNREADABLE = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class BundleProblem:
     """What is wrong with a bundle, and with which entry or part of the file."""
 
     where: str
     what: str
 
 
-class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BundleHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What only the bundle can say of itself."""
 
     format: str = BUNDLE_FORMAT
@@ -137,53 +137,55 @@ class _Comparison:
         """Nothing is held open."""
 
 
-class NoBundle(Exception):  # noqa: N818 - no error of the program
+class InvalidBundleError(Exception):
     """A file of which nothing can be said but what is wrong with it."""
 
     def __init__(self, where: str, what: str) -> None:
-        """With the words of a `Problem`."""
+        """With the words of a `BundleProblem`."""
         super().__init__(what)
-        self.problem = Problem(where, what)
+        self.problem = BundleProblem(where, what)
 
 
-def open_archive(file: BinaryIO) -> tuple[zipfile.ZipFile, About]:
-    """A bundle whose entries can be read within their limits. Raises NoBundle for any other file."""
+def open_archive(file: BinaryIO) -> tuple[zipfile.ZipFile, BundleHeader]:
+    """A bundle whose entries can be read within their limits. Raises InvalidBundleError for any other file."""
     try:
         archive = zipfile.ZipFile(file)
     except _UNREADABLE as error:
-        raise NoBundle("file", f"is no bundle: {error}; expected a file that `bundle` wrote") from None
+        raise InvalidBundleError("file", f"is no bundle: {error}; expected a file that `bundle` wrote") from None
     _check_directory(archive, file)
     try:
-        about = msgspec.json.decode(archive.read(ABOUT), type=About)
+        about = msgspec.json.decode(archive.read(ABOUT), type=BundleHeader)
     except (msgspec.MsgspecError, RecursionError, *_UNREADABLE) as error:
-        raise NoBundle(ABOUT, f"cannot be read: {error}") from None
+        raise InvalidBundleError(ABOUT, f"cannot be read: {error}") from None
     if about.format != BUNDLE_FORMAT:
-        raise NoBundle(ABOUT, f"has the format {shown(about.format)}; this version reads {BUNDLE_FORMAT!r}")
+        raise InvalidBundleError(ABOUT, f"has the format {shown(about.format)}; this version reads {BUNDLE_FORMAT!r}")
     return archive, about
 
 
 def _check_directory(archive: zipfile.ZipFile, file: BinaryIO) -> None:
     entries, names = archive.infolist(), archive.namelist()
     if names[:1] != [ABOUT]:
-        raise NoBundle("file", f"is no bundle: its first entry is not {ABOUT}; expected a file that `bundle` wrote")
+        raise InvalidBundleError(
+            "file", f"is no bundle: its first entry is not {ABOUT}; expected a file that `bundle` wrote"
+        )
     if len(set(names)) < len(names) or any(map(bad_name, names)):
-        raise NoBundle("directory", "names entries twice, or by names that no bundle has")
+        raise InvalidBundleError("directory", "names entries twice, or by names that no bundle has")
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits for entry in entries):
-        raise NoBundle("directory", "has entries that are compressed or encrypted; expected stored ones")
+        raise InvalidBundleError("directory", "has entries that are compressed or encrypted; expected stored ones")
     if sum(entry.file_size for entry in entries) > file.seek(0, io.SEEK_END):
-        raise NoBundle("directory", "has entries that are larger than the file")
+        raise InvalidBundleError("directory", "has entries that are larger than the file")
     for entry in entries:
         if (limit := limit_of(entry.filename)) is not None and entry.file_size > limit:
             what = f"has {entry.file_size} bytes; expected at most {limit} of an entry of its kind"
-            raise NoBundle(entry.filename, what)
+            raise InvalidBundleError(entry.filename, what)
 
 
-def read_entries(archive: zipfile.ZipFile, file: BinaryIO, take: Callable[[str, bytes], None]) -> list[Problem]:
+def read_entries(archive: zipfile.ZipFile, file: BinaryIO, take: Callable[[str, bytes], None]) -> list[BundleProblem]:
     """Read all entries of the bundle in `file`, pack them again, and compare; the problems.
 
     `take` is given the names and contents of those that a verifier looks into.
     """
-    problems: list[Problem] = []
+    problems: list[BundleProblem] = []
     comparison = _Comparison(file)
     with zipfile.ZipFile(comparison, "w") as again:
         for entry in archive.infolist():
@@ -193,17 +195,17 @@ def read_entries(archive: zipfile.ZipFile, file: BinaryIO, take: Callable[[str, 
                 with archive.open(entry) as source:
                     digest = add_entry(again, name, _kept(read_chunks(source), kept), size=entry.file_size)
             except _UNREADABLE as error:
-                problems.append(Problem(name, f"its contents have been changed: {error}"))
+                problems.append(BundleProblem(name, f"its contents have been changed: {error}"))
                 continue
             if name.startswith(BLOBS) and digest != name.removeprefix(BLOBS):
-                problems.append(Problem(name, "its SHA-256 is not its name"))
+                problems.append(BundleProblem(name, "its SHA-256 is not its name"))
             if kept is not None:
                 take(name, kept.getvalue())
     size, end = file.seek(0, io.SEEK_END), comparison.tell()
     if not problems and comparison.different:
         problems.append(_difference(again, min(comparison.different)))
     elif not problems and size != end:
-        problems.append(Problem("file", f"{size - end} bytes follow its end"))
+        problems.append(BundleProblem("file", f"{size - end} bytes follow its end"))
     return problems
 
 
@@ -215,8 +217,8 @@ def _kept(pieces: Iterable[bytes], kept: io.BytesIO | None) -> Iterator[bytes]:
         yield piece
 
 
-def _difference(again: zipfile.ZipFile, place: int) -> Problem:
+def _difference(again: zipfile.ZipFile, place: int) -> BundleProblem:
     """The problem of a bundle that is another one from this place on than its contents packed again."""
     names = [entry.filename for entry in again.infolist() if entry.header_offset <= place]
     where = names[-1] if place < again.start_dir else "directory"
-    return Problem(where, f"has been changed: packed again, the bundle has other bytes from byte {place} on")
+    return BundleProblem(where, f"has been changed: packed again, the bundle has other bytes from byte {place} on")

@@ -11,7 +11,7 @@ from aclnn_cts.core.case_schema import DIALECT, object_schema, trial_definitions
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.outside import spelled_out
+from aclnn_cts.core.outside import numbers_as_words
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial, earlier_from_json, earlier_to_json, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Verdict
@@ -36,8 +36,8 @@ def record_to_json(record: Record) -> dict[str, Any]:
     if record.after:
         document["after"] = [earlier_to_json(item) for item in record.after]
     for name in ("attempts", "verdict"):
-        document[name] = spelled_out(document[name])
-    document["trial"]["parameters"] = spelled_out(document["trial"]["parameters"])
+        document[name] = numbers_as_words(document[name])
+    document["trial"]["parameters"] = numbers_as_words(document["trial"]["parameters"])
     return document
 
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.bundle.archive import BLOBS, Problem, read_chunks
+from aclnn_cts.bundle.archive import BLOBS, BundleProblem, read_chunks
 from aclnn_cts.bundle.records import RECORD_FORMAT, record_from_json
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.case_json import canonical_json, case_from_json
@@ -26,14 +26,14 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault, fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.outside import MESSAGE_LIMIT, check_size, strict_json
+from aclnn_cts.core.outside import MESSAGE_LIMIT, check_json_size, strict_json
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import TOLERANCE_FACT, TWIN_FAILED, Record, Result, Verdict, aim
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import chosen_tolerances
 from aclnn_cts.findings.findings import BROKEN_CALL, Failures
-from aclnn_cts.findings.fingerprint import fingerprinted
+from aclnn_cts.findings.fingerprint import with_whole_fingerprint
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs, specs_from_texts
@@ -41,14 +41,14 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import OperatorSummary
 from aclnn_cts.store.manifest import Manifest, manifest_from_json
 from aclnn_cts.trials.checks.life_cycle import asked_calls
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 
 RECOMPUTE_BYTES = 64 * 1024 * 1024
 """Bytes of a case's arguments beyond which it is not judged again: an oracle's time grows faster than they do."""
 
 
 @dataclass(slots=True)
-class Sample:
+class RecordSample:
     """A sample without preference of the records whose outputs the bundle holds, in one pass (Vitter's algorithm R)."""
 
     size: int
@@ -72,7 +72,9 @@ class Sample:
             self.chosen[place] = (where, record)
 
 
-def judged_again(archive: ZipFile, sample: Sample, *, specs: Specs, judges: Judges) -> Iterator[Problem | None]:
+def judge_sample_again(
+    archive: ZipFile, sample: RecordSample, *, specs: Specs, judges: Judges
+) -> Iterator[BundleProblem | None]:
     """For each sampled case of a bundle what is wrong with its verdict, or None."""
 
     def blob(digest: str) -> bytes:
@@ -84,10 +86,10 @@ def judged_again(archive: ZipFile, sample: Sample, *, specs: Specs, judges: Judg
 
     for where, document in sample.chosen:
         try:
-            wrong = difference(record_from_json(document, where=where), blob, specs=specs, judges=judges)
+            wrong = verdict_difference(record_from_json(document, where=where), blob, specs=specs, judges=judges)
         except (HarnessError, UsageError, KeyError, ValueError, ArithmeticError) as error:
             wrong = f"cannot be judged again: {error!s:.300}"
-        yield Problem(where, wrong) if wrong else None
+        yield BundleProblem(where, wrong) if wrong else None
 
 
 RUN_MANIFEST, RUN_SUMMARY = "run/manifest.json", "run/summary.json"
@@ -133,8 +135,8 @@ def _lines(content: bytes) -> Iterator[bytes]:
 class Recount:
     """Counts records again while the bundle is read, and keeps the small files that they are held to."""
 
-    sample: Sample
-    problems: list[Problem] = field(default_factory=list)
+    sample: RecordSample
+    problems: list[BundleProblem] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     operators: dict[str, OperatorSummary] = field(default_factory=dict)
     waivers: dict[str, int] = field(default_factory=dict)
@@ -154,14 +156,16 @@ class Recount:
         if not name.startswith("records/"):
             self.kept += len(content)
             if self.kept > KEPT_LIMIT:
-                self.problems.append(Problem(name, f"comes after {KEPT_LIMIT} bytes of files that are no records"))
+                self.problems.append(
+                    BundleProblem(name, f"comes after {KEPT_LIMIT} bytes of files that are no records")
+                )
                 return
             self.files[name] = content
             return
         for number, line in enumerate(_lines(content), start=1):
             where = f"{name}, line {number}"
             try:
-                check_size(line, where=where, expected="a record", error=HarnessError)
+                check_json_size(line, where=where, expected="a record", error=HarnessError)
                 document = msgspec.json.decode(line)
                 if msgspec.json.encode(document) != line:
                     # Spelled by another program or version, and perhaps with a key twice.
@@ -169,10 +173,10 @@ class Recount:
                 self._record(document, where)
             except _NO_RECORD as error:
                 self.problems.append(
-                    Problem(where, f"is no record of the format {shown(RECORD_FORMAT)}: {shown(error)}")
+                    BundleProblem(where, f"is no record of the format {shown(RECORD_FORMAT)}: {shown(error)}")
                 )
                 if len(self.problems) >= MESSAGE_LIMIT:
-                    self.problems.append(Problem(name, f"is not read on: {MESSAGE_LIMIT} mistakes"))
+                    self.problems.append(BundleProblem(name, f"is not read on: {MESSAGE_LIMIT} mistakes"))
                     return
 
     def manifest(self) -> Manifest:
@@ -194,7 +198,7 @@ class Recount:
             raise HarnessError(f"format {shown(record['format'])}")
         self.number += 1
         trial, verdict = record["trial"], record["verdict"]
-        check(trial["check"], where="trial.check")
+        check_by_id(trial["check"], where="trial.check")
         chosen_tolerances(tuple(verdict.get("tolerances", ())))
         case = trial["case"]
         self.operators.setdefault(_word(case["operator"]), OperatorSummary()).count(
@@ -221,7 +225,7 @@ class Recount:
             self.digests.update(state.get("sha256", "") for state in outcome.get("buffers", {}).values())
         identity = {**trial, "case": {key: value for key, value in case.items() if key != "origin"}}
         if hashlib.sha256(canonical_json(identity)).hexdigest() != record["trial_id"]:
-            self.problems.append(Problem(where, "its trial is not the one that its id names"))
+            self.problems.append(BundleProblem(where, "its trial is not the one that its id names"))
         self.sample.offer(record, where)
 
     def _failure(self, record: Mapping[str, Any], where: str) -> None:
@@ -231,9 +235,9 @@ class Recount:
         operator = record["trial"]["case"]["operator"]
         whole = record_from_json(record, where=where)
         if (fingerprint.fault, fingerprint.operator) != (record["verdict"]["kind"], operator):
-            self.problems.append(Problem(where, "its fingerprint is that of another fault or operator"))
-        elif fingerprinted(whole).fingerprint != fingerprint:
-            self.problems.append(Problem(where, "its fingerprint does not follow from its verdict and its calls"))
+            self.problems.append(BundleProblem(where, "its fingerprint is that of another fault or operator"))
+        elif with_whole_fingerprint(whole).fingerprint != fingerprint:
+            self.problems.append(BundleProblem(where, "its fingerprint does not follow from its verdict and its calls"))
         else:
             self.failures.add(whole)
 
@@ -262,7 +266,7 @@ def _succeeded(outcome: Outcome) -> bool:
     return outcome.ended == Ended.RETURNED and not outcome.status
 
 
-def difference(record: Record, blob: Blob, *, specs: Specs, judges: Judges) -> str:
+def verdict_difference(record: Record, blob: Blob, *, specs: Specs, judges: Judges) -> str:
     """Why the verdict is not the recorded one; empty where it is. Oracles, models and tolerances are this program's.
 
     `blob` gives the bytes of a recorded output by its SHA-256. Raises HarnessError where no oracle is known, or a blob
@@ -272,7 +276,7 @@ def difference(record: Record, blob: Blob, *, specs: Specs, judges: Judges) -> s
     if recorded.kind == Fault.TOLERANCE and recorded.facts.get(TOLERANCE_FACT) not in judges.measuring.gate:
         return ""  # it compared with an implementation that a bundle does not hold
     spec = specs[trial.case.operator]
-    entry = check(trial.check, where="trial")
+    entry = check_by_id(trial.check, where="trial")
     asked = [call.case for call in asked_calls(trial, spec, entry.calls(trial, spec), known=frozenset())]
     outcomes = record.attempts[0]
     if len(asked) != len(outcomes):

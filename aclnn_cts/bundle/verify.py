@@ -17,15 +17,15 @@ import msgspec
 from aclnn_cts.bundle.archive import (
     ABOUT,
     REPORT,
-    About,
     BoundedReader,
-    NoBundle,
-    Problem,
+    BundleHeader,
+    BundleProblem,
+    InvalidBundleError,
     open_archive,
     read_chunks,
     read_entries,
 )
-from aclnn_cts.bundle.recount import RUN_MANIFEST, RUN_SUMMARY, Recount, Sample, judged_again
+from aclnn_cts.bundle.recount import RUN_MANIFEST, RUN_SUMMARY, RecordSample, Recount, judge_sample_again
 from aclnn_cts.bundle.signature import SIGNATURE_SIZE, Verifier, signature_path
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outside import FEW_CONTAINERS, open_outside, read_outside, strict_json
@@ -33,8 +33,8 @@ from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.core.verdict import OutOfScope, Skip
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-from aclnn_cts.execution.tolerances import recomputable
-from aclnn_cts.store.counts import CornerCount, Counts, OperatorSummary, Tried
+from aclnn_cts.execution.tolerances import recomputable_tolerances
+from aclnn_cts.store.counts import CornerCount, Counts, OperatorSummary, TriedCount
 from aclnn_cts.store.manifest import Manifest, product_of, ran_on
 from aclnn_cts.store.summary import Summary, summary_from_json, summary_to_json
 
@@ -70,7 +70,7 @@ class Verification:
     path: str
     size: int
     entries: int
-    problems: tuple[Problem, ...]
+    problems: tuple[BundleProblem, ...]
     says: BundledRun | None
     """What the bundle says of its run; None where that cannot be read."""
     signature: str
@@ -105,21 +105,21 @@ def verify_bundle(
     - `spec_folders`: where the oracles of operators of the user's own lie. They are Python, and run.
     """
     seed = secrets.randbits(32) if seed is None else seed
-    records = Recount(Sample(recompute, Random(seed)))  # noqa: S311 - a sample, and no secret
-    judged: list[Problem | None] = []
+    records = Recount(RecordSample(recompute, Random(seed)))  # noqa: S311 - a sample, and no secret
+    judged: list[BundleProblem | None] = []
     says: BundledRun | None = None
     names: list[str] = []
     with open_outside(path, expected="a file that `bundle` wrote", regular=True) as outside:
         file = BoundedReader(outside)
         try:
             archive, about = open_archive(file)
-        except NoBundle as error:
+        except InvalidBundleError as error:
             problems = [error.problem]
         else:
             names = archive.namelist()
             records.begin(names)
             problems = [*read_entries(archive, file, records.take), *records.problems]
-            agreement = Agreement(records, names)
+            agreement = BundleConsistency(records, names)
             if not problems:
                 problems = list(agreement.problems())
                 judged = list(_recomputed(archive, records, spec_folders))
@@ -151,7 +151,7 @@ def _unproved(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in words if word not in _DETERMINED)
 
 
-def _signature(path: Path, file: BinaryIO, key: Verifier | None) -> tuple[str, list[Problem]]:
+def _signature(path: Path, file: BinaryIO, key: Verifier | None) -> tuple[str, list[BundleProblem]]:
     """What can be said of the signature beside a bundle, and what is wrong with it."""
     place = signature_path(path)
     if key is None:
@@ -159,17 +159,17 @@ def _signature(path: Path, file: BinaryIO, key: Verifier | None) -> tuple[str, l
     try:
         signature = read_outside(place, limit=SIGNATURE_SIZE, expected="the signature that `bundle --sign` wrote")
     except UsageError as error:
-        return "none", [Problem("signature", str(error))]
+        return "none", [BundleProblem("signature", str(error))]
     digest = hashlib.sha256()
     file.seek(0)
     for piece in read_chunks(file):
         digest.update(piece)
     if key.accepts(signature, digest.digest()):
         return f"good, by the key {key.key_id}", []
-    return "wrong", [Problem("signature", f"{place} is not that of the key given ({key.key_id}) on this file")]
+    return "wrong", [BundleProblem("signature", f"{place} is not that of the key given ({key.key_id}) on this file")]
 
 
-def _recomputed(archive: ZipFile, records: Recount, folders: Sequence[Path]) -> Iterator[Problem | None]:
+def _recomputed(archive: ZipFile, records: Recount, folders: Sequence[Path]) -> Iterator[BundleProblem | None]:
     """For each sampled case what is wrong with its verdict, or None."""
     if not records.sample.chosen:
         return
@@ -178,12 +178,14 @@ def _recomputed(archive: ZipFile, records: Recount, folders: Sequence[Path]) -> 
         judges = Judges(
             has_statuses=records.statuses,
             spec_folders=folders,
-            measuring=Measuring(gate=recomputable(records.manifest().tolerances, records.manifest().settings)),
+            measuring=Measuring(
+                gate=recomputable_tolerances(records.manifest().tolerances, records.manifest().settings)
+            ),
         )
     except (HarnessError, UsageError) as error:
-        yield Problem("specs", str(error).splitlines()[0])
+        yield BundleProblem("specs", str(error).splitlines()[0])
         return
-    yield from judged_again(archive, records.sample, specs=specs, judges=judges)
+    yield from judge_sample_again(archive, records.sample, specs=specs, judges=judges)
 
 
 _WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN, Skip.SENTINEL, Skip.STOPPED)
@@ -197,31 +199,31 @@ _KNOWN = frozenset((ABOUT, "blobs", "cases", "records", REPORT, "repro", "run", 
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class BundleConsistency:
     """What the parts of a bundle whose bytes are right say of each other."""
 
     records: Recount
     names: Collection[str]
     """Of all entries."""
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[BundleProblem]:
         """Everything that does not fit."""
         manifest, summary = self._run()
         yield from self._names()
         if manifest is None or summary is None:
-            yield Problem("run", f"{RUN_MANIFEST} or {RUN_SUMMARY} is missing, or is none")
+            yield BundleProblem("run", f"{RUN_MANIFEST} or {RUN_SUMMARY} is missing, or is none")
             return
         yield from self._totals(summary, whole=not manifest.is_campaign)
         try:
             chosen_tolerances(manifest.tolerances)
         except UsageError as error:
-            yield Problem(RUN_MANIFEST, f"names an acceptance criterion that this version does not know: {error}")
+            yield BundleProblem(RUN_MANIFEST, f"names an acceptance criterion that this version does not know: {error}")
         for name, digest in manifest.specs.items():
             content = self.records.files.get(f"specs/{name}")
             if content is None or hashlib.sha256(content).hexdigest() != digest:
-                yield Problem(f"specs/{name}", "is not the spec that the run used, by its manifest")
+                yield BundleProblem(f"specs/{name}", "is not the spec that the run used, by its manifest")
 
-    def run_of(self, about: About) -> BundledRun | None:
+    def run_of(self, about: BundleHeader) -> BundledRun | None:
         """What the bundle says of its run."""
         manifest, summary = self._run()
         if manifest is None or summary is None:
@@ -252,30 +254,30 @@ class Agreement:
         except (HarnessError, KeyError):
             return None, None
 
-    def _names(self) -> Iterator[Problem]:
+    def _names(self) -> Iterator[BundleProblem]:
         """Entries that something speaks of, and no others."""
         yield from self._cases()
         page = self.records.files.get(REPORT)
         if page is not None and not all(mark in page[:_PAGE_HEAD] for mark in _PAGE_MARKS):
-            yield Problem(REPORT, "is no page that `aclnn-cts report` wrote")
+            yield BundleProblem(REPORT, "is no page that `aclnn-cts report` wrote")
         for digest in sorted(self.records.sample.blobs - self.records.digests):
-            yield Problem(f"blobs/{digest}", "no record tells of it")
+            yield BundleProblem(f"blobs/{digest}", "no record tells of it")
         for name in self.names:
             if name.partition("/")[0] not in _KNOWN:
-                yield Problem(name, "no bundle has such an entry")
+                yield BundleProblem(name, "no bundle has such an entry")
 
-    def _cases(self) -> Iterator[Problem]:
+    def _cases(self) -> Iterator[BundleProblem]:
         """A trial of each finding, and no others; of a campaign, which keeps few records, of their operators."""
         expected = {item.file: item.key.operator for item in self.records.failures.findings}
         found = {name.removeprefix(_CASES) for name in self.records.files if name.startswith(_CASES)}
         if self._is_campaign():
             expected = {name: operator for name in found for operator in expected.values() if name.startswith(operator)}
         for name in sorted(set(expected) - found):
-            yield Problem(f"cases/{name}", "is missing: records fail with its fingerprint")
+            yield BundleProblem(f"cases/{name}", "is missing: records fail with its fingerprint")
         for name in sorted(found):
             operator = expected.get(_NUMBER.sub(".json", name))
             if operator is None:
-                yield Problem(f"cases/{name}", "no record fails with its fingerprint")
+                yield BundleProblem(f"cases/{name}", "no record fails with its fingerprint")
             else:
                 yield from self._trial(name, operator)
 
@@ -283,19 +285,19 @@ class Agreement:
         manifest, _ = self._run()
         return manifest is not None and manifest.is_campaign
 
-    def _trial(self, name: str, expected: str) -> Iterator[Problem]:
+    def _trial(self, name: str, expected: str) -> Iterator[BundleProblem]:
         """Whether a trial file holds a trial of the operator that its finding is of."""
         where = f"{_CASES}{name}"
         try:
             trial = trial_from_json(strict_json(self.records.files[where], where=where), where=where)
         except UsageError as error:
-            yield Problem(where, str(error).removeprefix(f"{where}: "))
+            yield BundleProblem(where, str(error).removeprefix(f"{where}: "))
             return
         operator = trial.case.operator if isinstance(trial, Trial) else None
         if operator != expected:
-            yield Problem(where, f"holds no trial of {expected}, which its finding is of")
+            yield BundleProblem(where, f"holds no trial of {expected}, which its finding is of")
 
-    def _totals(self, summary: Summary, *, whole: bool) -> Iterator[Problem]:
+    def _totals(self, summary: Summary, *, whole: bool) -> Iterator[BundleProblem]:
         """What is stated is what the records have; of a campaign, which keeps few of them (not `whole`), at least."""
         for name in sorted({*summary.operators, *self.records.operators}):
             stated = summary.operator(name).kinds
@@ -303,24 +305,26 @@ class Agreement:
             counted = found.kinds
             if whole and not _same_evidence(summary.operator(name), found):
                 text = f"{name}: what is stated of dtypes, rules, corners and aims is not what the records have"
-                yield Problem(RUN_SUMMARY, text)
+                yield BundleProblem(RUN_SUMMARY, text)
             for kind in sorted({*stated, *counted}):
                 where = f"{RUN_SUMMARY}, {name}, {kind or 'no kind'}"
                 for message in _differences(stated.get(kind, Counts()), counted.get(kind, Counts()), whole=whole):
-                    yield Problem(where, message)
+                    yield BundleProblem(where, message)
         document = msgspec.json.decode(self.records.files[RUN_SUMMARY])
         for key, value in summary_to_json(summary).items():
             # A key that an earlier version did not write says nothing.
             if key in document and document[key] != msgspec.json.decode(msgspec.json.encode(value)):
-                yield Problem(RUN_SUMMARY, f"$.{key} does not follow from the counts by kind")
+                yield BundleProblem(RUN_SUMMARY, f"$.{key} does not follow from the counts by kind")
         if whole and summary.waivers != self.records.waivers:
-            yield Problem(RUN_SUMMARY, f"waivers {summary.waivers} are stated; the records have {self.records.waivers}")
+            yield BundleProblem(
+                RUN_SUMMARY, f"waivers {summary.waivers} are stated; the records have {self.records.waivers}"
+            )
 
 
 def _same_evidence(said: OperatorSummary, found: OperatorSummary) -> bool:
     """Whether the counts that a verdict is measured by are those of the records."""
     of_dtypes_and_rules = all(
-        tried == counted.get(name, Tried())
+        tried == counted.get(name, TriedCount())
         for stated, counted in ((said.dtypes, found.dtypes), (said.rules, found.rules))
         for name, tried in stated.items()
     )

@@ -13,17 +13,17 @@ from zipfile import ZipFile
 
 import msgspec
 
-from aclnn_cts.bundle.archive import ABOUT, BLOBS, REPORT, About, add_entry, bad_name, limit_of, read_chunks
+from aclnn_cts.bundle.archive import ABOUT, BLOBS, REPORT, BundleHeader, add_entry, bad_name, limit_of, read_chunks
 from aclnn_cts.bundle.records import record_schema, record_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outside import open_outside
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.store.output_file import OutputFile, begins, storage_failure
+from aclnn_cts.store.output_file import OutputFile, begins_with, storage_failure
 from aclnn_cts.store.programs import program_name, read_programs, stored_programs
 from aclnn_cts.store.run_directory import RunDirectory
 
-BUNDLE = begins(rb'PK\x03\x04.{26}bundle\.json\{"format":"aclnn-cts/bundle/')
+BUNDLE = begins_with(rb'PK\x03\x04.{26}bundle\.json\{"format":"aclnn-cts/bundle/')
 """Files of `write_bundle`."""
 RECORDS_LIMIT = 32 * 1024 * 1024
 """Bytes of one file of records."""
@@ -34,7 +34,7 @@ MakeReport = Callable[[Path], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenBundle:
     """What a bundle came to."""
 
     entries: int
@@ -65,7 +65,7 @@ def write_bundle(
     out: OutputFile,
     *,
     make_report: MakeReport | None = None,
-) -> Written:
+) -> WrittenBundle:
     """Write the bundle of a finished run. The same run gives the same bytes.
 
     Raises UsageError where the run is not finished, HarnessError where it is damaged or the file cannot be written.
@@ -82,7 +82,7 @@ def write_bundle(
     try:
         with tempfile.TemporaryFile(dir=out.folder) as file:
             with ZipFile(file, "w") as archive:
-                _add(archive, ABOUT, msgspec.json.encode(About(left_out=left_out)))
+                _add(archive, ABOUT, msgspec.json.encode(BundleHeader(left_out=left_out)))
                 for name, content in _files(run, texts):
                     _add(archive, name, content)
                 seen = _add_records(run, archive)
@@ -92,7 +92,7 @@ def write_bundle(
             size = out.write(_hashed(read_chunks(file), digest))
     except OSError as error:
         raise storage_failure(out.path, error) from error
-    return Written(entries=entries, size=size, records=seen.records, sha256=digest.digest(), left_out=left_out)
+    return WrittenBundle(entries=entries, size=size, records=seen.records, sha256=digest.digest(), left_out=left_out)
 
 
 def _hashed(pieces: Iterator[bytes], digest: hashlib._Hash) -> Iterator[bytes]:

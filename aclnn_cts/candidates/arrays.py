@@ -28,13 +28,13 @@ from aclnn_cts.core.case import (
     tensors_in,
 )
 from aclnn_cts.core.dtypes import DIMENSIONS, INEXACT, acl_name, numpy_dtype
-from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.errors import UsageError, did_you_mean
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import check_prototype, infer_outputs
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
-from aclnn_cts.speclang.kinds_data import Elements, Finite, Structure
+from aclnn_cts.speclang.kinds_data import ElementsRule, FiniteRule, StructureRule
 from aclnn_cts.speclang.kinds_dtype import relations, scalar_dtypes
 from aclnn_cts.speclang.model import Parameter, Spec
 
@@ -158,7 +158,7 @@ def bind(
         if not outputs:
             raise
     known = {item.name: arguments.get(item.name) for item in spec.parameters}
-    known.update(found or {name: described(array) for name, array in outputs.items() if known.get(name) is None})
+    known.update(found or {name: array_descriptor(array) for name, array in outputs.items() if known.get(name) is None})
     case = Case(spec.operator, dict(_formatted(spec, known, target)), target)
     check_prototype(spec, case, where=where, path="")
     return BoundCall(case=case, inputs=arrays, inferred=frozenset(name for name, item in found.items() if item))
@@ -173,7 +173,7 @@ def _by_name(spec: Spec, inputs: Mapping[str, object], names: Mapping[str, str],
     for word, value in inputs.items():
         if word not in names:
             takes = ", ".join(item.name for item in spec.parameters if item.role != "output")
-            raise UsageError(f"{where}: {shown(word)}: {spec.operator} takes {takes}{nearest(str(word), names)}")
+            raise UsageError(f"{where}: {shown(word)}: {spec.operator} takes {takes}{did_you_mean(str(word), names)}")
         name = names[word]
         if name in given:
             raise UsageError(f"{where}: {words[name]} and {word} are one parameter; give one of them")
@@ -318,10 +318,10 @@ _EXPECTED: Mapping[str, str] = {
 def _tensor(name: str, value: object, arrays: dict[str, NDArray[Any]]) -> Tensor:
     array = as_array(value)
     arrays[name] = array
-    return described(array)
+    return array_descriptor(array)
 
 
-def described(array: NDArray[Any]) -> Tensor:
+def array_descriptor(array: NDArray[Any]) -> Tensor:
     """The descriptor of an array, without contents."""
     return Tensor(array.shape, acl_name(array.dtype))
 
@@ -339,11 +339,13 @@ class ContentRules:
 def content_rules(spec: Spec) -> ContentRules:
     """What the rules of a document read of contents."""
     rules = [item.rule for item in spec.constraints]
-    ranges: dict[str, tuple[str, ...]] = {name: () for rule in rules if isinstance(rule, Finite) for name in rule.of}
+    ranges: dict[str, tuple[str, ...]] = {
+        name: () for rule in rules if isinstance(rule, FiniteRule) for name in rule.of
+    }
     for rule in rules:
-        if isinstance(rule, Elements):
+        if isinstance(rule, ElementsRule):
             ranges[rule.of] = (*ranges.get(rule.of, ()), *([rule.besides] if rule.besides is not None else []))
-    return ContentRules(whole=frozenset(rule.of for rule in rules if isinstance(rule, Structure)), ranges=ranges)
+    return ContentRules(whole=frozenset(rule.of for rule in rules if isinstance(rule, StructureRule)), ranges=ranges)
 
 
 def evaluation(spec: Spec, call: BoundCall, rules: ContentRules) -> Evaluation:
@@ -355,7 +357,7 @@ def evaluation(spec: Spec, call: BoundCall, rules: ContentRules) -> Evaluation:
             continue
         besides = [arguments.get(word) for word in rules.ranges.get(name, ())]
         values = array.reshape(-1).tolist() if name in rules.whole else _extremes(array, besides)
-        data = Data(values=tuple(spelled(float(value)) for value in values))
+        data = Data(values=tuple(number_or_word(float(value)) for value in values))
         arguments[name] = msgspec.structs.replace(tensor, data=data)
     return evaluate(spec, msgspec.structs.replace(call.case, arguments=arguments))
 
@@ -403,7 +405,7 @@ def array_json(array: NDArray[Any]) -> dict[str, Any]:
     if array.size <= SHOWN_ELEMENTS:
         flat = array.reshape(-1)
         values = flat.tolist() if flat.dtype.kind in "iub" else flat.astype(np.float64).tolist()
-        document["values"] = [spelled(value) if isinstance(value, float) else value for value in values]
+        document["values"] = [number_or_word(value) if isinstance(value, float) else value for value in values]
     return document
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from aclnn_cts.adapters.protocol import Call, Capabilities
-from aclnn_cts.adapters.registry import choose
+from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.adapters.results import run_each
 from aclnn_cts.candidates.verdict import Isolation
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
@@ -41,7 +41,7 @@ Candidate: TypeAlias = Callable[..., Any] | str | Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runnable:
+class PreparedCandidate:
     """A candidate that is understood, and not opened yet."""
 
     word: str
@@ -102,7 +102,7 @@ class Runnable:
         )
 
 
-def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
+def prepare_candidate(candidate: Candidate, *, sandbox: bool = True) -> PreparedCandidate:
     """Understand a candidate. Raises UsageError for a file that is not there, and for a closure in a sandbox."""
     if callable(candidate):
         return _of_callable(candidate, sandbox=sandbox)
@@ -118,18 +118,18 @@ def runnable(candidate: Candidate, *, sandbox: bool = True) -> Runnable:
             raise UsageError(f"candidate {word}: {function!r} is no name of a function; expected FILE.py:FUNCTION")
         _check_name(word, path, function)
         made = CandidateFunction(module=path.stem, function=function, file=path)
-        return Runnable(word=word, isolation=Isolation.CONFINED, function=made)
+        return PreparedCandidate(word=word, isolation=Isolation.CONFINED, function=made)
     if word.endswith(".py"):
         raise UsageError(f"candidate {word}: expected the function too, as {word}:FUNCTION")
     if word.endswith(".so"):
         if not Path(word).is_file():
             raise UsageError(f"candidate {word}: no such file; expected a shared library with the C interface")
-        return Runnable(word=word, isolation=Isolation.PROCESS, adapter=_library_word(Path(word).resolve()))
+        return PreparedCandidate(word=word, isolation=Isolation.PROCESS, adapter=_library_word(Path(word).resolve()))
     try:
-        choose(word)
+        parse_adapter_word(word)
     except UsageError as error:
         raise UsageError(f"{_of_candidate(error)}; {_WORDS}") from None
-    return Runnable(word=word, isolation=Isolation.PROCESS, adapter=word)
+    return PreparedCandidate(word=word, isolation=Isolation.PROCESS, adapter=word)
 
 
 def _of_candidate(error: Exception) -> str:
@@ -158,18 +158,18 @@ def _library_word(file: Path) -> str:
     possible.
     """
     if any(os.environ.get(name) for name in _CANN_HOMES):
-        from aclnn_cts.adapters.cann.library import search  # noqa: PLC0415 - few candidates are libraries
+        from aclnn_cts.adapters.cann.library import find_libraries  # noqa: PLC0415 - few candidates are libraries
 
-        return f"cann:library={','.join([str(file), *search(os.environ).files])},operators=first"
+        return f"cann:library={','.join([str(file), *find_libraries(os.environ).files])},operators=first"
     from aclnn_cts.adapters.loopback_build import build  # noqa: PLC0415 - as above
 
     return f"loopback:library={file},{build().library},operators=first"
 
 
-def _of_callable(candidate: Callable[..., Any], *, sandbox: bool) -> Runnable:
+def _of_callable(candidate: Callable[..., Any], *, sandbox: bool) -> PreparedCandidate:
     name = getattr(candidate, "__qualname__", type(candidate).__name__)
     if not sandbox:
-        return Runnable(word=name, isolation=Isolation.NONE, closure=candidate)
+        return PreparedCandidate(word=name, isolation=Isolation.NONE, closure=candidate)
     module = getattr(candidate, "__module__", "") or ""
     found: Any = sys.modules.get(module)
     for part in name.split("."):
@@ -184,7 +184,7 @@ def _of_callable(candidate: Callable[..., Any], *, sandbox: bool) -> Runnable:
         made = CandidateFunction(module=file.stem, function=name, file=file)
     else:
         made = CandidateFunction(module=module, function=name)
-    return Runnable(word=made.word, isolation=Isolation.CONFINED, function=made)
+    return PreparedCandidate(word=made.word, isolation=Isolation.CONFINED, function=made)
 
 
 def _source_file(candidate: Callable[..., Any]) -> Path | None:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.candidates.arrays import array_json, plain_json
-from aclnn_cts.candidates.check import check_word, document
+from aclnn_cts.candidates.check import check_word, judged_document
 from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.dtypes import numpy_dtype
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.trial import Trial
@@ -25,7 +25,7 @@ from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.regime_cells import case_regimes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import plan_parts
 from aclnn_cts.trials.plan import profile as chosen_profile
 
@@ -95,7 +95,7 @@ def cases(
 
     Raises UsageError for an unknown operator, profile or regime.
     """
-    known = document(op, product, edition)
+    known = judged_document(op, product, edition)
     check_word(profile, where="profile")
     chosen_profile(profile, where="profile")
     if n is not None and not (is_integer(n) and n >= 0):
@@ -106,7 +106,9 @@ def cases(
         raise UsageError(f"regimes: {shown(regimes)}; expected a list of {', '.join(names)}, or None for all")
     for name in regimes or ():
         if name not in names:
-            raise UsageError(f"regimes: {shown(name)}: expected any of {', '.join(names)}{nearest(str(name), names)}")
+            raise UsageError(
+                f"regimes: {shown(name)}: expected any of {', '.join(names)}{did_you_mean(str(name), names)}"
+            )
     sampler = Sampler(known.spec, known.target)
     found = (
         case_of(known.spec, trial.case)
@@ -139,7 +141,7 @@ def value_trials(spec: Spec, sampler: Sampler, *, profile_name: str, seed: int) 
     """The trials of a plan that compare the values of one valid call with contents."""
     for part in plan_parts([spec], product=sampler.target.product, chosen=chosen_profile(profile_name)):
         if part.check in ("values", "memory"):
-            for trial in check(part.check, where="plan").trials(part, sampler, seed=seed):
+            for trial in check_by_id(part.check, where="plan").trials(part, sampler, seed=seed):
                 if trial.case.call.phases != 1:
                     yield trial
 

@@ -29,7 +29,7 @@ from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.core.rounding import is_large, keep_freed_memory
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
@@ -136,7 +136,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class JudgedDocument:
     """An operator's document, ready to judge calls."""
 
     spec: Spec
@@ -147,7 +147,7 @@ class Document:
     contents: ContentRules
 
 
-def document(op: str, product: str | None = None, edition: str | None = None) -> Document:
+def judged_document(op: str, product: str | None = None, edition: str | None = None) -> JudgedDocument:
     """The document of an operator by its C name or short name. Raises UsageError for an unknown one."""
     check_word(op, where="op")
     for where, word in (("product", product), ("edition", edition)):
@@ -163,7 +163,7 @@ def check_word(value: object, *, where: str) -> None:
 
 
 @functools.cache
-def _document(op: str, product: str | None, edition: str | None) -> Document:
+def _document(op: str, product: str | None, edition: str | None) -> JudgedDocument:
     check_edition(edition or "", (package_folder(),), where="edition")
     specs = shipped_specs(edition or "")
     spec = specs.find(op, where="op")
@@ -175,7 +175,9 @@ def _document(op: str, product: str | None, edition: str | None) -> Document:
             )
     target = Target(product=product or spec.usual_product)
     judge = Judges(has_statuses=False).of(spec)
-    return Document(spec=spec, judge=judge, target=target, names=parameter_names(spec), contents=content_rules(spec))
+    return JudgedDocument(
+        spec=spec, judge=judge, target=target, names=parameter_names(spec), contents=content_rules(spec)
+    )
 
 
 @functools.cache
@@ -202,7 +204,7 @@ def check(
 
     Raises UsageError for a name or value that the C prototype does not take.
     """
-    known = document(op, product, edition)
+    known = judged_document(op, product, edition)
     got = named_outputs(known, outputs)
     if any(is_large(array.size) for array in got.values()):
         keep_freed_memory()
@@ -233,7 +235,7 @@ def check(
 
 
 def _call(
-    known: Document, inputs: Mapping[str, object], outputs: Mapping[str, NDArray[Any]], *, asked_all: bool = False
+    known: JudgedDocument, inputs: Mapping[str, object], outputs: Mapping[str, NDArray[Any]], *, asked_all: bool = False
 ) -> tuple[BoundCall, Evaluation]:
     """The call of these arrays, and what the rules say of it.
 
@@ -279,7 +281,7 @@ def _asking_for(spec: Spec, call: BoundCall, outputs: Collection[str]) -> BoundC
     return replace(call, case=msgspec.structs.replace(call.case, arguments=arguments), inferred=inferred)
 
 
-def _differs(known: Document, case: Case, name: str, dtype: str) -> bool:
+def _differs(known: JudgedDocument, case: Case, name: str, dtype: str) -> bool:
     """Whether an output of this dtype may be meant where another follows; one that is an input too has its own."""
     tensor = case.tensor(name)
     return tensor is not None and tensor.dtype != dtype and owner(name) not in known.spec.inputs
@@ -344,7 +346,7 @@ def open_share(verdict: Verdict) -> float:
     return sum(item.open for item in verdict.deviations) / elements if elements else 0.0
 
 
-def named_outputs(known: Document, outputs: object) -> dict[str, NDArray[Any]]:
+def named_outputs(known: JudgedDocument, outputs: object) -> dict[str, NDArray[Any]]:
     """Outputs by C name, each tensor of a list by its own. Raises UsageError where they cannot be told apart."""
     spec = known.spec
     if not isinstance(outputs, Mapping):
@@ -374,7 +376,7 @@ def named_outputs(known: Document, outputs: object) -> dict[str, NDArray[Any]]:
     return got
 
 
-def _wrong_outputs(known: Document, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> Check | None:
+def _wrong_outputs(known: JudgedDocument, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> Check | None:
     """The check of outputs that are missing, or have another shape or dtype than follows from the inputs."""
     for name in known.spec.computed(call.case):
         tensor = call.case.tensor(name)
@@ -387,7 +389,7 @@ def _wrong_outputs(known: Document, call: BoundCall, got: Mapping[str, NDArray[A
         elif got[name].shape != tensor.shape:
             fault, reason = Fault.SHAPE, f"{name} has the shape {list(got[name].shape)}, expected {list(tensor.shape)}"
         elif acl_name(got[name].dtype) != tensor.dtype:
-            named = either([f"{dtype} ({numpy_dtype(dtype)})" for dtype in _allowed(known, call, name)])
+            named = alternatives_text([f"{dtype} ({numpy_dtype(dtype)})" for dtype in _allowed(known, call, name)])
             fault, reason = Fault.DTYPE, f"{name} has the dtype {got[name].dtype}, expected {named}"
         if fault is not None:
             return Check(
@@ -396,7 +398,7 @@ def _wrong_outputs(known: Document, call: BoundCall, got: Mapping[str, NDArray[A
     return None
 
 
-def _allowed(known: Document, call: BoundCall, name: str) -> list[str]:
+def _allowed(known: JudgedDocument, call: BoundCall, name: str) -> list[str]:
     """The dtypes that an output may have beside these inputs, what follows from them first."""
     tensor, item = call.case.tensor(name), known.spec.parameter(owner(name))
     follows = [tensor.dtype] if tensor is not None else []
@@ -418,14 +420,14 @@ def expected(
     Takes operator, inputs, product and edition as `check` does. Raises UsageError for inputs that break a rule of the
     document, and for arguments for which the mathematics has no value.
     """
-    known = document(op, product, edition)
+    known = judged_document(op, product, edition)
     call, rules = _call(known, inputs, {}, asked_all=True)
     if rules.broken and not rules.has_values:
         raise UsageError(f"inputs: they break the rule {first_broken_rule(known.spec, call, rules)}")
     return expected_of(known, call.case, call.inputs)
 
 
-def expected_of(known: Document, case: Case, inputs: Mapping[str, NDArray[Any]]) -> Expected:
+def expected_of(known: JudgedDocument, case: Case, inputs: Mapping[str, NDArray[Any]]) -> Expected:
     """The same of a call that is described already. Raises UsageError where the mathematics gives no value."""
     performed = Performed(case=case, outcome=Outcome(), arrays=inputs)
     found: dict[str, ExpectedArray] = {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from aclnn_cts import __version__
 from aclnn_cts.candidates.arrays import plain_json
 from aclnn_cts.candidates.cases import CaseArrays, cases
-from aclnn_cts.candidates.check import Document, document, expected_of
+from aclnn_cts.candidates.check import JudgedDocument, expected_of, judged_document
 from aclnn_cts.core import hifloat8
 from aclnn_cts.core.case import TensorList
 from aclnn_cts.core.dtypes import FLOAT8, numpy_dtype
@@ -53,7 +53,7 @@ def export_pytest(
     Tensors are those of `library`, which is numpy or torch. The test has tables of the numbers of 8 bits that it needs.
     Calls without an element that the document determines are left out. Raises UsageError where no call is left.
     """
-    known = document(op, product, edition)
+    known = judged_document(op, product, edition)
     arrays: dict[str, NDArray[Any]] = {}
     entries: list[dict[str, Any]] = []
     for case in cases(op, seed=seed, profile="standard", product=product, edition=edition):
@@ -87,7 +87,7 @@ def export_pytest(
     return ExportedTest(stem=spec.stem, module=text.encode(), data=_archive(arrays), number=len(entries))
 
 
-def _exported(known: Document, case: CaseArrays, arrays: dict[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+def _exported(known: JudgedDocument, case: CaseArrays, arrays: dict[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
     """One call, whose arrays are added; nothing where no element is determined."""
     found = expected_of(known, case.case, case.inputs)
     if all(item.open.all() for item in found.outputs.values()):

@@ -13,9 +13,9 @@ from itertools import islice
 import msgspec
 import numpy as np
 
-from aclnn_cts.candidates.candidate import Candidate, Runnable, runnable
+from aclnn_cts.candidates.candidate import Candidate, PreparedCandidate, prepare_candidate
 from aclnn_cts.candidates.cases import case_of, drawn_seed, is_integer
-from aclnn_cts.candidates.check import Document, document, shipped_specs, worst_element
+from aclnn_cts.candidates.check import JudgedDocument, judged_document, shipped_specs, worst_element
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.case import with_arguments
 from aclnn_cts.core.dtypes import component
@@ -172,8 +172,8 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
         if not (is_integer(number) and number >= least):
             raise UsageError(f"{name}: {shown(number)}; expected an integer, {least} or more")
     drawn = drawn_seed(seed)
-    known = document(op, product, edition)
-    found = runnable(candidate, sandbox=sandbox)
+    known = judged_document(op, product, edition)
+    found = prepare_candidate(candidate, sandbox=sandbox)
     specs = shipped_specs(edition or "")
     settings = BenchSettings(
         adapter=found.adapter or found.word,
@@ -224,11 +224,11 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
     )
 
 
-def unopened(
+def judgement_without_opening(
     candidate: str, op: str, error: Exception, *, product: str | None = None, seed: int | None = None, reveal: int = 1
 ) -> Judgement:
     """The judgement of a candidate for which `judge` raises: its own mistakes fail, a HarnessError decides nothing."""
-    known = document(op, product)
+    known = judged_document(op, product)
     reason = str(error)
     fails = isinstance(error, UsageError)
     finding = CandidateFinding(fault=Fault.REJECTED.value, sentence=reason)
@@ -261,7 +261,7 @@ def _judgement(made: Judgement, tally: _Tally) -> Judgement:
     return msgspec.structs.replace(made, verdict=verdict, reason=reason)
 
 
-def _parts(known: Document, product: str, profile: str, found: Runnable) -> list[Part]:
+def _parts(known: JudgedDocument, product: str, profile: str, found: PreparedCandidate) -> list[Part]:
     parts = plan_parts([known.spec], product=product, chosen=chosen_profile(profile, where="profile"))
     return [part for part in parts if not found.is_function or part.check in _VALUED]
 
@@ -316,7 +316,7 @@ def _bursts(batch: Sequence[Trial], chance: random.Random) -> list[Trial]:
     return [_with_other_values(trial, chance) for trial in chosen for _ in range(_BURST)]
 
 
-def _finding(record: Record, bench: Bench, known: Document) -> CandidateFinding:
+def _finding(record: Record, bench: Bench, known: JudgedDocument) -> CandidateFinding:
     verdict = record.verdict
     worst = worst_element(verdict)
     clause = quoted_clause(record, bench.specs)
@@ -338,7 +338,7 @@ def _condition(record: Record, bench: Bench) -> str:
     """What the same call as the first of a fresh process shows."""
     if not isinstance(bench.host, CandidateHost):
         return ""
-    alone = bench.one(record.trial, fresh=True)
+    alone = bench.run_one(record.trial, fresh=True)
     if alone.verdict.result == Result.PASSED:
         return "the same call conforms as the first of a fresh process, and fails after other calls"
     return ""

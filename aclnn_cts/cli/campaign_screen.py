@@ -18,19 +18,19 @@ from rich.table import Table
 from rich.text import Text
 
 from aclnn_cts.cli.output import OutsideConsole, count, span
-from aclnn_cts.cli.progress_line import EVERY, Moment, ProgressFile, progress_document, progress_line
+from aclnn_cts.cli.progress_line import EVERY, ProgressFile, RunStatus, progress_document, progress_line
 from aclnn_cts.cli.screen import OPERATORS_SHOWN, short_name, show_end
 from aclnn_cts.cli.streams import silence
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.printable import printable, printable_lines
 from aclnn_cts.findings.finding_text import title_of
-from aclnn_cts.findings.findings import regrouped
-from aclnn_cts.runs.campaign.corpus.check_coverage import Share
-from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay
+from aclnn_cts.findings.findings import merge_findings
+from aclnn_cts.runs.campaign.corpus.check_coverage import CoveredShare
+from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, SlotActivity, Status
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import FAILURES
-from aclnn_cts.workers.slots import Health, Slot
+from aclnn_cts.workers.slots import Slot, SlotHealth
 
 BAR = 12
 """Columns of a bar; half of it on a narrow terminal."""
@@ -38,7 +38,7 @@ NARROW, WIDE = 80, 100
 _OPERATORS_ON_SCREEN = 6
 SLOT_LINES = 2
 
-_STYLES = {Health.BUSY: "green", Health.READY: "", Health.OPENING: "yellow", Health.OUT: "red"}
+_STYLES = {SlotHealth.BUSY: "green", SlotHealth.READY: "", SlotHealth.OPENING: "yellow", SlotHealth.OUT: "red"}
 
 
 class CampaignScreen:
@@ -68,11 +68,13 @@ class CampaignScreen:
         """Show a moment."""
         try:
             if self._live is not None:
-                self._live.update(screen(status, self._path, width=self._console.width, height=self._console.height))
+                self._live.update(
+                    status_screen(status, self._path, width=self._console.width, height=self._console.height)
+                )
                 self._live.refresh()
             elif time.monotonic() - self._said >= EVERY:
                 self._said = time.monotonic()
-                click.echo(printable_lines(line(status)), err=True)
+                click.echo(printable_lines(status_line(status)), err=True)
         except OSError:
             self._unread()
             raise
@@ -103,14 +105,14 @@ class CampaignScreen:
         silence(sys.stderr)
 
 
-def line(status: Status) -> str:
+def status_line(status: Status) -> str:
     """A moment in a line."""
     total = status.summary.total
     told = (
         f"{progress_line(moment_of(status))}; chunk {status.chunks} ({status.phase}), "
         f"failed {total.failed - total.waived}, {status.waiting} to confirm, "
-        f"errors {total.errors}, coverage {percent(status.covered)}, "
-        f"workers {sum(slot.health != Health.OUT for slot in status.slots)}/{len(status.slots)}, "
+        f"errors {total.errors}, coverage {covered_percent(status.covered)}, "
+        f"workers {sum(slot.health != SlotHealth.OUT for slot in status.slots)}/{len(status.slots)}, "
         f"disk {status.disk_bytes >> 20} MiB"
     )
     still = [each for each in _at_work(status) if each[0] >= EVERY]
@@ -120,23 +122,23 @@ def line(status: Status) -> str:
 def _at_work(status: Status) -> list[tuple[float, str]]:
     """What the slots are at: seconds without news, the longest first, and words."""
     found = [
-        (work.still, f"{place(slot, number)} at {at_work(work)}")
+        (work.still, f"{slot_text(slot, number)} at {activity_text(work)}")
         for number, (slot, work) in enumerate(zip(status.slots, status.under_way, strict=True))
         if work is not None
     ]
     return sorted(found, key=lambda each: -each[0] if each[0] >= STILL else 0.0)
 
 
-def screen(status: Status, path: Path, *, width: int, height: int) -> RenderableType:
+def status_screen(status: Status, path: Path, *, width: int, height: int) -> RenderableType:
     """The screen of a moment; it keeps to the terminal's size."""
     width = min(width, 120)
     room = max(height - 1, 10)
     ran_on = [_cut(Text(f"on {status.ran_on}"), width)] if status.ran_on else []
     head = [_title(status, path, width), *ran_on, *_figures(status, width)]
     slots = [*_slots(status, width), *_under_way(status, width)]
-    shown = worst(status.operators)[:_OPERATORS_ON_SCREEN]
+    shown = operators_by_error(status.operators)[:_OPERATORS_ON_SCREEN]
     operators: list[RenderableType] = [_operators(status, width)]
-    if apart(shown):
+    if has_never_judged(shown):
         operators.append(_cut(Text(APART, style="dim"), width))
     used = len(head) + len(slots) + len(shown) + len(operators)
     return Group(*head, *slots, *operators, *_findings(status, width, max(room - used, 1)))
@@ -168,7 +170,7 @@ def _figures(status: Status, width: int) -> list[Text]:
 
 def _slots(status: Status, width: int) -> list[Text]:
     """The devices of this host, or of a cluster, with their health, on at most two lines; of more, the sums."""
-    words = [_slot(slot, place(slot, number)) for number, slot in enumerate(status.slots)]
+    words = [_slot(slot, slot_text(slot, number)) for number, slot in enumerate(status.slots)]
     lines = [Text(f"{platform.node()}:")]
     for word in words:
         if len(lines[-1]) + 1 + len(word) > width:
@@ -181,12 +183,12 @@ def _slots(status: Status, width: int) -> list[Text]:
     text.append(", ".join(f"{number} {health}" for health, number in sums.items() if number))
     lost = sum(slot.lost for slot in status.slots)
     text.append(f"; {lost} lost" if lost else "")
-    out = [place(slot, number) for number, slot in enumerate(status.slots) if slot.health == Health.OUT]
+    out = [slot_text(slot, number) for number, slot in enumerate(status.slots) if slot.health == SlotHealth.OUT]
     return [_cut(text, width), *([_cut(Text(f"out: {', '.join(out)}", style="red"), width)] if out else [])]
 
 
 def _slot(slot: Slot, name: str) -> Text:
-    health = slot.health.upper() if slot.health == Health.OUT else slot.health
+    health = slot.health.upper() if slot.health == SlotHealth.OUT else slot.health
     text = Text(f"{name} ").append(health, style=_STYLES.get(slot.health, ""))
     return _plain(text.append(f"({slot.lost} lost)") if slot.lost else text)
 
@@ -202,29 +204,29 @@ def _under_way(status: Status, width: int) -> list[Text]:
 
 def _operators(status: Status, width: int) -> RenderableType:
     """Operators by the worst share of the bound."""
-    shown = worst(status.operators)[:_OPERATORS_ON_SCREEN]
-    bar = BAR if width >= (WIDE if apart(shown) else NARROW) else BAR // 2
+    shown = operators_by_error(status.operators)[:_OPERATORS_ON_SCREEN]
+    bar = BAR if width >= (WIDE if has_never_judged(shown) else NARROW) else BAR // 2
     names = [short_name(item.name) for item in shown]
     bars = [_bar(item.coverage["pairs"], bar) for item in shown]
     return operator_table("operator, worst first", names, shown, bars, width=width)
 
 
-def _bar(share: Share, width: int) -> Text:
+def _bar(share: CoveredShare, width: int) -> Text:
     full = int(share.part * width)
     text = Text("\N{FULL BLOCK}" * full, style="green" if share.met == share.of else "cyan")
     text.append("\N{LIGHT SHADE}" * (width - full), style="dim")
-    return text.append(f" {percent(share)}")
+    return text.append(f" {covered_percent(share)}")
 
 
 def _findings(status: Status, width: int, room: int) -> list[Text]:
-    found = standing(status)
+    found = unwaived_findings(status)
     title = Text(f"{count(len(found), 'finding')}", style="bold red" if found else "bold")
-    waived = sum(bool(finding.waiver) for finding in regrouped(status.findings))
+    waived = sum(bool(finding.waiver) for finding in merge_findings(status.findings))
     title.append(f", {waived} waived, {status.waiting} to confirm", style="")
     last = list(reversed(found))[: max(room - 1, 0)]
     if last:
         title.append(f"; the last, {FAILURES}/*DIGITS.json", style="dim")
-    return [_cut(title, width), *(_cut(Text(brief(finding)), width) for finding in last)]
+    return [_cut(title, width), *(_cut(Text(finding_line(finding)), width) for finding in last)]
 
 
 def _plain(text: Text) -> Text:
@@ -252,16 +254,16 @@ class ProgressJson:
 
     def __call__(self, status: Status, /) -> None:
         """Write a moment, at most once a second but for the last."""
-        self._file.write(progress(status) | {"notices": list(self._notices)}, last=bool(status.ending))
+        self._file.write(status_document(status) | {"notices": list(self._notices)}, last=bool(status.ending))
 
     def notice(self, message: str, /) -> None:
         """Keep it for the moments that follow."""
         self._notices.append(message)
 
 
-def progress(status: Status) -> dict[str, Any]:
+def status_document(status: Status) -> dict[str, Any]:
     """A moment as plain JSON values."""
-    found = standing(status)
+    found = unwaived_findings(status)
     return {
         **progress_document(moment_of(status)),
         "finished": bool(status.ending),
@@ -284,7 +286,7 @@ def progress(status: Status) -> dict[str, Any]:
 
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
-        "text": brief(finding),
+        "text": finding_line(finding),
         "file": f"{FAILURES}/{finding.file}",
         "confirmed": finding.confirmed,
         "failures": finding.failures,
@@ -326,7 +328,7 @@ def _operator(item: OperatorStatus) -> dict[str, Any]:
     }
 
 
-def _share(share: Share) -> list[int]:
+def _share(share: CoveredShare) -> list[int]:
     return [share.met, share.of]
 
 
@@ -338,10 +340,10 @@ STILL = 5.0
 """Seconds without news after which a person is told how long it has been."""
 
 _BRIEF = {
-    Confirmed.WAITING: "to confirm",
-    Confirmed.ORDER: "order",
-    Confirmed.DEVICE: "one device",
-    Confirmed.UNKNOWN: "unconfirmed",
+    Confirmation.WAITING: "to confirm",
+    Confirmation.ORDER: "order",
+    Confirmation.DEVICE: "one device",
+    Confirmation.UNKNOWN: "unconfirmed",
 }
 _DIGITS = 6
 """Of the hash that ends the name of a finding's file: enough to tell it from others."""
@@ -349,35 +351,35 @@ _DIGITS = 6
 T = TypeVar("T", bound=OperatorStatus)
 
 
-def percent(share: Share) -> str:
+def covered_percent(share: CoveredShare) -> str:
     """Of what can be covered, all of it alone being 100%; and how many things were tried and never judged."""
     part = "100%" if share.met == share.of else f"{min(share.part, 0.999):.1%}"
     return f"{part} -{share.apart}" if share.apart else part
 
 
-def apart(operators: Sequence[OperatorStatus]) -> bool:
-    """Whether anything stands apart (`Share.apart`)."""
+def has_never_judged(operators: Sequence[OperatorStatus]) -> bool:
+    """Whether anything stands apart (`CoveredShare.apart`)."""
     return any(share.apart for item in operators for share in item.coverage.values())
 
 
-def worst(operators: Sequence[T]) -> list[T]:
+def operators_by_error(operators: Sequence[T]) -> list[T]:
     """By the worst share of the bound."""
     return sorted(operators, key=lambda item: (-item.worst, item.name))
 
 
-def standing(status: Status) -> list[Finding]:
+def unwaived_findings(status: Status) -> list[Finding]:
     """The findings without a waiver, each fault once, in the order in which they were met."""
-    return [finding for finding in regrouped(status.findings) if not finding.waiver]
+    return [finding for finding in merge_findings(status.findings) if not finding.waiver]
 
 
-def moment_of(status: Status) -> Moment:
+def moment_of(status: Status) -> RunStatus:
     """The figures that a campaign has in common with a run."""
     left = None if status.limit_seconds is None else max(status.limit_seconds - status.seconds, 0.0)
-    return Moment(
+    return RunStatus(
         seconds=status.seconds,
         counts=status.summary.total,
         planned=None,
-        findings=len(standing(status)),
+        findings=len(unwaived_findings(status)),
         rate=status.rate,
         left=left,
     )
@@ -391,7 +393,9 @@ def operator_table(
         "cases": [Text(str(item.cases)) for item in operators],
         "fail": [Text(str(item.failed), style="red" if item.failed else "") for item in operators],
         "worst": [Text(f"{item.worst:.2f}") for item in operators],
-        **{SORTS[sort]: [Text(percent(item.coverage[sort])) for item in operators] for sort in list(SORTS)[:-1]},
+        **{
+            SORTS[sort]: [Text(covered_percent(item.coverage[sort])) for item in operators] for sort in list(SORTS)[:-1]
+        },
         SORTS["pairs"]: pairs,
     }
     widths = {name: max(len(name), *(len(cell) for cell in cells), 0) for name, cells in columns.items()}
@@ -405,7 +409,7 @@ def operator_table(
     return made
 
 
-def place(slot: Slot, number: int) -> str:
+def slot_text(slot: Slot, number: int) -> str:
     """What tells a slot from others: its device where it has one of its own, else its number."""
     found = re.search(r"\bdevice[ =]([^,\s]+)", slot.device)
     if found is not None:
@@ -414,7 +418,7 @@ def place(slot: Slot, number: int) -> str:
     return slot.device if " " in slot.device else str(number)
 
 
-def at_work(work: UnderWay) -> str:
+def activity_text(work: SlotActivity) -> str:
     """What a worker is at: `chunk 3: 17/77, 0:00:40 without news`."""
     what = "a finding" if work.chunk == EXAMINES else "pinned cases"
     if work.chunk >= 0:
@@ -426,7 +430,7 @@ def at_work(work: UnderWay) -> str:
     return f"{told}, {span(work.still)} without news" if work.of else f"{told} for {span(work.still)}"
 
 
-def brief(finding: Finding) -> str:
+def finding_line(finding: Finding) -> str:
     """A finding in a line, what tells it from others first; before it the digits that its file's name ends with."""
     told = ", ".join(filter(None, (title_of(finding).replace(" the assumed", ""), finding.key.answer)))
     digits = Path(finding.file).stem[-_DIGITS:]
@@ -448,12 +452,12 @@ def show_campaign_end(out: Console, status: Status, path: Path, specs: Specs) ->
 
 def _table(status: Status, width: int) -> Table:
     """Operators by the worst share of the bound, with what of their documents was covered."""
-    shown = worst(status.operators)[:OPERATORS_SHOWN]
+    shown = operators_by_error(status.operators)[:OPERATORS_SHOWN]
     names = [short_name(item.name) for item in shown]
-    pairs = [Text(percent(item.coverage["pairs"]), justify="right") for item in shown]
+    pairs = [Text(covered_percent(item.coverage["pairs"]), justify="right") for item in shown]
     made = operator_table("operator", names, shown, pairs, width=width)
     if len(shown) < len(status.operators):
         made.add_row(f"... {len(status.operators) - len(shown)} more")
-    made.caption = APART if apart(shown) else None
+    made.caption = APART if has_never_judged(shown) else None
     made.caption_justify = "left"
     return made

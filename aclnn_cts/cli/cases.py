@@ -26,16 +26,16 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import console, emit, joined, note
 from aclnn_cts.cli.render import Each, Fields, View, render
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.listing import KINDS, SEED_LIMIT, Kind, list_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.case_files import write_case_file
-from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
+from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins_with
 
-_GENERATED = begins(rb'\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"(valid|invalid|boundary)"')
+_GENERATED = begins_with(rb'\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"(valid|invalid|boundary)"')
 
 
 @command(example="aclnn-cts cases softmax_backward --kind valid,invalid")
@@ -113,14 +113,14 @@ def _kinds(text: str) -> list[Kind]:
         kind = next((item for item in KINDS if item == word.strip()), None)
         if kind is None:
             known = ", ".join(KINDS)
-            advice = nearest(word, KINDS)
+            advice = did_you_mean(word, KINDS)
             raise UsageError(f"--kind: {word.strip()!r}; expected any of {known}, with commas between them{advice}")
         if kind not in chosen:
             chosen.append(kind)
     return chosen
 
 
-_IMPORTED = begins(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"atk"')
+_IMPORTED = begins_with(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"atk"')
 """An empty file too: of some files no case can be carried over."""
 
 
@@ -194,7 +194,7 @@ def _reasons(left: Iterable[AtkEntry]) -> list[Fields]:
     return [{"file": file, "reason": reason, "ids": ids} for (file, reason), ids in reasons.items()]
 
 
-_CALLS = begins(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"valid","source":"call ')
+_CALLS = begins_with(rb'\Z|\{"format":"aclnn-cts/case/[^\n]*"origin":\{"kind":"valid","source":"call ')
 
 
 _MOST_LINES = 10

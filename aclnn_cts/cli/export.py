@@ -17,7 +17,7 @@ from aclnn_cts.cli.options import (
 )
 from aclnn_cts.cli.output import note
 from aclnn_cts.generate.listing import SEED_LIMIT
-from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.output_file import begins_with
 
 _MOST_CASES, _MOST_ELEMENTS = 10_000, 1 << 20
 
@@ -77,8 +77,8 @@ def export(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.speclang.load import load_specs
 
     stem = load_specs().find(operator, where="OP").stem
-    module = output_file(out / f"test_{stem}.py", written_by_us=begins(rb'"""aclnn\w+ on '), make_folder=True)
-    data = output_file(out / f"{stem}.npz", written_by_us=begins(b"PK"), make_folder=True)
+    module = output_file(out / f"test_{stem}.py", written_by_us=begins_with(rb'"""aclnn\w+ on '), make_folder=True)
+    data = output_file(out / f"{stem}.npz", written_by_us=begins_with(b"PK"), make_folder=True)
     made = export_pytest(
         operator,
         seed=seed,

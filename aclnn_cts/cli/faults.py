@@ -20,7 +20,7 @@ from aclnn_cts.cli.output import console, count, emit, note, wrap
 from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, render, show
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
-from aclnn_cts.findings.explain import explain
+from aclnn_cts.findings.explain import explain_record
 from aclnn_cts.selftest.fault_catalogue import Catalogue, Decoy, SeededFault, read_catalogue
 from aclnn_cts.selftest.kill_matrix import MATRIX_FILE, SOON, Attempt, FaultRow, KillMatrix, build_matrix, figures
 from aclnn_cts.selftest.mutated_session import MUTANT_ADAPTER
@@ -258,7 +258,7 @@ def _one(entry: SeededFault | Decoy, chosen: Profile, seed: int, specs: Specs) -
         f"after {count(result.cases, 'case')}, {result.seconds:.1f} s, profile {chosen.name}, seed {seed}:",
     )
     screen.print()
-    for line in explain(record, specs[entry.operator]):
+    for line in explain_record(record, specs[entry.operator]):
         wrap(screen, line.lstrip(), indent=len(line) - len(line.lstrip()))
     screen.print()
     if entry.subjects:

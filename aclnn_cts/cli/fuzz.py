@@ -139,7 +139,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
     from aclnn_cts.execution.settings import BenchSettings
     from aclnn_cts.findings.waivers.file import waivers_beside_shipped
-    from aclnn_cts.runs.campaign.head import Stop
+    from aclnn_cts.runs.campaign.head import StopLimits
     from aclnn_cts.runs.campaign.resuming import CHUNK_TRIALS, CampaignOptions, earlier_campaign
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.manifest import file_hashes
@@ -179,7 +179,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
             measuring=measuring,
         ),
         out=path,
-        stop=Stop(seconds=seconds, chunks=chunks, findings=findings, quiet=quiet, disk_bytes=max_disk),
+        stop=StopLimits(seconds=seconds, chunks=chunks, findings=findings, quiet=quiet, disk_bytes=max_disk),
         seed=seed,
         size=size if size is not None else CHUNK_TRIALS,
         workers=workers if workers is not None else max(len(places), 1),

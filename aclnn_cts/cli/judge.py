@@ -61,13 +61,13 @@ class JudgeTask:
 def judge_task(task: JudgeTask, given: Surroundings) -> dict[str, Any]:
     """The judgement of one candidate as JSON; what is wrong with it keeps no other from being judged."""
     from aclnn_cts.candidates.judge import judge as judge_candidate
-    from aclnn_cts.candidates.judge import unopened
+    from aclnn_cts.candidates.judge import judgement_without_opening
 
     try:
         judgement = judge_candidate(task.candidate, task.op, workers=given.workers, **task.options)
     except (HarnessError, UsageError) as error:
         kept = {name: task.options[name] for name in ("product", "seed", "reveal")}
-        judgement = unopened(task.candidate, task.op, error, **kept)
+        judgement = judgement_without_opening(task.candidate, task.op, error, **kept)
     return judgement.to_json()
 
 
@@ -108,7 +108,7 @@ def judge(  # noqa: PLR0913 - one parameter an option
     with other values at equal addresses and with equal values at others. Exit code 0: all conform.
     """
     begin(f"{', '.join(candidates)} as {op}")
-    from aclnn_cts.candidates.check import document
+    from aclnn_cts.candidates.check import judged_document
     from aclnn_cts.candidates.judge import seconds_of
     from aclnn_cts.trials.plan import profile as known_profile
     from aclnn_cts.workers.pool import spread
@@ -120,7 +120,7 @@ def judge(  # noqa: PLR0913 - one parameter an option
         for name, path in (("junit", junit), ("sarif", sarif))
         if path is not None
     }
-    document(op, product)
+    judged_document(op, product)
     options = {
         "budget": budget,
         "seed": seed,

@@ -17,7 +17,7 @@ import click
 
 from aclnn_cts import __version__
 from aclnn_cts.cli.streams import silence
-from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
 from aclnn_cts.core.printable import printable_lines, shown
 from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt, interrupts_held_back
 
@@ -76,7 +76,7 @@ class LazyGroup(click.Group):
         if word not in self._entries and not word.startswith("-"):
             raise click.UsageError(
                 f"{shown(word)} is no command of {ctx.command_path}; expected one of {', '.join(self._entries)}"
-                f"{nearest(word, self._entries)}",
+                f"{did_you_mean(word, self._entries)}",
                 ctx,
             )
         return super().resolve_command(ctx, args)

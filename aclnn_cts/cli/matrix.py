@@ -12,7 +12,7 @@ from aclnn_cts.cli.options import OutputPath, command, force_option, output_file
 from aclnn_cts.cli.output import begin, note
 from aclnn_cts.cli.report import FORMS, page_of
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.output_file import begins_with
 
 
 @command(example="aclnn-cts matrix runs/reference runs/torch -o build/matrix")
@@ -37,10 +37,10 @@ def matrix(*, runs: tuple[Path, ...], out: Path, lang: str) -> int:
         ) from None
     from aclnn_cts.reports.model.runs import directories
 
-    index = begins(rb'<!DOCTYPE html>\n<html lang="..">.{0,200}?content="aclnn-cts matrix">')
+    index = begins_with(rb'<!DOCTYPE html>\n<html lang="..">.{0,200}?content="aclnn-cts matrix">')
     front = output_file(out / "index.html", written_by_us=index, make_folder=True)
     data = output_file(
-        out / "matrix.json", written_by_us=begins(rb'\{\n "format": "aclnn-cts/matrix/'), make_folder=True
+        out / "matrix.json", written_by_us=begins_with(rb'\{\n "format": "aclnn-cts/matrix/'), make_folder=True
     )
     earlier = {path for path in out.glob("[0-9][0-9]*-*.html") if _is_evidence(path)}
     found = []

@@ -185,7 +185,7 @@ def _measure(
         decoys=tuple(row for row in results if not isinstance(row, MutantResult)),
     )
     destination.take(matrix.to_json(), _MATRIX, _words(matrix))
-    killed, judged = matrix.rate(rare=False)
+    killed, judged = matrix.found_and_judged(rare=False)
     if matrix.accused or killed < share * judged:
         return 1
     if errors := sum(row.errors for row in matrix.decoys):
@@ -219,8 +219,8 @@ def _words(matrix: GeneratedMatrix) -> Fields:
     """Figures that follow from those of the document."""
     equivalent = [row for row in matrix.mutants if row.equivalent]
     rates = {
-        "found": matrix.rate(rare=False),
-        "found of those that fire in fewer than 1 of 100 witness calls": matrix.rate(rare=True),
+        "found": matrix.found_and_judged(rare=False),
+        "found of those that fire in fewer than 1 of 100 witness calls": matrix.found_and_judged(rare=True),
     }
     return {
         "survivors": [

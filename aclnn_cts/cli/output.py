@@ -67,10 +67,10 @@ class OutsideConsole(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - rich's signature
         """As `Console.print`, of printable text."""
-        super().print(*map(visible, objects), **options)
+        super().print(*map(printable_item, objects), **options)
 
 
-def visible(item: Any) -> Any:  # noqa: ANN401 - whatever rich can print
+def printable_item(item: Any) -> Any:  # noqa: ANN401 - whatever rich can print
     """Text without hidden characters; anything else as it is."""
     if isinstance(item, str):
         return item if item.isprintable() else printable_document(item)
@@ -82,7 +82,7 @@ def visible(item: Any) -> Any:  # noqa: ANN401 - whatever rich can print
 class _OutsideTable(Table):
     def add_row(self, *cells: Any, **options: Any) -> None:  # noqa: ANN401 - rich's signature
         """As `Table.add_row`, of printable cells."""
-        super().add_row(*map(visible, cells), **options)
+        super().add_row(*map(printable_item, cells), **options)
 
 
 def _columns() -> int | None:

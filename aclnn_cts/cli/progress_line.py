@@ -12,11 +12,11 @@ from aclnn_cts.cli.output import count, span
 from aclnn_cts.core.finding import Finding
 from aclnn_cts.findings.findings import Failures
 from aclnn_cts.store.counts import Counts
-from aclnn_cts.store.events import BatchJudged, Event, Expected, Planned, Skipped
+from aclnn_cts.store.events import BatchJudged, Event, TrialsExpected, TrialsPlanned, TrialsSkipped
 from aclnn_cts.store.manifest import timestamp
-from aclnn_cts.store.output_file import OutputFile, begins
+from aclnn_cts.store.output_file import OutputFile, begins_with
 
-PROGRESS_FILE = begins(rb'\Z|\{"time": "[^"]*", "run": "')
+PROGRESS_FILE = begins_with(rb'\Z|\{"time": "[^"]*", "run": "')
 """Files that `ProgressFile` has written."""
 
 EVERY = 60.0
@@ -24,7 +24,7 @@ EVERY = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class RunStatus:
     """What is known of a run at one moment."""
 
     seconds: float
@@ -39,7 +39,7 @@ class Moment:
     """Seconds; None where nobody knows."""
 
 
-def progress_line(moment: Moment, *, short: bool = False) -> str:
+def progress_line(moment: RunStatus, *, short: bool = False) -> str:
     """`0:00:42  1832 of 3948 trials, 44/s, 3 findings, 0:00:48 left`.
 
     `short`, for a narrow terminal: `1832/3948 44/s 3 findings 0:00:48 left`.
@@ -53,7 +53,7 @@ def progress_line(moment: Moment, *, short: bool = False) -> str:
     return f"{span(moment.seconds)}  {done}{of} trials, {moment.rate:.0f}/s, {findings}{left}"
 
 
-def progress_document(moment: Moment) -> dict[str, object]:
+def progress_document(moment: RunStatus) -> dict[str, object]:
     """The same as JSON values."""
     counts = moment.counts
     return {
@@ -84,11 +84,11 @@ class RunMeter:
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""
-        if isinstance(event, Expected):
+        if isinstance(event, TrialsExpected):
             self._expected = self._counts.cases + event.number
-        elif isinstance(event, Planned):
+        elif isinstance(event, TrialsPlanned):
             self._counts.cases += event.number
-        elif isinstance(event, Skipped):
+        elif isinstance(event, TrialsSkipped):
             self._counts.count(event.result, reason=event.reason, number=event.number)
         elif isinstance(event, BatchJudged):
             for record in event.records:
@@ -109,13 +109,13 @@ class RunMeter:
         seconds = span(time.monotonic() - self._began)
         return f"{seconds}  {operator.removeprefix('aclnn')}: {own.passed} passed, {own.failed} failed{waived}"
 
-    def moment(self) -> Moment:
+    def moment(self) -> RunStatus:
         """What is known now."""
         seconds, ended = time.monotonic() - self._began, self._counts.ended
         planned = None if self._expected is None else max(self._expected, self._counts.cases)
         rate = ended / seconds if seconds > 0 else 0.0
         left = None if planned is None or not rate else (planned - ended) / rate
-        return Moment(
+        return RunStatus(
             seconds=seconds,
             counts=self._counts,
             planned=planned,

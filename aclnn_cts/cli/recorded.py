@@ -9,7 +9,7 @@ from aclnn_cts.cli.output import begin, console, emit
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.store.run_verdict import exit_code
 from aclnn_cts.training.calls import read_calls
-from aclnn_cts.training.tally import CheckedCall, Tally
+from aclnn_cts.training.tally import CallTally, CheckedCall
 
 
 def check_recorded(folder: Path, *, as_json: bool) -> int:
@@ -23,7 +23,7 @@ def check_recorded(folder: Path, *, as_json: bool) -> int:
             f"{', '.join(beside).replace('operators', 'OPERATORS')}"
         )
     begin(f"calls of {folder}")
-    tally = Tally()
+    tally = CallTally()
     for made in read_calls(folder):
         tally.add(CheckedCall(made.call, made.check()))
     if as_json:

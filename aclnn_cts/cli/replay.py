@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aclnn_cts.core.verdict import Record
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.store.summary import Summary
-    from aclnn_cts.triage.replay_status import Answered
+    from aclnn_cts.triage.replay_status import FindingReplay
 
 
 @command(example="aclnn-cts replay runs/night --adapter cann")
@@ -78,8 +78,8 @@ def replay(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.speclang.load import load_specs
-    from aclnn_cts.triage.replay_status import answer, repeats
-    from aclnn_cts.triage.run_settings import judged_alike, run_of
+    from aclnn_cts.triage.replay_status import repeat_rounds, replay_findings
+    from aclnn_cts.triage.run_settings import run_of, with_settings_of_run
 
     run = run_of(source)
     if run is not None and not edition:
@@ -115,7 +115,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
         benchmark=benchmark,
     )
     if run is not None:
-        settings = replace(judged_alike(settings, run), phases=settings.phases)
+        settings = replace(with_settings_of_run(settings, run), phases=settings.phases)
     options = RunOptions(
         command="replay",
         arguments=tuple(sys.argv[2:]),
@@ -123,7 +123,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
         operators=tuple(spec for spec in specs.values() if spec.operator in names),
         settings=settings,
         out=path,
-        trials=(*trials, *repeats(known, recorded)),
+        trials=(*trials, *repeat_rounds(known, recorded)),
         sentinels=False,
         pins=False,
         waivers=waivers_beside_shipped(waivers, adapter=settings.adapter),
@@ -134,7 +134,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
         if verbose:
             show_records(out_console, path, specs)
         if is_of_findings:
-            answers = answer(known, recorded, _records(path, known))
+            answers = replay_findings(known, recorded, _records(path, known))
             if as_json:
                 for entry in answers:
                     emit(_words(entry))
@@ -207,7 +207,7 @@ def _records(path: Path, known: Sequence[tuple[Path, Trial]]) -> dict[str, list[
     return wanted
 
 
-def _words(entry: Answered) -> dict[str, object]:
+def _words(entry: FindingReplay) -> dict[str, object]:
     before, record = entry.before, entry.record
     return {
         "finding": entry.file.stem,

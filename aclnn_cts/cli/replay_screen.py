@@ -14,11 +14,11 @@ from aclnn_cts.cli.output import count, show_table, table, wrap
 from aclnn_cts.cli.screen import show_errors, show_result, show_verdict
 from aclnn_cts.core.verdict import ToleranceVerdict, Verdict
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.explain import explain, replay_command
+from aclnn_cts.findings.explain import explain_record, replay_command
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.triage.replay_status import Answer, Answered
+from aclnn_cts.triage.replay_status import FindingReplay, ReplayStatus
 from aclnn_cts.triage.run_settings import run_of
 
 
@@ -28,7 +28,7 @@ def show_answers(
     run: Path,
     settings: BenchSettings,
     stems: Sequence[str],
-    answers: Sequence[Answered],
+    answers: Sequence[FindingReplay],
     *,
     kept: bool,
     as_json: bool,
@@ -46,7 +46,7 @@ def show_answers(
     show_result(out, summary, run if kept else None)
 
 
-def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[Answered]) -> str:
+def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[FindingReplay]) -> str:
     """The command to type next: the first finding that still fails in full, then as programs; or the operators' run."""
     folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in settings.spec_folders)
     for entry in answers:
@@ -62,7 +62,7 @@ def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[An
                 benchmark=settings.benchmark,
                 tolerances=settings.measuring.gate if run_of(entry.file) is None else (),
             )
-    if any(entry.answer != Answer.FIXED for entry in answers):
+    if any(entry.answer != ReplayStatus.FIXED for entry in answers):
         return ""
     edition = f" --edition {shlex.quote(settings.edition)}" if settings.edition else ""
     return (
@@ -71,9 +71,14 @@ def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[An
     )
 
 
-def _show_each(out: Console, answers: Sequence[Answered]) -> None:
+def _show_each(out: Console, answers: Sequence[FindingReplay]) -> None:
     """What became of each finding."""
-    styles = {Answer.FIXED: "green", Answer.SAME: "red", Answer.OTHER: "red", Answer.FAILS: "red"}
+    styles = {
+        ReplayStatus.FIXED: "green",
+        ReplayStatus.SAME: "red",
+        ReplayStatus.OTHER: "red",
+        ReplayStatus.FAILS: "red",
+    }
     for entry in answers:
         waived = entry.record is not None and entry.record.waiver
         word = f"{entry.answer} (waived)" if waived else entry.answer
@@ -91,7 +96,7 @@ def show_records(out: Console, run: Path, specs: Specs) -> None:
     """Every trial of a run in full."""
     with RunDirectory(run).results() as results:
         for record in results.records():
-            for line in explain(record, specs[record.trial.case.operator]):
+            for line in explain_record(record, specs[record.trial.case.operator]):
                 wrap(out, line.lstrip(), indent=len(line) - len(line.lstrip()))
             if record.verdict.tolerances:
                 out.print()

@@ -14,9 +14,9 @@ import click
 
 from aclnn_cts.cli.options import OutputPath, command, force_option, output_file
 from aclnn_cts.cli.output import begin, note
-from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
-from aclnn_cts.store.output_file import STANDARD_OUTPUT, Recognizer, begins
+from aclnn_cts.store.output_file import STANDARD_OUTPUT, Recognizer, begins_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +59,7 @@ def _is_our_workbook(file: BinaryIO) -> bool:
 
 def _page(generator: str) -> Recognizer:
     head = rf'<!DOCTYPE html>\n<html lang="..">.{{0,2000}}?<meta name="generator" content="{generator}">'
-    return begins(head.encode())
+    return begins_with(head.encode())
 
 
 _TITLE = rb"%PDF-.{0,200}?/Title <FEFF004300540053002D"
@@ -68,27 +68,31 @@ _TITLE = rb"%PDF-.{0,200}?/Title <FEFF004300540053002D"
 FORMS: Mapping[str, Form] = {
     "html": Form("report.html", "aclnn_cts.reports.html:html_bytes", _page("aclnn-cts")),
     "signing": Form("signing.html", "aclnn_cts.reports.signing:signing_bytes", _page("aclnn-cts signing")),
-    "pdf": Form("signing.pdf", "aclnn_cts.reports.signing:pdf_bytes", begins(_TITLE)),
+    "pdf": Form("signing.pdf", "aclnn_cts.reports.signing:pdf_bytes", begins_with(_TITLE)),
     "junit": Form(
         "junit.xml",
         "aclnn_cts.reports.exporters:junit_bytes",
-        begins(rb"<\?xml version='1\.0' encoding='utf-8'\?>\n<testsuites name=\"aclnn-cts\""),
+        begins_with(rb"<\?xml version='1\.0' encoding='utf-8'\?>\n<testsuites name=\"aclnn-cts\""),
     ),
     "sarif": Form(
         "report.sarif",
         "aclnn_cts.reports.exporters:sarif_bytes",
-        begins(rb'\{\n "\$schema": "[^"]*sarif[^"]*",.{0,500}?"name": "aclnn-cts"'),
+        begins_with(rb'\{\n "\$schema": "[^"]*sarif[^"]*",.{0,500}?"name": "aclnn-cts"'),
     ),
-    "csv": Form("trials.csv", "aclnn_cts.reports.exporters:csv_bytes", begins(b"\xef\xbb\xbfrun,trial_id,operator,")),
+    "csv": Form(
+        "trials.csv", "aclnn_cts.reports.exporters:csv_bytes", begins_with(b"\xef\xbb\xbfrun,trial_id,operator,")
+    ),
     "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes", _is_our_workbook),
-    "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins(b"## aclnn-cts: ")),
+    "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins_with(b"## aclnn-cts: ")),
     "pr": Form(
         "pull-request.md",
         "aclnn_cts.reports.pull_request:pull_request_bytes",
-        begins("### (?:Precision report|精度报告)".encode()),
+        begins_with("### (?:Precision report|精度报告)".encode()),
     ),
     "outline": Form(
-        "test-report.zh.md", "aclnn_cts.reports.markdown:outline_bytes", begins("# aclnn 算子符合性测试报告\n".encode())
+        "test-report.zh.md",
+        "aclnn_cts.reports.markdown:outline_bytes",
+        begins_with("# aclnn 算子符合性测试报告\n".encode()),
     ),
 }
 _SUFFIXES = ", ".join(dict.fromkeys(form.suffix for form in FORMS.values()))
@@ -184,7 +188,7 @@ def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:
     chosen = list(dict.fromkeys(word.strip() for entry in words for word in entry.split(",")))
     for word in chosen:
         if word not in FORMS:
-            raise UsageError(f"--format: {shown(word)}; expected any of {', '.join(FORMS)}{nearest(word, FORMS)}")
+            raise UsageError(f"--format: {shown(word)}; expected any of {', '.join(FORMS)}{did_you_mean(word, FORMS)}")
     is_named_file = out.suffix or out == STANDARD_OUTPUT or os.path.lexists(out)
     if out.is_dir() or not is_named_file:
         return {name: out / FORMS[name].file for name in chosen or FORMS}

@@ -269,7 +269,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.runs.run import run as run_engine
-    from aclnn_cts.sandbox.limits import keep_for_good
+    from aclnn_cts.sandbox.limits import freeze_objects
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.manifest import file_hashes
     from aclnn_cts.store.run_directory import SUMMARY, RunDirectory, default_run_path
@@ -314,7 +314,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         max_findings=1 if fail_fast else max_findings,
         inputs=file_hashes((*case_files, *waivers)),
     )
-    keep_for_good()
+    freeze_objects()
     screen = Screen(ProgressFile(watched, path) if watched is not None else None, run=path)
     try:
         summary = run_engine(options, [screen])

@@ -26,11 +26,11 @@ from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.verdict import LEFT_OPEN, Result, RunVerdict, Skip
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.counts import Observed
+from aclnn_cts.store.counts import ObservationCount
 from aclnn_cts.store.events import BatchJudged, Event, Notice, OperatorFinished, PhaseStarted, RunFinished, RunStarted
 from aclnn_cts.store.manifest import Manifest, ran_on
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
-from aclnn_cts.store.run_verdict import Plan, corners_text, explained, headline, percent
+from aclnn_cts.store.run_verdict import RunPlan, corners_text, explain_conclusion, headline, percent
 from aclnn_cts.store.summary import Summary, result_line
 from aclnn_cts.trials.checks.precision_probe import precision_used
 
@@ -183,7 +183,7 @@ def show_end(
     where = str(run / FAILURES) if kept else ""
     show_findings(out, found, where=where, errors=show_errors(out, summary))
     _show_observed(out, summary)
-    if summary.terms is not None and summary.terms.plan == Plan.CAMPAIGN:
+    if summary.terms is not None and summary.terms.plan == RunPlan.CAMPAIGN:
         # A longer campaign reaches more.
         show_regimes(out, summary)
     _show_precision(out, directory)
@@ -204,7 +204,7 @@ def show_verdict(out: Console, summary: Summary, directory: RunDirectory, *, ses
     conclusion = summary.conclusion
     style = f"bold {_STYLES.get(conclusion.verdict, '')}".strip()
     out.print(Text(f"Verdict: {headline(conclusion)}.", style=style), soft_wrap=True)
-    for line in (_ran_on(directory.manifest), *map(capital, explained(conclusion)), *filter(None, [session])):
+    for line in (_ran_on(directory.manifest), *map(capital, explain_conclusion(conclusion)), *filter(None, [session])):
         wrap(out, line, indent=2)
     _show_judged(out, summary)
     out.print()
@@ -433,7 +433,7 @@ def show_openness(out: Console, summary: Summary) -> None:
     out.print()
 
 
-def _show_left_open(out: Console, found: Sequence[tuple[str, Observed]]) -> None:
+def _show_left_open(out: Console, found: Sequence[tuple[str, ObservationCount]]) -> None:
     """A line for each kind of what the documents leave open, with the most frequent place."""
     for kind in LEFT_OPEN:
         alike = [entry for entry in found if entry[1].kind == kind.value]

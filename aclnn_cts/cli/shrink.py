@@ -26,7 +26,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.printable import shown
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
-from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
+from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins_with
 
 if TYPE_CHECKING:
     from aclnn_cts.core.case import Case
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _SOURCE = "shrunk from "
-_SHRUNK = begins(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SOURCE.encode())
+_SHRUNK = begins_with(rb'\{\n  "format": "aclnn-cts/trial/.*\n    +"source": "' + _SOURCE.encode())
 
 
 @command(example="aclnn-cts shrink runs/night/failures/0a1b2c3d.json --adapter cann -o small.json")
@@ -111,7 +111,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
         raise UsageError("--reshrink: is for a run; leave it out")
     from aclnn_cts.core.target import Target
     from aclnn_cts.execution.settings import BenchSettings
-    from aclnn_cts.triage.run_settings import judged_alike, run_of
+    from aclnn_cts.triage.run_settings import run_of, with_settings_of_run
 
     settings = BenchSettings(
         adapter=adapter,
@@ -126,7 +126,7 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     )
     run = run_of(source)
     if run is not None:
-        settings = judged_alike(settings, run)
+        settings = with_settings_of_run(settings, run)
     elif benchmark:
         raise UsageError(f"--benchmark {benchmark}: {source} lies in no run, whose criteria compare with it")
     return _file(source, out=out, executions=executions, phases=phases, settings=settings)
@@ -212,7 +212,7 @@ def _file(
         bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark)
 
         def execute(tried: Trial) -> Record:
-            return bench.one(tried, fresh=bool(tried.after))
+            return bench.run_one(tried, fresh=bool(tried.after))
 
         first = execute(trial)
         if first.verdict.result == Result.PASSED:

@@ -20,7 +20,7 @@ from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
 
 if TYPE_CHECKING:
-    from aclnn_cts.authoring.claims import Audit, Claim, Claims, Entry
+    from aclnn_cts.authoring.claims import Audit, AuditEntry, Claim, Claims
     from aclnn_cts.authoring.model import Document
 
 FOUND = 1
@@ -116,9 +116,9 @@ def _audit(
     as_json: bool,
 ) -> int:
     """Audit one document with the claims file at `path`."""
-    from aclnn_cts.authoring.claims import audit as audited
+    from aclnn_cts.authoring.claims import audit_claims as audited
     from aclnn_cts.authoring.claims import claims_path, edition_of, read_claims
-    from aclnn_cts.authoring.lock import outdated, unmatched
+    from aclnn_cts.authoring.lock import outdated_claims, unmatched_claims
     from aclnn_cts.authoring.read import read_document
 
     edition = edition or (edition_of(path) if path is not None else "")
@@ -132,8 +132,8 @@ def _audit(
         written = _write(out, document, spec, claims, result)
         if claims is None or result.is_same_edition:
             claims, path, result = written, out, audited(document, written, spec)
-    stale = tuple(outdated(document, spec, claims)) if claims is not None and result.is_same_edition else ()
-    astray = unmatched(document, spec) if result.is_same_edition else ()
+    stale = tuple(outdated_claims(document, spec, claims)) if claims is not None and result.is_same_edition else ()
+    astray = unmatched_claims(document, spec) if result.is_same_edition else ()
     if str(out) == "-":
         pass  # the claims file is there
     else:
@@ -152,9 +152,9 @@ def _audit(
 
 
 def _summary(result: Audit, path: Path | None) -> str:
-    from aclnn_cts.authoring.claims import State
+    from aclnn_cts.authoring.claims import AuditState
 
-    counts = joined([f"{result.count(state)} {state.value}" for state in State if result.count(state)])
+    counts = joined([f"{result.count(state)} {state.value}" for state in AuditState if result.count(state)])
     if path is None:
         return f"{count(result.statements, 'statement')}: {counts}; no claims file"
     edition = "" if result.is_same_edition else ", another edition"
@@ -183,7 +183,7 @@ _UNKNOWN: View = (
 _REMARK: View = ("remark   {text}",)
 
 
-def _named(entry: Entry) -> str:
+def _named(entry: AuditEntry) -> str:
     if entry.statement is None:
         return entry.claim.reference if entry.claim is not None else entry.address
     products = entry.statement.products
@@ -232,14 +232,14 @@ def _listed_entries(
 def _write(out: Path, document: Document, spec: Spec, former: Claims | None, result: Audit) -> Claims:
     """Write the claims file of this document, and return it."""
     from aclnn_cts.authoring.claims import FORMAT, MADE, Claims, claims_text
-    from aclnn_cts.authoring.lock import locked
+    from aclnn_cts.authoring.lock import lock_claims
     from aclnn_cts.speclang.schema import DocumentModel
-    from aclnn_cts.store.output_file import begins
+    from aclnn_cts.store.output_file import begins_with
 
     output = output_file(
-        out, written_by_us=begins(rf"({re.escape(MADE)}\n)?format: {FORMAT}\n".encode()), make_folder=True
+        out, written_by_us=begins_with(rf"({re.escape(MADE)}\n)?format: {FORMAT}\n".encode()), make_folder=True
     )
-    claims = locked(document, spec, former, result)
+    claims = lock_claims(document, spec, former, result)
     language = former.document.language if former is not None else "zh"
     about = {"title": document.operator, "language": language, "sha256": document.sha256}
     about |= {"edition": spec.edition} if spec.edition else {}

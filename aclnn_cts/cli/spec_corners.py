@@ -60,8 +60,8 @@ def corners(
     walk = CornerWalk(Sampler(spec, target), seed=seed, heavy=chosen.heavy)
     met: Counter[tuple[str, str]] = Counter()
     for _ in range(chosen.corners):
-        met.update(walk.following().corners)
-    missed = {(factor, label): reason for factor, label, reason in walk.missed()}
+        met.update(walk.next_call().corners)
+    missed = {(factor, label): reason for factor, label, reason in walk.missed_corners()}
     factors = [
         {
             "factor": factor.name,

@@ -88,9 +88,9 @@ def draft(*, document: Path, out: Path | None) -> int:
     """
     from aclnn_cts.authoring.draft import HEAD, draft_spec
     from aclnn_cts.authoring.read import read_document
-    from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins
+    from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins_with
 
-    output = output_file(out or STANDARD_OUTPUT, written_by_us=begins(HEAD.encode()), make_folder=True)
+    output = output_file(out or STANDARD_OUTPUT, written_by_us=begins_with(HEAD.encode()), make_folder=True)
     read = read_document(document)
     made = draft_spec(read)
     output.write(made.text.encode())

@@ -21,7 +21,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs, load_specs
-from aclnn_cts.speclang.mismatch import mismatch
+from aclnn_cts.speclang.mismatch import mismatch_text
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.case_files import read_entries
 
@@ -135,7 +135,7 @@ def _document(answer: _Answer) -> dict[str, Any]:
     return document | {
         "strength": answer.evaluation.strength,
         "violates": [item.id for item in broken],
-        "mismatches": {item.id: text for item in broken if (text := mismatch(item, answer.case))},
+        "mismatches": {item.id: text for item in broken if (text := mismatch_text(item, answer.case))},
         "clauses": {item.id: list(item.clauses) for item in broken},
         "not_applicable": [item.id for item in answer.evaluation.not_applicable],
     }
@@ -168,7 +168,7 @@ def _words(answer: _Answer) -> Fields:
             {
                 "id": item.id,
                 "rule": rule_text(item, product),
-                "mismatch": mismatch(item, answer.case),
+                "mismatch": mismatch_text(item, answer.case),
                 "strength": item.strength,
                 "statuses": " or ".join(conforming(item)),
                 "sources": item.clauses,
@@ -184,6 +184,6 @@ def _open_text(values: OpenElements | str | None) -> str:
         return f", but its values were not looked at: {values}"
     if values is None or not values.open:
         return ""
-    if values.every:
+    if values.are_all_open:
         return f", and nothing of its values is decided: {count(values.elements, 'element')}, all of them open"
     return f"; {values.open} of {count(values.elements, 'element')} are open"

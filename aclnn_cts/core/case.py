@@ -283,7 +283,7 @@ def tensor_of(arguments: Mapping[str, Argument], name: str) -> Tensor | None:
     return held.items[int(place)] if known else None
 
 
-def replaced(arguments: Mapping[str, Argument], changes: Mapping[str, Any]) -> dict[str, Any]:
+def replace_arguments(arguments: Mapping[str, Argument], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments with others in place of those named; `name[2]` is one tensor of a list."""
     made: dict[str, Any] = dict(arguments)
     for name, value in changes.items():
@@ -315,7 +315,7 @@ def both_phases(case: Case) -> Case:
 
 def with_arguments(case: Case, changes: Mapping[str, Any]) -> Case:
     """The case with other arguments in place of those named; `name[2]` is one tensor of a list."""
-    return msgspec.structs.replace(case, arguments=replaced(case.arguments, changes))
+    return msgspec.structs.replace(case, arguments=replace_arguments(case.arguments, changes))
 
 
 def first_phase(case: Case) -> Case:

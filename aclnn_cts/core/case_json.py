@@ -27,8 +27,8 @@ from aclnn_cts.core.case import (
     real_view,
 )
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS
-from aclnn_cts.core.errors import HarnessError, UsageError, nearest
-from aclnn_cts.core.outside import ARRAY_LIMIT, NON_FINITE, RANK_LIMIT, spelled_out
+from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
+from aclnn_cts.core.outside import ARRAY_LIMIT, NON_FINITE, RANK_LIMIT, numbers_as_words
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
@@ -84,16 +84,16 @@ def _argument_to_json(value: Argument, plain: Any) -> object:  # noqa: ANN401 - 
             kind: [_tensor_to_json(tensor, inner) for tensor, inner in zip(value.items, plain["items"], strict=True)]
         }
     if isinstance(value, Scalar):
-        return {kind: {"dtype": value.dtype, "value": spelled_out(value.value)}}
+        return {kind: {"dtype": value.dtype, "value": numbers_as_words(value.value)}}
     if isinstance(value, (BoolArray, FloatArray)):
-        return {kind: spelled_out(value.items)}
-    return {kind: spelled_out(value)}
+        return {kind: numbers_as_words(value.items)}
+    return {kind: numbers_as_words(value)}
 
 
 def _tensor_to_json(value: Tensor, plain: dict[str, Any]) -> dict[str, Any]:
     if value.data is not None:
         # The encoder would write null for inf and nan, and two cases would share an id.
-        plain["data"] = spelled_out(plain["data"])
+        plain["data"] = numbers_as_words(plain["data"])
     del plain["kind"]
     # msgspec leaves a default out by identity, so that an ND may be there or not: here it always stands, third.
     return {"shape": plain["shape"], "dtype": value.dtype, "format": value.format, **plain}
@@ -134,7 +134,7 @@ def _call(document: object, *, where: str) -> CallOptions:
     for name in call.null:
         if name not in known:
             raise UsageError(
-                f"{where}: $.call.null: {shown(name)}; expected any of {', '.join(known)}{nearest(name, known)}"
+                f"{where}: $.call.null: {shown(name)}; expected any of {', '.join(known)}{did_you_mean(name, known)}"
             )
     return call
 
@@ -152,7 +152,7 @@ def argument_from_json(value: object, *, where: str, path: str) -> Argument:
     if kind not in _READERS:
         raise UsageError(
             f"{where}: {path}: unknown kind of argument {shown(kind)}; expected one of {', '.join(_READERS)}"
-            f"{nearest(kind, _READERS)}"
+            f"{did_you_mean(kind, _READERS)}"
         )
     return _READERS[kind](content, where=where, path=f"{path}.{kind}")
 
@@ -186,7 +186,8 @@ def _scalar(content: object, *, where: str, path: str) -> Scalar:
     if not isinstance(dtype, str) or dtype not in SCALAR_DTYPES:
         known = [name for name in DTYPES if name in SCALAR_DTYPES]
         raise UsageError(
-            f"{where}: {path}.dtype: {shown(dtype)}; expected one of {', '.join(known)}{nearest(str(dtype), known)}"
+            f"{where}: {path}.dtype: {shown(dtype)}; expected one of {', '.join(known)}"
+            f"{did_you_mean(str(dtype), known)}"
         )
     place = f"{path}.value"
     kind = DTYPES[dtype].kind
@@ -278,12 +279,12 @@ def _check_tensor(tensor: Tensor, *, where: str, path: str) -> None:
     if tensor.dtype not in DTYPES:
         raise UsageError(
             f"{where}: {path}.dtype: {shown(tensor.dtype)}; expected an aclDataType without ACL_"
-            f"{nearest(tensor.dtype, DTYPES)}"
+            f"{did_you_mean(tensor.dtype, DTYPES)}"
         )
     if tensor.format not in FORMATS:
         raise UsageError(
             f"{where}: {path}.format: {shown(tensor.format)}; expected an aclFormat without ACL_FORMAT_"
-            f"{nearest(tensor.format, FORMATS)}"
+            f"{did_you_mean(tensor.format, FORMATS)}"
         )
     if tensor.strides is not None and len(tensor.strides) != len(tensor.shape):
         raise UsageError(
@@ -326,7 +327,7 @@ def _object(document: object, *, where: str, path: str, keys: tuple[str, ...] | 
         if key not in (keys or ()):
             raise UsageError(
                 f"{where}: {path}: unknown key {shown(key)}; expected any of {', '.join(keys or ())}"
-                f"{nearest(key, keys or ())}"
+                f"{did_you_mean(key, keys or ())}"
             )
     return document
 

@@ -285,7 +285,7 @@ def promoted_by_scalar(tensor: str, scalar: str) -> str | None:
 
 
 @functools.cache
-def converts(source: str, to: str) -> bool:
+def can_convert(source: str, to: str) -> bool:
     """Whether a result of one dtype can be converted to another; one of the same dtype needs no conversion."""
     return source == to or DTYPES[to].kind in _CONVERTS.get(DTYPES[source].kind, ())
 

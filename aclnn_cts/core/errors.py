@@ -25,7 +25,7 @@ class HarnessError(Exception):
     """The harness or its surroundings failed: no library, no device, a full disk (exit code 3)."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The advice `; did you mean 'x'?` where a known word is close to `word`, else an empty string."""
     if len(word) > _LONGEST_WORD:
         return ""

@@ -23,7 +23,7 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat
 from aclnn_cts.core.target import Target
 
 
-class FunctionError(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     """How far an implementation's elementary function may be from the exact one: the sum of the three.
 
     - `ulps`: units in the last place of the result, in the format of intermediates (each at most 2 u of the result);
@@ -46,7 +46,7 @@ class Arithmetic(msgspec.Struct, frozen=True, kw_only=True):
     """Whether operands and intermediates below the smallest normal number may become 0."""
     output: BinaryFormat = BINARY_FORMATS["FLOAT"]
     """The format that `store` rounds to."""
-    functions: tuple[tuple[str, FunctionError], ...] = ()
+    functions: tuple[tuple[str, FunctionAccuracy], ...] = ()
     """By name, in alphabetical order."""
 
     @property
@@ -60,7 +60,7 @@ class Arithmetic(msgspec.Struct, frozen=True, kw_only=True):
         form = self.accumulation
         return form.smallest_normal if self.flushes else form.smallest_subnormal
 
-    def function(self, name: str) -> FunctionError:
+    def function(self, name: str) -> FunctionAccuracy:
         """The error of a function; KeyError where nothing is stated of it."""
         for known, error in self.functions:
             if known == name:

@@ -17,7 +17,7 @@ Counts: TypeAlias = tuple[tuple[Fingerprint, int], ...]
 """Failures by fingerprint, the most frequent one first."""
 
 
-class Confirmed:
+class Confirmation:
     """What became of a finding's trial when it was run again, alone and in a fresh process (`Finding.confirmed`)."""
 
     WAITING = ""
@@ -69,7 +69,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     counts: Counts = ()
     condition: SharedCondition | None = None
     """What the failing calls share and passing ones do not."""
-    confirmed: str = Confirmed.WAITING
+    confirmed: str = Confirmation.WAITING
     alone: tuple[int, int] = (0, 0)
     """Failures, and executions alone in a fresh process."""
     elsewhere: tuple[int, int] = (0, 0)
@@ -110,7 +110,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     @property
     def kind(self) -> str:
         """The code of the gravest fault that its failures show by themselves; equal calls that differ are unequal."""
-        if self.confirmed == Confirmed.FLAKY and self.key.symptom.fault == Fault.VALUE:
+        if self.confirmed == Confirmation.FLAKY and self.key.symptom.fault == Fault.VALUE:
             return str(Fault.NONDETERMINISTIC)
         own = [item for item in self.fingerprints if item.symptom == self.key.symptom]
         plain = [item.fault for item in own if item.check in PLAIN_CHECKS or item.clause]

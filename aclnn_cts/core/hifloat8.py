@@ -55,13 +55,13 @@ def _tables() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint
     return numbers, positive[order], order.astype(np.uint8)
 
 
-def decoded(array: NDArray[Any]) -> NDArray[np.float64]:
+def decode(array: NDArray[Any]) -> NDArray[np.float64]:
     """The numbers of codes."""
     numbers, _, _ = _tables()
     return np.asarray(numbers[array.view(np.uint8)])
 
 
-def encoded(values: NDArray[np.float64]) -> NDArray[Any]:
+def encode(values: NDArray[np.float64]) -> NDArray[Any]:
     """The codes of numbers of the format, infinities and nan; -0 becomes 0, for the format has one zero."""
     _, ordered, codes = _tables()
     found = codes[np.minimum(np.searchsorted(ordered, np.abs(values)), len(codes) - 1)]

@@ -187,19 +187,19 @@ class _Twice(Exception):  # noqa: N818 - carries the key
     """A key stands twice in an object."""
 
 
-def spelled(value: float) -> float | str:
+def number_or_word(value: float) -> float | str:
     """A number, or the word that stands for it where JSON has none."""
     return value if math.isfinite(value) else str(value)
 
 
-def spelled_out(value: Any) -> Any:  # noqa: ANN401 - any plain value
+def numbers_as_words(value: Any) -> Any:  # noqa: ANN401 - any plain value
     """Plain values with the words for the numbers that JSON has none for."""
     kind = type(value)
     if kind is float:
-        return spelled(value)
+        return number_or_word(value)
     if kind is dict:
-        return {key: spelled_out(item) for key, item in value.items()}
-    return [spelled_out(item) for item in value] if kind in (list, tuple) else value
+        return {key: numbers_as_words(item) for key, item in value.items()}
+    return [numbers_as_words(item) for item in value] if kind in (list, tuple) else value
 
 
 def strict_json(
@@ -211,7 +211,7 @@ def strict_json(
     containers: int = JSON_CONTAINERS,
 ) -> Any:  # noqa: ANN401 - any value
     """Decode JSON. Every mistake in it is an `error` that names `where` and what was expected there."""
-    check_size(text, where=where, expected=expected, error=error, containers=containers)
+    check_json_size(text, where=where, expected=expected, error=error, containers=containers)
     try:
         value = msgspec.json.decode(text)
         _KEYS.decode(text.decode())
@@ -224,7 +224,7 @@ def strict_json(
     return value
 
 
-def check_size(
+def check_json_size(
     text: bytes,
     *,
     where: str,

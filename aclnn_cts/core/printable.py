@@ -61,7 +61,7 @@ def number_text(value: float | str, digits: int = 3) -> str:
     return value if isinstance(value, str) else f"{value:.{digits}g}"
 
 
-def either(words: Sequence[str]) -> str:
+def alternatives_text(words: Sequence[str]) -> str:
     """Words in a sentence: `a`, `a or b`, `a, b or c`."""
     return " or ".join([", ".join(words[:-1]), *words[-1:]] if len(words) > 1 else words)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def registered(what: str, items: Iterable[T], name: Callable[[T], str]) -> Mapping[str, T]:
+def items_by_name(what: str, items: Iterable[T], name: Callable[[T], str]) -> Mapping[str, T]:
     """Items by name, in their order; a duplicate is a ValueError."""
     registry: dict[str, T] = {}
     for item in items:

@@ -307,7 +307,7 @@ def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
     if dtype == "FLOAT":
         return np.asarray(values, dtype=np.float64).astype(np.float32)
     if dtype == "HIFLOAT8":
-        return hifloat8.encoded(rounded(values, form))
+        return hifloat8.encode(rounded(values, form))
     if form.infinite and is_large(values.size) and values.flags.c_contiguous and values.dtype == np.float64:
         whole: NDArray[Any] = np.empty(values.shape, numpy_dtype(dtype))
         _round_into(whole, values, form)
@@ -323,7 +323,7 @@ def stored(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
 
 def numeric(array: NDArray[Any]) -> NDArray[Any]:
     """An array that NumPy casts to other dtypes: of HIFLOAT8, whose bytes mean nothing to it, the values in float64."""
-    return hifloat8.decoded(array) if array.dtype == hifloat8.STORAGE else array
+    return hifloat8.decode(array) if array.dtype == hifloat8.STORAGE else array
 
 
 def widen(array: NDArray[Any]) -> NDArray[np.float64]:

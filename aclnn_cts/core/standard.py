@@ -49,7 +49,7 @@ class Distribution(msgspec.Struct, frozen=True):
     """And the standard deviation between these."""
 
 
-class Ratios(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorRatioLimits(msgspec.Struct, frozen=True, kw_only=True):
     """At most so many times the benchmark's error: largest and mean relative error, root mean square."""
 
     mare: float
@@ -65,7 +65,7 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
     """The acceptance rule that every case is held to (`judgement.tolerances`)."""
     sizes: SizeRule
     values: tuple[Distribution, ...]
-    ratios: Ratios | None = None
+    ratios: ErrorRatioLimits | None = None
     """That `tolerance` holds errors to; None: it compares with no benchmark."""
     cases: int = 0
     """At least, for an operator; 0: no number is asked."""
@@ -132,7 +132,7 @@ STANDARDS: Mapping[str, Standard] = MappingProxyType(
                 _LEVEL,
                 name="cann-l0",
                 tolerance="dual-l0",
-                ratios=Ratios(mare=10, mere=2, rmse=2),
+                ratios=ErrorRatioLimits(mare=10, mere=2, rmse=2),
                 sizes=SizeRule.STEPS,
                 values=(Distribution("uniform", 50, "uniform", bound=5.0), _normal(50)),
                 cases=5_000,
@@ -143,14 +143,14 @@ STANDARDS: Mapping[str, Standard] = MappingProxyType(
                 _LEVEL,
                 name="cann-l1",
                 tolerance="dual-l1",
-                ratios=Ratios(mare=5, mere=1.5, rmse=1.5),
+                ratios=ErrorRatioLimits(mare=5, mere=1.5, rmse=1.5),
                 cases=10_000,
             ),
             msgspec.structs.replace(
                 _LEVEL,
                 name="cann-l2",
                 tolerance="dual-l2",
-                ratios=Ratios(mare=2, mere=1.2, rmse=1.2),
+                ratios=ErrorRatioLimits(mare=2, mere=1.2, rmse=1.2),
                 cases=30_000,
                 repeats=1_000,
             ),
@@ -170,7 +170,7 @@ GENERATED, OF_MODELS = "generated", "of models"
 """What the source of a case says of it, where it is no special one."""
 
 
-class Special(Enum):
+class SpecialCases(Enum):
     """Cases that stand apart from the combinations."""
 
     EMPTY = "empty tensor"

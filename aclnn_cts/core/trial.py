@@ -25,7 +25,7 @@ MOST_EARLIER = 4096
 """Calls that a trial makes before its own at most."""
 
 
-class Earlier(msgspec.Struct, frozen=True):
+class EarlierCall(msgspec.Struct, frozen=True):
     """A call that a trial makes before its own, whatever comes of it."""
 
     case: Case
@@ -39,7 +39,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=True):
     check: str
     case: Case
     parameters: Mapping[str, Any] = {}
-    after: tuple[Earlier, ...] = ()
+    after: tuple[EarlierCall, ...] = ()
     """Calls made first and in the same process, of a failure that shows only after them."""
 
     @property
@@ -72,7 +72,7 @@ def trial_to_json(trial: Trial, *, origin: bool = True) -> dict[str, Any]:
     return document
 
 
-def earlier_to_json(item: Earlier, *, origin: bool = True) -> dict[str, Any]:
+def earlier_to_json(item: EarlierCall, *, origin: bool = True) -> dict[str, Any]:
     """A call before a trial's own as plain JSON values."""
     case = case_to_json(item.case, origin=origin)
     return {"case": case} if item.times == 1 else {"case": case, "times": item.times}
@@ -116,7 +116,7 @@ def _check_texts(document: Mapping[str, object], *, where: str, path: str) -> No
             _check_texts(value, where=where, path=place)
 
 
-def earlier_from_json(items: object, *, where: str) -> tuple[Earlier, ...]:
+def earlier_from_json(items: object, *, where: str) -> tuple[EarlierCall, ...]:
     """Read the calls that a trial makes before its own."""
     if not isinstance(items, list):
         raise UsageError(f"{where}: $.after: {shown(items)}; expected a list of calls that are made first")
@@ -128,7 +128,7 @@ def earlier_from_json(items: object, *, where: str) -> tuple[Earlier, ...]:
     return found
 
 
-def _earlier(item: object, *, path: str, where: str) -> Earlier:
+def _earlier(item: object, *, path: str, where: str) -> EarlierCall:
     if not isinstance(item, Mapping) or not {"case"} <= set(item) <= {"case", "times"}:
         raise UsageError(
             f"{where}: {path}: {shown(item)}; expected an object with a case, and times where it is made often"
@@ -136,4 +136,4 @@ def _earlier(item: object, *, path: str, where: str) -> Earlier:
     times = item.get("times", 1)
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise UsageError(f"{where}: {path}.times: {shown(times)}; expected a whole number from 1 on")
-    return Earlier(case=case_from_json(item["case"], where=f"{where} ({path}.case)"), times=times)
+    return EarlierCall(case=case_from_json(item["case"], where=f"{where} ({path}.case)"), times=times)

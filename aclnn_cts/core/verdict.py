@@ -11,7 +11,7 @@ import msgspec
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES, SUCCESS, Ended, Outcome
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 
 FAILED_CHECKS = "failed checks"
 """The key of `Verdict.facts` under which a failed trial of several checks names those that failed: `VALUE_CHECK`,
@@ -309,7 +309,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the constraint or check that was put to the test."""
     waiver: str = ""
     """Id of the waiver that speaks for a failure."""
-    after: tuple[Earlier, ...] = ()
+    after: tuple[EarlierCall, ...] = ()
     """Of a failure that does not show alone: the calls after which it does, in a fresh process."""
     seconds: float = 0.0
     where: Mapping[str, str] = {}
@@ -347,7 +347,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
         return {state.sha256 for state in written if state.sha256}
 
     @property
-    def shown(self) -> Trial:
+    def reproducing_trial(self) -> Trial:
         """The trial that shows the failure again by itself: with the calls before it, where it needs them."""
         return msgspec.structs.replace(self.trial, after=self.after) if self.after else self.trial
 
@@ -357,7 +357,7 @@ def is_judged(verdict: Verdict) -> bool:
     return verdict.result == Result.PASSED or (verdict.result == Result.FAILED and TWIN_FAILED not in verdict.facts)
 
 
-class Aim:
+class TrialAim:
     """The aims (keys of `OperatorSummary.aims`)."""
 
     VALUES = "values"
@@ -374,7 +374,7 @@ _BREAKING = frozenset({"status", "life-cycle/repeated-failure"})
 
 def is_valid_call(trial: Trial) -> bool:
     """Whether the trial's own case keeps every rule."""
-    return aim_of(trial) != Aim.STATUS
+    return aim_of(trial) != TrialAim.STATUS
 
 
 def aim_of(trial: Trial) -> str:
@@ -385,8 +385,8 @@ def aim_of(trial: Trial) -> str:
 def aim(check: str, parameters: Container[str]) -> str:
     """The aim of a trial by its check's id and the names of its parameters."""
     if check in _BREAKING or "twin" in parameters:
-        return Aim.STATUS
-    return Aim.MEMORY if check == "memory" else Aim.VALUES
+        return TrialAim.STATUS
+    return TrialAim.MEMORY if check == "memory" else TrialAim.VALUES
 
 
 def compares_values(verdict: Verdict) -> bool:
@@ -433,7 +433,7 @@ LEFT_OPEN = (Observation.OPEN_CALL, Observation.OPEN_NAN)
 """What documents leave open, so that it is no failure with `--strict-limits` either."""
 
 
-def of_another_class(status: str, allowed: tuple[str, ...]) -> bool:
+def is_other_error_class(status: str, allowed: tuple[str, ...]) -> bool:
     """Whether an error that conforms only as some error is none of those for wrong arguments (161xxx)."""
     if status == SUCCESS or status in allowed or ANY_ERROR not in allowed:
         return False
@@ -456,7 +456,7 @@ def observations_of(verdict: Verdict) -> list[Observation]:
     return [kind for kind in Observation if verdict.facts.get(kind.value)] if verdict.facts else []
 
 
-def strict(verdict: Verdict) -> Verdict:
+def with_strict_limits(verdict: Verdict) -> Verdict:
     """The verdict where observations are failures (`--strict-limits`)."""
     found = [kind for kind in observations_of(verdict) if kind not in LEFT_OPEN]
     judged = verdict.result == Result.PASSED or (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.OPEN)

@@ -22,9 +22,9 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
-from aclnn_cts.generate.buffers import CallBuffers, InputGuards, UnsafeViewError, layout, prepare
+from aclnn_cts.generate.buffers import CallBuffers, InputGuards, UnsafeViewError, block_layout, prepare
 from aclnn_cts.generate.recipes import case_arrays, many_arrays
-from aclnn_cts.sandbox.batch import Pending, faulty
+from aclnn_cts.sandbox.batch import PendingBatch, has_device_fault
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.speclang.model import Spec
@@ -81,7 +81,7 @@ class Performer:
         """Make the calls; the outputs of the batch before are gone."""
         return self.prepare(asked).performed()
 
-    def prepare(self, asked: Sequence[Asked]) -> Prepared:
+    def prepare(self, asked: Sequence[Asked]) -> PreparedBatch:
         """Data and memory of a batch; the outputs of the batch before are gone, unless that was started."""
         self.host.recycle()
         refused: dict[int, str] = {}
@@ -117,7 +117,7 @@ class Performer:
             and (look := self.look(own[-1].call.case.operator)) is not None
         ):
             looks.append(self._remade(Call(look)))
-        return Prepared(host=self.host, items=items, own=own, looks=looks, remade=self._remade)
+        return PreparedBatch(host=self.host, items=items, own=own, looks=looks, remade=self._remade)
 
     def _remade(self, call: Call) -> Call:
         """A call in memory of its own."""
@@ -170,10 +170,10 @@ class Performer:
         if isinstance(arrays, UsageError):
             raise arrays
         spec = self.specs[case.operator]
-        return arrays, lent_buffers(self.host, spec, case, arrays, guards=guards)
+        return arrays, lend_buffers(self.host, spec, case, arrays, guards=guards)
 
 
-def lent_buffers(
+def lend_buffers(
     host: SessionHost,
     spec: Spec,
     case: Case,
@@ -183,7 +183,7 @@ def lent_buffers(
 ) -> CallBuffers:
     """Memory of a host that holds these contents of a case's inputs."""
     outputs = spec.output_tensors(case)
-    plan = layout(case, outputs, guards=guards if host.has_guard_pages else InputGuards.BANDS)
+    plan = block_layout(case, outputs, guards=guards if host.has_guard_pages else InputGuards.BANDS)
     memory = host.memory(plan.size, alignment=plan.alignment)
     return prepare(case, outputs=outputs, arrays=arrays, memory=memory, plan=plan)
 
@@ -264,7 +264,7 @@ class _Made:
 
 
 @dataclass(slots=True, kw_only=True)
-class Prepared:
+class PreparedBatch:
     """A batch whose data lie ready. `Performer.prepare` makes one."""
 
     host: SessionHost
@@ -275,7 +275,7 @@ class Prepared:
     looks: Sequence[Call]
     """What is called after them to look at the device."""
     remade: Callable[[Call], Call]
-    pending: Pending | None = None
+    pending: PendingBatch | None = None
 
     @property
     def calls(self) -> list[Call]:
@@ -300,10 +300,10 @@ class Prepared:
         """Wait until the calls are made, or make them now."""
         calls = self.calls
         outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(calls)
-        if self.host.isolated and faulty(outcomes):
-            from aclnn_cts.sandbox.attribution import attributed  # noqa: PLC0415 - only where a device failed
+        if self.host.isolated and has_device_fault(outcomes):
+            from aclnn_cts.sandbox.attribution import attribute_faults  # noqa: PLC0415 - only where a device failed
 
-            outcomes = attributed(calls, outcomes, alone=self._alone, company=self._company, trials=len(self.own))
+            outcomes = attribute_faults(calls, outcomes, alone=self._alone, company=self._company, trials=len(self.own))
         for item, outcome in zip(self.own, outcomes, strict=False):
             item.take(outcome)
         # An element may hold the fill by chance: the second fill tells.

@@ -21,7 +21,7 @@ from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.tolerances.protocol import Pair, make_pair
-from aclnn_cts.judgement.tolerances.registry import TOLERANCES, gated, measure
+from aclnn_cts.judgement.tolerances.registry import TOLERANCES, measure, with_gate
 from aclnn_cts.oracles.registry import Benchmark
 
 Others: TypeAlias = Callable[[Mapping[str, ComputeModel]], Mapping[str, tuple[Float64, str]]]
@@ -63,7 +63,7 @@ def with_tolerances(
         if benchmark is not None and not others and any(TOLERANCES[name].needs_benchmark for name in chosen):
             others.update(benchmark({name: models[name] for name in fit}))
         pairs = [_pair(name, components(got[name]), expected, models[name], others.get(name)) for name in fit]
-        return gated(msgspec.structs.replace(verdict, tolerances=measure(chosen, pairs)), gate)
+        return with_gate(msgspec.structs.replace(verdict, tolerances=measure(chosen, pairs)), gate)
 
     if passed and not measuring.always:
         judged = measured(gate)
@@ -72,7 +72,7 @@ def with_tolerances(
     return measured(TOLERANCES)
 
 
-def recomputable(gate: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ...]:
+def recomputable_tolerances(gate: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Of a run's gating tolerances those that outputs alone decide: no adapter was given that they compare with."""
     return tuple(name for name in gate if not (settings.get("benchmark") and TOLERANCES[name].needs_benchmark))
 

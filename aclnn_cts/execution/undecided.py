@@ -31,7 +31,7 @@ class OpenElements(NamedTuple):
     """Open elements by reason (`core.verdict.OpenReason`)."""
 
     @property
-    def every(self) -> bool:
+    def are_all_open(self) -> bool:
         """Whether nothing of its values can be judged."""
         return 0 < self.elements == self.open
 

@@ -9,7 +9,7 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import EQUAL_CALLS, LIFE_CYCLE, ON_REQUEST, REPEATED_FAILURE
 
 _OF_SEVERAL_CALLS = frozenset({*EQUAL_CALLS, *ON_REQUEST, *LIFE_CYCLE})
@@ -22,7 +22,7 @@ def calls_alone(trial: Trial, specs: Specs) -> list[Trial]:
     if trial.check == REPEATED_FAILURE:
         return [Trial("status", trial.case, after=trial.after)]
     if trial.check in _OF_SEVERAL_CALLS:
-        calls = check(trial.check, where="trial").calls(trial, spec)
+        calls = check_by_id(trial.check, where="trial").calls(trial, spec)
     elif trial.parameters.get(_TWIN) is not None:
         calls = (case_from_json(trial.parameters[_TWIN], where=f"trial: $.parameters.{_TWIN}"),)
     else:

@@ -48,7 +48,7 @@ def _named_again(option: str, adapter: str) -> str:
 
 
 def shrink_command(
-    run: Path | str, adapter: str = "", *, spec_folders: Iterable[Path | str] = (), benchmark: str = ""
+    run: Path | str, *, adapter: str = "", benchmark: str = "", spec_folders: Iterable[Path | str] = ()
 ) -> str:
     """The command that makes the findings of a run smaller, and keeps them with it.
 
@@ -59,7 +59,7 @@ def shrink_command(
     return f"aclnn-cts shrink {shlex.quote(str(run))}{named}{folders}"
 
 
-def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str]:
+def explain_record(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str]:
     """Lines about one record."""
     verdict, case = record.verdict, record.trial.case
     yield f"{case.operator}, check {record.trial.check}, {case.product}: {verdict.result}"
@@ -69,7 +69,7 @@ def explain(record: Record, spec: Spec, *, language: str = "en") -> Iterator[str
     if record.waiver:
         yield f"  waived by {record.waiver}"
     yield from _what(case)
-    yield from _made_first(record.shown)
+    yield from _made_first(record.reproducing_trial)
     yield from _rules(record, spec, language)
     for outcomes in record.attempts:
         for outcome in outcomes:

@@ -9,10 +9,10 @@ import msgspec
 
 from aclnn_cts.core.case import owner
 from aclnn_cts.core.faults import Fault, fault_name, fault_words
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.explain import replay_command
-from aclnn_cts.findings.findings import FindingIndex, findings_of, shown_by
+from aclnn_cts.findings.findings import FindingIndex, findings_of, with_best_record
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
@@ -67,9 +67,9 @@ def with_records(results: ResultReader, findings: Iterable[Finding]) -> list[Fin
     index = FindingIndex(found)
     best: dict[int, Finding] = {}
     for record in results.records(Query(result=Result.FAILED)):
-        number = index.of(record)
+        number = index.number_of(record)
         known = best.get(number, found[number])
-        best[number] = shown_by(known, [record] if known.record is None else [known.record, record])
+        best[number] = with_best_record(known, [record] if known.record is None else [known.record, record])
     for number, item in best.items():
         if found[number].record is None:
             given = found[number]
@@ -86,8 +86,8 @@ def finding_text(finding: Finding, specs: Specs, *, replay: str) -> FindingText:
     clause = quoted_clause(record, specs, shared=when)
     condition = f"when {finding.condition.en}" if finding.condition is not None else _details(finding)
     failures = f"{finding.failures} {'trial' if finding.failures == 1 else 'trials'}"
-    again = "" if finding.confirmed in (Confirmed.WAITING, Confirmed.ALWAYS) else f", {finding.confirmed}"
-    if finding.confirmed == Confirmed.FLAKY:
+    again = "" if finding.confirmed in (Confirmation.WAITING, Confirmation.ALWAYS) else f", {finding.confirmed}"
+    if finding.confirmed == Confirmation.FLAKY:
         again += f": fails {finding.alone[0]} of {finding.alone[1]} times alone"
     what = f"{title_of(finding)}, {condition} ({failures}{again}); {meaning_of(finding.kind)}: {finding.message}"
     return FindingText(

@@ -14,12 +14,12 @@ import msgspec
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import PLAIN_CHECKS, Fingerprint, Symptom
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import ALONE_FACT, Record, Result
-from aclnn_cts.findings.fingerprint import preference
-from aclnn_cts.findings.group import group
+from aclnn_cts.findings.fingerprint import display_order
+from aclnn_cts.findings.group import group_failures
 from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.store.run_directory import FINDINGS
 from aclnn_cts.store.store_reader import Query, ResultReader
@@ -55,7 +55,7 @@ class Failures:
             found = record.fingerprint
             self.numbers.setdefault(record.waiver, Counter())[found] += 1
             place = record.waiver, found
-            self.best[place] = min(self.best.get(place, record), record, key=preference)
+            self.best[place] = min(self.best.get(place, record), record, key=display_order)
             if record.after or (record.conforms_alone and record.flaky_rate is None):
                 self._alone.setdefault(found, False)
             elif ALONE_FACT in record.verdict.facts and record.trial.check in PLAIN_CHECKS:
@@ -78,7 +78,9 @@ class Failures:
         """Those without a waiver first, then the most frequent; each with the failure that shows it best."""
         operators = {item.operator for counts in self.numbers.values() for item in counts}
         found = _grouped(self.numbers, self.order_dependent, unenforced=operators - self.enforced)
-        return tuple(shown_by(item, (self.best[item.waiver, each] for each in item.fingerprints)) for item in found)
+        return tuple(
+            with_best_record(item, (self.best[item.waiver, each] for each in item.fingerprints)) for item in found
+        )
 
     @property
     def unwaived(self) -> tuple[Finding, ...]:
@@ -99,25 +101,25 @@ def _grouped(
             key=Fingerprint(operator=found.fingerprints[0].operator, check="", **msgspec.structs.asdict(found.symptom)),
             waiver=waiver,
             counts=tuple((item, counts[item]) for item in found.fingerprints),
-            confirmed=Confirmed.ORDER if all(item in after for item in found.fingerprints) else Confirmed.WAITING,
+            confirmed=Confirmation.ORDER if all(item in after for item in found.fingerprints) else Confirmation.WAITING,
         )
         for waiver, counts in sorted(numbers.items())
-        for found in group(counts, order_dependent=after, unenforced=unenforced)
+        for found in group_failures(counts, order_dependent=after, unenforced=unenforced)
     )
 
 
-def shown_by(finding: Finding, records: Iterable[Record]) -> Finding:
+def with_best_record(finding: Finding, records: Iterable[Record]) -> Finding:
     """The finding with that of its failures that shows it best."""
     symptom = finding.key.symptom
-    best = min(records, key=lambda item: (item.fingerprint.symptom != symptom, preference(item)))
+    best = min(records, key=lambda item: (item.fingerprint.symptom != symptom, display_order(item)))
     confirmed, alone = finding.confirmed, finding.alone
     if (rate := best.flaky_rate) is not None:
-        confirmed, alone = Confirmed.FLAKY, rate
+        confirmed, alone = Confirmation.FLAKY, rate
     elif best.conforms_alone:
-        confirmed, alone = Confirmed.ORDER, (0, 1)
+        confirmed, alone = Confirmation.ORDER, (0, 1)
     return msgspec.structs.replace(
         finding,
-        trial=best.shown,
+        trial=best.reproducing_trial,
         record=best,
         message=message_of(best, symptom),
         confirmed=confirmed,
@@ -142,7 +144,7 @@ def message_of(record: Record, symptom: Symptom) -> str:
     return f"{said}; the same call also has another fault: {message}"
 
 
-def grouped(records: Iterable[Record]) -> tuple[Finding, ...]:
+def group_records(records: Iterable[Record]) -> tuple[Finding, ...]:
     """The findings of records; those that passed say which operators enforce constraints."""
     failures = Failures()
     for record in records:
@@ -150,13 +152,13 @@ def grouped(records: Iterable[Record]) -> tuple[Finding, ...]:
     return failures.findings
 
 
-def regrouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings put together as those of one run, in the given order; each has what is known of its best part."""
     given = list(findings)
     numbers: dict[str, Counter[Fingerprint]] = {}
     for item in given:
         numbers.setdefault(item.waiver, Counter()).update(dict(item.counts))
-    after = {each for item in given if item.confirmed == Confirmed.ORDER for each in item.fingerprints}
+    after = {each for item in given if item.confirmed == Confirmation.ORDER for each in item.fingerprints}
     made = []
     for found in _grouped(numbers, after):
         inside = frozenset(found.fingerprints)
@@ -167,12 +169,12 @@ def regrouped(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 _SHOWS = (
-    Confirmed.ALWAYS,
-    Confirmed.DEVICE,
-    Confirmed.ORDER,
-    Confirmed.FLAKY,
-    Confirmed.UNKNOWN,
-    Confirmed.WAITING,
+    Confirmation.ALWAYS,
+    Confirmation.DEVICE,
+    Confirmation.ORDER,
+    Confirmation.FLAKY,
+    Confirmation.UNKNOWN,
+    Confirmation.WAITING,
 )
 """What shows a fault best comes first."""
 
@@ -189,7 +191,7 @@ def findings_in(results: ResultReader) -> tuple[Finding, ...]:
     """The findings of all failures of a store: as a campaign has counted them, else of its records."""
     counted = [msgspec.convert(value, Finding) for _, value in results.states(FINDING_STATE)]
     if counted:
-        return regrouped(counted)
+        return merge_findings(counted)
     passed = Query(kind=BROKEN_CALL, result=Result.PASSED)
     failures = Failures(enforced={operator for (operator,) in results.tally("operator", query=passed)})
     for record in results.records(Query(result=Result.FAILED)):
@@ -211,9 +213,9 @@ def findings_of(results: ResultReader) -> tuple[Finding, ...]:
         raise HarnessError(f"{results.path} (state {FINDINGS}): {error}; the file is damaged or newer") from None
 
 
-def findings_together(runs: Sequence[tuple[Finding, ...]]) -> tuple[Finding, ...]:
+def findings_of_runs(runs: Sequence[tuple[Finding, ...]]) -> tuple[Finding, ...]:
     """The findings of several runs: of one run its own, else those of all their failures."""
-    return runs[0] if len(runs) == 1 else regrouped(chain.from_iterable(runs))
+    return runs[0] if len(runs) == 1 else merge_findings(chain.from_iterable(runs))
 
 
 class FindingIndex:
@@ -226,7 +228,7 @@ class FindingIndex:
             for each in item.fingerprints:
                 self._places.setdefault((item.waiver, each), []).append(number)
 
-    def of(self, record: Record) -> int:
+    def number_of(self, record: Record) -> int:
         """The number of a failure's finding. Raises HarnessError for one that none of them has."""
         found = self._places.get((record.waiver, record.fingerprint))
         if found is None:
@@ -235,9 +237,11 @@ class FindingIndex:
                 f" ({shown(record.fingerprint.text())}); its results.sqlite is damaged, or of another version of this"
                 " program"
             )
-        return next((number for number in found if meets(self._findings[number], record.trial.case)), found[-1])
+        return next(
+            (number for number in found if meets_condition(self._findings[number], record.trial.case)), found[-1]
+        )
 
 
-def meets(finding: Finding, case: Case) -> bool:
+def meets_condition(finding: Finding, case: Case) -> bool:
     """Whether a call meets the finding's condition, or that has none."""
     return finding.condition is None or compile_predicate(finding.condition.when)(case)

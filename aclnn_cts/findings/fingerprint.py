@@ -18,7 +18,7 @@ _VALUE_KINDS = tuple(sorted(Fault.of(Family.VALUES), key=lambda fault: fault.ord
 """Kinds of wrong values, the gravest first."""
 
 
-def fingerprinted(record: Record) -> Record:
+def with_whole_fingerprint(record: Record) -> Record:
     """A failed record with the whole of its fingerprint; any other as it is."""
     if record.verdict.result != Result.FAILED:
         return record
@@ -26,7 +26,7 @@ def fingerprinted(record: Record) -> Record:
     return msgspec.structs.replace(record, fingerprint=whole)
 
 
-def rejected_twin(trial: Trial, verdict: Verdict) -> Fingerprint | None:
+def fingerprint_of_rejected_twin(trial: Trial, verdict: Verdict) -> Fingerprint | None:
     """The fingerprint of a broken call's valid twin that is rejected; None of any other verdict.
 
     The twin was rejected for something else than the constraint that the call was to break, whatever its dtype: the
@@ -74,16 +74,16 @@ def _input_changed(record: Record) -> Iterator[Symptom]:
             yield Symptom(Fault.INPUT, changed)
 
 
-def gravity(kind: str) -> int:
+def gravity_of_fault(kind: str) -> int:
     """The place of a kind of wrong value, 0 for the gravest and for any other fault."""
     return _VALUE_KINDS.index(kind) if kind in _VALUE_KINDS else 0
 
 
-def preference(record: Record) -> tuple[bool, int, int, int, str]:
+def display_order(record: Record) -> tuple[bool, int, int, int, str]:
     """Which failure of a finding shows it best, the least first: of one call, grave, shown again by itself, small."""
     shown = 0 if record.after else 2 if record.conforms_alone else 1
     is_plain = record.trial.check in PLAIN_CHECKS or bool(record.fingerprint.clause)
-    return not is_plain, gravity(record.verdict.kind), shown, record.trial.case.nbytes, record.trial_id
+    return not is_plain, gravity_of_fault(record.verdict.kind), shown, record.trial.case.nbytes, record.trial_id
 
 
 def is_milder(kind: str, than: str) -> bool:

@@ -43,7 +43,7 @@ LEFT_BEHIND = "state left behind"
 """Stands for the fault of all that calls write wrongly after others alone."""
 
 
-class Group(NamedTuple):
+class FailureGroup(NamedTuple):
     """The failures of one finding."""
 
     symptom: Symptom
@@ -74,12 +74,12 @@ class _Calls(dict[Symptom, int]):
         return max(symptoms, key=lambda item: (self[item], item))
 
 
-def group(
+def group_failures(
     failures: Mapping[Fingerprint, int],
     *,
     order_dependent: Collection[Fingerprint] = (),
     unenforced: Collection[str] = (),
-) -> tuple[Group, ...]:
+) -> tuple[FailureGroup, ...]:
     """The findings among failures that one waiver accepts, or none; the most frequent first.
 
     - `failures`: the number of failures by fingerprint, in any order.
@@ -101,7 +101,7 @@ def group(
 
 def _of_operator(
     failures: Mapping[Fingerprint, int], order_dependent: Collection[Fingerprint], *, any_rule: bool
-) -> Iterable[Group]:
+) -> Iterable[FailureGroup]:
     shown: _Shown = {item: _symptoms(item, is_order_dependent=item in order_dependent) for item in failures}
     for rule in (_unequal_results, _same_end, _same_constraint, *[_no_constraint] * any_rule, _misplaced, _same_calls):
         calls = _Calls(failures, shown)
@@ -112,7 +112,7 @@ def _of_operator(
     for item, symptoms in shown.items():
         members[min(symptoms, key=lambda each: (calls[each], each))].append(item)
     for symptom, given in members.items():
-        yield Group(symptom, tuple(given))
+        yield FailureGroup(symptom, tuple(given))
 
 
 def _symptoms(item: Fingerprint, *, is_order_dependent: bool) -> tuple[Symptom, ...]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Argument, Case, Scalar, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.predicate import filled
+from aclnn_cts.generate.predicate import with_contents
 from aclnn_cts.speclang.expression import UNDEFINED, VALUE_WORDS, compile_node
 from aclnn_cts.speclang.expression_parser import MAX_LENGTH, ExpressionError, parse
 
@@ -219,7 +219,7 @@ def _features(cases: Sequence[Case]) -> Iterator[_Feature]:
 
 def _content_features(cases: Sequence[Case]) -> Iterator[_Feature]:
     """The features of what tensors hold."""
-    arguments = filled(cases)
+    arguments = with_contents(cases)
     found = _distinct((_feature(text, arguments, cases) for text in _content_texts(cases)), set())
     yield from _named([item for item in found if not _is_ordinary(item)], _CONTENT_BITS)
 

@@ -49,7 +49,7 @@ class UnsafeViewError(ValueError):
     """A tensor whose view must not be touched: it leaves its storage, or its elements share memory."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class TensorPlace(msgspec.Struct, frozen=True):
     """Byte offsets of one tensor in the block: guard from `start`, storage from `offset` to `end`, guard to `stop`."""
 
     name: str
@@ -74,10 +74,10 @@ class InputGuards(str, Enum):
     """A page on either side. The input ends where the one behind it begins, and is aligned as its dtype is."""
 
 
-class Layout(msgspec.Struct, frozen=True):
+class BlockLayout(msgspec.Struct, frozen=True):
     """The block of one call: inputs in the order of the prototype, then outputs. Places and guard pages fill it."""
 
-    places: MappingProxyType[str, Place]
+    places: MappingProxyType[str, TensorPlace]
     size: int
     """Bytes, at least 1."""
     guards: InputGuards = InputGuards.BANDS
@@ -87,7 +87,7 @@ class Layout(msgspec.Struct, frozen=True):
         """Bytes to whose multiple the block is to begin."""
         return ALIGNMENT if self.guards == InputGuards.BANDS else PAGE
 
-    def has_pages(self, place: Place) -> bool:
+    def has_pages(self, place: TensorPlace) -> bool:
         """Whether a guard page lies on either side of a place."""
         return self.guards != InputGuards.BANDS and not place.output
 
@@ -104,9 +104,9 @@ class Layout(msgspec.Struct, frozen=True):
         return None
 
 
-def layout(case: Case, outputs: frozenset[str], *, guards: InputGuards = InputGuards.BANDS) -> Layout:
+def block_layout(case: Case, outputs: frozenset[str], *, guards: InputGuards = InputGuards.BANDS) -> BlockLayout:
     """Place every tensor of a case that is not null. Raises UnsafeViewError for one that `check_view` refuses."""
-    places: dict[str, Place] = {}
+    places: dict[str, TensorPlace] = {}
     cursor = 0
     # A stable sort: inputs first, both in the order of the prototype.
     for name, tensor in sorted(case.tensors(), key=lambda item: item[0] in outputs):
@@ -120,15 +120,15 @@ def layout(case: Case, outputs: frozenset[str], *, guards: InputGuards = InputGu
             offset = cursor + GUARD
             end = offset + size
             stop = -(-end // ALIGNMENT) * ALIGNMENT + GUARD
-            places[name] = Place(name, tensor, output, filled, cursor, offset, end, stop)
+            places[name] = TensorPlace(name, tensor, output, filled, cursor, offset, end, stop)
             cursor = stop
         else:
             start = cursor + PAGE
             stop = start + max(-(-size // PAGE), 1) * PAGE
             offset = start if guards == InputGuards.START else stop - size
-            places[name] = Place(name, tensor, output, filled, start, offset, offset + size, stop)
+            places[name] = TensorPlace(name, tensor, output, filled, start, offset, offset + size, stop)
             cursor = stop + PAGE
-    return Layout(MappingProxyType(places), max(cursor, 1), guards)
+    return BlockLayout(MappingProxyType(places), max(cursor, 1), guards)
 
 
 def check_view(tensor: Tensor, *, may_expand: bool = False) -> str | None:
@@ -198,15 +198,15 @@ __all__ = [
     "FILLS",
     "GUARD",
     "PAGE",
+    "BlockLayout",
     "Buffer",
     "CallBuffers",
     "InputGuards",
-    "Layout",
-    "Place",
+    "TensorPlace",
     "UnsafeViewError",
     "attach",
+    "block_layout",
     "check_view",
-    "layout",
     "prepare",
 ]
 
@@ -229,7 +229,7 @@ _GUARD_PATTERN: Bytes = (np.arange(max(2 * GUARD + ALIGNMENT, PAGE), dtype=np.in
 class Buffer(msgspec.Struct, frozen=True):
     """The memory of one tensor: `view` is its elements in its shape, `storage` all there is for them, flat."""
 
-    place: Place
+    place: TensorPlace
     memory: Bytes
     """Of the whole call."""
     view: Array
@@ -271,7 +271,7 @@ class CallBuffers(msgspec.Struct, frozen=True):
     A tensor that is input and output is in both: one buffer.
     """
 
-    layout: Layout
+    layout: BlockLayout
     memory: Bytes
     inputs: Mapping[str, Buffer]
     outputs: Mapping[str, Buffer]
@@ -356,7 +356,7 @@ class CallBuffers(msgspec.Struct, frozen=True):
             states[name] = self._with_stray(self.layout.places[name], state, places)
         return states
 
-    def _with_stray(self, place: Place, state: BufferState, changed: NDArray[np.int64] | None) -> BufferState:
+    def _with_stray(self, place: TensorPlace, state: BufferState, changed: NDArray[np.int64] | None) -> BufferState:
         """The state with the first stray write around or inside a storage, where there is one."""
         offsets = self._gap_changes(place) if state.gap else np.empty(0, np.int64)
         if changed is not None and (state.guard_before or state.guard_after or state.changed):
@@ -373,7 +373,7 @@ class CallBuffers(msgspec.Struct, frozen=True):
         )
         return msgspec.structs.replace(state, stray=stray)
 
-    def _gap_changes(self, place: Place) -> NDArray[np.int64]:
+    def _gap_changes(self, place: TensorPlace) -> NDArray[np.int64]:
         """Offsets in memory of the bytes of an output's storage outside its view that no longer hold the fill."""
         marks = np.zeros(self.memory.size, np.uint8)
         size = self.outputs[place.name].view.itemsize
@@ -403,7 +403,7 @@ def prepare(
     arrays: Mapping[str, Array],
     memory: Bytes | None = None,
     fill: int = 0,
-    plan: Layout | None = None,
+    plan: BlockLayout | None = None,
 ) -> CallBuffers:
     """Lay a call out in memory and fill all of it.
 
@@ -413,7 +413,7 @@ def prepare(
     caller has it. Raises UnsafeViewError for a tensor that `check_view` refuses, ValueError for contents or memory that
     do not fit.
     """
-    plan = layout(case, outputs) if plan is None else plan
+    plan = block_layout(case, outputs) if plan is None else plan
     block = _block(plan, _allocate(plan.size) if memory is None else memory)
     inputs, found = _buffers(plan, block)
     _fill_guards(plan, block)
@@ -441,12 +441,12 @@ def attach(
     case: Case, *, outputs: frozenset[str], memory: Bytes, guards: InputGuards = InputGuards.BANDS
 ) -> CallBuffers:
     """Views of memory that another process prepared for the same case; nothing is read or written."""
-    plan = layout(case, outputs, guards=guards)
+    plan = block_layout(case, outputs, guards=guards)
     block = _block(plan, memory)
     return CallBuffers(plan, block, *_buffers(plan, block))
 
 
-def _block(plan: Layout, memory: Bytes) -> Bytes:
+def _block(plan: BlockLayout, memory: Bytes) -> Bytes:
     """As much of the memory as the call needs."""
     if memory.dtype != np.uint8 or memory.ndim != 1 or memory.size < plan.size or not memory.flags.c_contiguous:
         raise ValueError(
@@ -456,7 +456,7 @@ def _block(plan: Layout, memory: Bytes) -> Bytes:
     return memory[: plan.size]
 
 
-def _buffers(plan: Layout, memory: Bytes) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
+def _buffers(plan: BlockLayout, memory: Bytes) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
     """Of the inputs, and of the outputs."""
     inputs: dict[str, Buffer] = {}
     outputs: dict[str, Buffer] = {}
@@ -483,7 +483,7 @@ def _allocate(size: int) -> Bytes:
     return block[shift : shift + size]
 
 
-def _elements(place: Place, memory: Bytes) -> Array:
+def _elements(place: TensorPlace, memory: Bytes) -> Array:
     tensor = place.tensor
     dtype = storage_dtype(tensor.dtype)
     if tensor.strides is None and tensor.storage_shape is None and not tensor.offset:
@@ -502,7 +502,7 @@ def _view(tensor: Tensor, dtype: np.dtype[Any], memory: Bytes, offset: int) -> A
     return view
 
 
-def _fill_guards(plan: Layout, memory: Bytes) -> None:
+def _fill_guards(plan: BlockLayout, memory: Bytes) -> None:
     start = 0
     # Bands of neighbours touch: the one behind a storage and the one before the next are filled at once.
     for place in plan.places.values():
@@ -516,7 +516,7 @@ def _fill_guards(plan: Layout, memory: Bytes) -> None:
     memory[start:] = _GUARD_PATTERN[: memory.size - start]
 
 
-def _keep(plan: Layout, memory: Bytes) -> tuple[tuple[int, bytes], ...]:
+def _keep(plan: BlockLayout, memory: Bytes) -> tuple[tuple[int, bytes], ...]:
     kept = []
     start = 0
     for place in plan.places.values():
@@ -544,7 +544,7 @@ def _differences(memory: Bytes, start: int, contents: bytes) -> list[NDArray[np.
     return found
 
 
-def _state(place: Place, changed: NDArray[np.int64]) -> BufferState:
+def _state(place: TensorPlace, changed: NDArray[np.int64]) -> BufferState:
     start, offset, end, stop = np.searchsorted(changed, (place.start, place.offset, place.end, place.stop)).tolist()
     return BufferState(guard_before=offset - start, guard_after=stop - end, changed=end - offset)
 

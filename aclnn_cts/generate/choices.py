@@ -51,7 +51,7 @@ def philox(seed: int, name: str, *, block: int = 0) -> Philox:
     return generator.advance(block) if block else generator
 
 
-class Streams:
+class RandomStreams:
     """Many short streams from one bit generator, set to each in turn: less than half the cost of one for each."""
 
     __slots__ = ("_counter", "_generator", "_key", "_state")
@@ -89,7 +89,7 @@ def _checked(seed: int) -> int:
     return seed
 
 
-def words(seed: int, name: str, count: int, *, block: int = 0) -> NDArray[np.uint64]:
+def stream_words(seed: int, name: str, count: int, *, block: int = 0) -> NDArray[np.uint64]:
     """`count` words of a stream from word `4 * block` on."""
     return philox(seed, name, block=block).random_raw(count)
 
@@ -170,7 +170,7 @@ class StreamChoices(Choices):
         block = self._index * _BLOCKS_PER_CASE
         if left <= 0:
             block = 2**192 + self._index * 2**64 - left // WORDS_PER_BLOCK
-        made = words(self._seed, f"choices/{self._stream}", WORDS_PER_CASE, block=block)
+        made = stream_words(self._seed, f"choices/{self._stream}", WORDS_PER_CASE, block=block)
         self._words = made[-max(left, 0) :][::-1].tolist()
         self._made += len(self._words)
 
@@ -180,7 +180,7 @@ def stream_block(seed: int, stream: str, first: int, count: int) -> Iterator[Str
     name = f"choices/{stream}"
     for start in range(first, first + count, _CHUNK):
         size = min(_CHUNK, first + count - start)
-        raw = words(seed, name, size * WORDS_PER_CASE, block=start * _BLOCKS_PER_CASE)
+        raw = stream_words(seed, name, size * WORDS_PER_CASE, block=start * _BLOCKS_PER_CASE)
         for offset, own_words in enumerate(raw.reshape(size, WORDS_PER_CASE)[:, _USED - 1 :: -1].tolist()):
             yield StreamChoices(seed, stream, start + offset, own_words=own_words)
 

@@ -22,7 +22,7 @@ DATA_KINDS = ("exact", "realistic", "hostile")
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class RecipeTemplate:
     """A recipe with its parameters; a compiled expression among them is evaluated over the call's arguments."""
 
     recipe: str
@@ -55,7 +55,7 @@ class Drawing(msgspec.Struct, frozen=True):
     """Which of its choices a draw of kind `choice` took; without one, its value is none of them, and stays."""
     views: Mapping[str, int]
     """Number of the view (`views.VIEWS`) of each tensor that is not contiguous."""
-    data: Mapping[str, Template]
+    data: Mapping[str, RecipeTemplate]
     seed: int
     scalars: Mapping[str, str] = {}
     """Dtypes of the scalars, which follow no row of the tables."""
@@ -125,7 +125,7 @@ class Configuration:
 
     allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def among(self, factor: str, options: Sequence[T], label: Callable[[T], str] = str) -> Sequence[T]:
+    def allowed_options(self, factor: str, options: Sequence[T], label: Callable[[T], str] = str) -> Sequence[T]:
         """Those of the options that the configuration allows; all where it allows none of them, or says nothing."""
         wanted = self.allowed.get(factor)
         if wanted is None:
@@ -149,7 +149,7 @@ class Options:
     budgets: Sequence[int]
     views: Mapping[str, Sequence[int]]
     """Numbers of views by tensor, for those whose layout the configuration names."""
-    templates: Mapping[tuple[str, str], Sequence[Template]]
+    templates: Mapping[tuple[str, str], Sequence[RecipeTemplate]]
     """By input and family of dtypes, for those whose data the configuration names."""
 
 

@@ -15,8 +15,8 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import Drawing, lay_out
-from aclnn_cts.generate.corners import Corner, Factor, Kind, Relative, SizeCorner, Span
-from aclnn_cts.generate.geometry import Plane, related
+from aclnn_cts.generate.corners import Corner, Factor, Kind, NumberRange, RelativeSize, SizeCorner
+from aclnn_cts.generate.geometry import Plane, sizes_with_relation
 from aclnn_cts.generate.regime_cells import case_regimes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import first_broken
@@ -75,21 +75,21 @@ class CornerCall:
         """The values of all draws."""
         return self._sampler.names.reassign(self._drawing, self._way) if self._way.assign else self._drawing.names
 
-    def take(self, factor: Factor, corner: Corner, kept: Sequence[tuple[Factor, Corner]] = ()) -> str:
+    def set_corner(self, factor: Factor, corner: Corner, kept: Sequence[tuple[Factor, Corner]] = ()) -> str:
         """Make the call have a corner and keep these; why it cannot, and nothing is changed, or an empty text."""
-        if self.has(factor, corner):
+        if self.has_corner(factor, corner):
             return ""
         before = self._drawing, self._way, self._plane, self.case
         refusal = self._change(factor, corner) if self._changed(factor, corner.value) else NO_PLACE
-        if not refusal and not all(self.has(*item) for item in kept):
+        if not refusal and not all(self.has_corner(*item) for item in kept):
             refusal = UNDONE
         if refusal:
             self._drawing, self._way, self._plane, self.case = before
         return refusal
 
-    def widen(self, kept: Sequence[tuple[Factor, Corner]]) -> None:
+    def widen_sizes(self, kept: Sequence[tuple[Factor, Corner]]) -> None:
         """Make sizes of 1 larger where the call keeps these corners: a view of one element an axis is contiguous."""
-        kept = [item for item in kept if self.has(*item)]
+        kept = [item for item in kept if self.has_corner(*item)]
         names = self._names()
         narrow = [
             (name, axis)
@@ -112,7 +112,7 @@ class CornerCall:
             wider[name][axis] = self._choices.integer(2, 3)
         new = {name: tuple(sizes) if isinstance(names[name], tuple) else sizes[0] for name, sizes in wider.items()}
         self._way = Way(text="", assign={**self._way.assign, **new}, values=self._way.values)
-        if self._made() or not all(self.has(*item) for item in kept):
+        if self._made() or not all(self.has_corner(*item) for item in kept):
             self._way, self.case = before
             return False
         return True
@@ -133,7 +133,7 @@ class CornerCall:
 
     def _change(self, factor: Factor, corner: Corner) -> str:
         """Make the case anew; why it is none that counts."""
-        return self._made() or ("" if self.has(factor, corner) else NO_PLACE)
+        return self._made() or ("" if self.has_corner(factor, corner) else NO_PLACE)
 
     def _made(self) -> str:
         """Make the case anew; why it is none."""
@@ -163,7 +163,7 @@ class CornerCall:
         drawing, sampler, of = self._drawing, self._sampler, factor.of
         match factor.kind:
             case Kind.PLANE:
-                found = related(sampler, self._choices, drawing, value)
+                found = sizes_with_relation(sampler, self._choices, drawing, value)
                 if found is None:
                     return False
                 self._plane = found[0]
@@ -192,7 +192,7 @@ class CornerCall:
         """Assign a value to a name, to an item of a run, or another length; whether there is such an item."""
         name = factor.of
         new: Any
-        if factor.kind is Kind.ATTRIBUTE and not isinstance(value, Span):
+        if factor.kind is Kind.ATTRIBUTE and not isinstance(value, NumberRange):
             draw = next(item for item in self._sampler.spec.draws if item.name == name)
             self._replace(picks={**self._drawing.picks, name: value})
             new = draw.choices[value](self._names(), self._sampler.target)
@@ -212,7 +212,7 @@ class CornerCall:
 
     def _resized(self, corner: SizeCorner) -> Mapping[str, Any]:
         """The names with all sizes large together, or one of them large or 1 alone."""
-        sized, choices = self._sampler.names.sized, self._choices
+        sized, choices = self._sampler.names.with_sizes, self._choices
         if not corner.name:
             joint = self._sampler.names.joint_sizes()
 
@@ -222,13 +222,13 @@ class CornerCall:
                 return large if name in joint else 1
 
             return sized(self._drawing, wanted)
-        if corner.relative is Relative.ONE:
+        if corner.relative is RelativeSize.ONE:
             return sized(self._drawing, {corner.name: 1}.get)
         # In some calls with room for other sizes beside it.
         large = choices.integer(_LARGE, max(_LARGE, self._most >> choices.integer(0, 2)))
         return sized(self._drawing, lambda name: large if name == corner.name else 1)
 
-    def has(self, factor: Factor, corner: Corner) -> bool:
+    def has_corner(self, factor: Factor, corner: Corner) -> bool:
         """Whether the call has a corner, whatever it was made for."""
         if self._seen is not self.case:
             self._seen, self._held, self._regimes = self.case, self._names(), None
@@ -287,7 +287,7 @@ class CornerCall:
             sizes = [names[name] for name in self._sampler.names.joint_sizes() if names[name] != ()]
             return len(sizes) > 1 and all(_first(size) >= _JOINT[0] for size in sizes)
         size = names[corner.name]
-        if corner.relative is Relative.LARGE:
+        if corner.relative is RelativeSize.LARGE:
             return size != () and _first(size) >= _LARGE
         return size == 1 or (isinstance(size, tuple) and set(size) == {1})
 
@@ -306,7 +306,7 @@ class CornerCall:
         if factor.kind is not Kind.ATTRIBUTE:
             item = held[0 if factor.kind is Kind.FIRST_ITEM else -1] if held else None
             return item is not None and bool(value.low <= item <= value.high)
-        if isinstance(value, Span):
+        if isinstance(value, NumberRange):
             return not isinstance(held, str) and bool(value.low <= held <= value.high)
         return self._drawing.picks.get(factor.of) == value and not self._is_number_of_its_own(factor.of)
 

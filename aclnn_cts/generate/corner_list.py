@@ -18,7 +18,7 @@ from aclnn_cts.speclang.package import digest_with_families, package_folder
 CORNERS_FORMAT = "aclnn-cts/corners/1"
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedCorners(msgspec.Struct, frozen=True):
     """Corners that no call can be at."""
 
     by: str
@@ -32,7 +32,7 @@ class ListedFactor(msgspec.Struct, frozen=True):
     factor: str
     visited: tuple[str, ...] = ()
     """Those that calls are at with every seed."""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedCorners, ...] = ()
     """The others."""
 
 
@@ -42,7 +42,7 @@ class ListedProducts(msgspec.Struct, frozen=True):
     products: tuple[str, ...]
     factors: tuple[ListedFactor, ...]
 
-    def at(self, *, heavy: bool) -> Iterator[str]:
+    def reachable_corners(self, *, heavy: bool) -> Iterator[str]:
         """Those that calls of a plan can be at, as `factor: label`; `heavy`: with the size regime of that name."""
         for item in self.factors:
             for label in item.visited:
@@ -58,7 +58,7 @@ class CornerList(msgspec.Struct, frozen=True):
     """Of the spec and its families (`speclang.package.digest_with_families`): a list of others says nothing."""
     groups: tuple[ListedProducts, ...]
 
-    def of(self, product: str) -> ListedProducts | None:
+    def for_product(self, product: str) -> ListedProducts | None:
         """The corners on a product; None where the document does not name it."""
         return next((item for item in self.groups if product in item.products), None)
 
@@ -90,7 +90,7 @@ def read_corner_list(spec: Spec, folder: Path) -> CornerList | None:
 def recorded_corners(spec: Spec, product: str) -> ListedProducts | None:
     """The corners of an operator that ships on a product; None for a spec of a user's own."""
     found = read_corner_list(spec, package_folder())
-    return found.of(product) if found is not None else None
+    return found.for_product(product) if found is not None else None
 
 
 def corner_list_text(found: CornerList) -> bytes:

@@ -16,7 +16,7 @@ _WORTH_ALONE = 4
 """Pairs that an option counts for which no call has had yet: it comes before most pairs."""
 
 
-class Pairs:
+class OptionPairs:
     """The pairs of options of two factors. A set of options is a number, with a bit for each."""
 
     def __init__(self, counts: Sequence[int]) -> None:
@@ -50,21 +50,21 @@ class Pairs:
         """Whether a call has had an option."""
         return bool(self._met >> self._index(option) & 1)
 
-    def had(self) -> Iterator[tuple[Option, Option]]:
+    def covered_pairs(self) -> Iterator[tuple[Option, Option]]:
         """The pairs that calls have had."""
         for number, beside in enumerate(self._had):
             yield from ((self._options[other], self._options[number]) for other in _places(beside) if other < number)
 
-    def worth(self, option: Option, beside: int) -> int:
+    def count_new_pairs(self, option: Option, beside: int) -> int:
         """How many pairs with these an option would meet for the first time; more where it would be itself."""
         number = self._index(option)
         return (self._missing[number] & beside).bit_count() + _WORTH_ALONE * (not self._met >> number & 1)
 
-    def missing(self, option: Option) -> int:
+    def count_missing_pairs(self, option: Option) -> int:
         """How many pairs of an option with others that have been met were still to be had before this call."""
         return self._left[self._index(option)]
 
-    def ranked(self, place: int, options: Iterable[int], beside: int) -> list[int]:
+    def rank_options(self, place: int, options: Iterable[int], beside: int) -> list[int]:
         """Options of a factor: those in no doubtful pair with these first, and of them those that are worth most."""
         start, doubtful, missing, left, met = self._starts[place], self._doubtful, self._missing, self._left, self._met
 
@@ -75,7 +75,7 @@ class Pairs:
 
         return sorted(options, key=key, reverse=True)
 
-    def note(self, options: Sequence[Option]) -> None:
+    def note_call(self, options: Sequence[Option]) -> None:
         """Note what one call has had."""
         whole = self.bits(options)
         self._met |= whole
@@ -86,7 +86,7 @@ class Pairs:
             self._doubtful[number] &= ~beside
         self._left = [(missing & self._met).bit_count() for missing in self._missing]
 
-    def exclude(self, one: Option, other: Option) -> None:
+    def exclude_pair(self, one: Option, other: Option) -> None:
         """Take a pair for one that no call can have, whatever is forgiven."""
         first, second = self._index(one), self._index(other)
         self._excluded[first] |= 1 << second
@@ -98,7 +98,7 @@ class Pairs:
             self._missing[number] &= ~beside
             self._doubtful[number] |= beside
 
-    def refuse(self, option: Option, beside: int) -> None:
+    def note_refusal(self, option: Option, beside: int) -> None:
         """Note that an option could not be had beside these: of the pairs that no call has had, one may be why."""
         number = self._index(option)
         suspects = list(_places(beside & ~self._had[number] & ~self._own[option[0]]))
@@ -108,7 +108,7 @@ class Pairs:
             if self._refused[pair] >= _DOUBTED:
                 self._doubt(number, other)
 
-    def forgive(self) -> None:
+    def clear_refusals(self) -> None:
         """Doubt no refused pair any more: all others have been had, and chance may have refused some of these."""
         triples = zip(self._missing, self._doubtful, self._excluded, strict=True)
         self._missing = [missing | doubtful & ~excluded for missing, doubtful, excluded in triples]

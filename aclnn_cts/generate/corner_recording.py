@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from aclnn_cts.core.case_json import canonical_json, case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.corner_list import CORNERS_FORMAT, CornerList, ListedFactor, ListedProducts, Refused
+from aclnn_cts.generate.corner_list import CORNERS_FORMAT, CornerList, ListedFactor, ListedProducts, RefusedCorners
 from aclnn_cts.generate.corner_walk import CornerWalk
 from aclnn_cts.generate.corners import Factor, factors_of
 from aclnn_cts.generate.sampler import Sampler
@@ -52,8 +52,8 @@ def _shown(sampler: Sampler) -> Hashable:
 def _factors(samplers: Sequence[Sampler]) -> tuple[ListedFactor, ...]:
     """What the walks of all these products are at: the calls of each are its own, and so are those it gives up."""
     walks = [CornerWalk(sampler, seed=0, heavy=True) for sampler in samplers]
-    calls = [Counter(itertools.chain.from_iterable(walk.following().corners for _ in range(_CALLS))) for walk in walks]
-    refusals = {(factor, label): reason for walk in walks for factor, label, reason in walk.missed()}
+    calls = [Counter(itertools.chain.from_iterable(walk.next_call().corners for _ in range(_CALLS))) for walk in walks]
+    refusals = {(factor, label): reason for walk in walks for factor, label, reason in walk.missed_corners()}
     return tuple(_listed(factor, calls, refusals) for factor in walks[0].factors)
 
 
@@ -67,4 +67,6 @@ def _listed(
             visited.append(label)
         else:
             refused.setdefault(refusals.get(key, SELDOM), []).append(label)
-    return ListedFactor(factor.name, tuple(visited), tuple(Refused(by, tuple(found)) for by, found in refused.items()))
+    return ListedFactor(
+        factor.name, tuple(visited), tuple(RefusedCorners(by, tuple(found)) for by, found in refused.items())
+    )

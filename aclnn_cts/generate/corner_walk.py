@@ -19,7 +19,7 @@ from aclnn_cts.generate.choices import Choices, StreamChoices
 from aclnn_cts.generate.configuration import DATA_KINDS
 from aclnn_cts.generate.corner_calls import NO_PLACE, TOO_LARGE, UNDONE, CornerCall
 from aclnn_cts.generate.corner_list import corner_text
-from aclnn_cts.generate.corner_pairs import Option, Pairs
+from aclnn_cts.generate.corner_pairs import Option, OptionPairs
 from aclnn_cts.generate.corners import Corner, Factor, Kind, factors_of
 from aclnn_cts.generate.sampler import Sampler
 
@@ -65,9 +65,9 @@ class CornerWalk:
         self.factors = factors_of(sampler, heavy=heavy)
         self._first, self._sizes, self._views = map(self._places, (_FIRST, _SIZES, (Kind.VIEW,)))
         self._drawn = tuple(place for place in range(len(self.factors)) if place not in self._views)
-        self._pairs = Pairs([len(factor.corners) for factor in self.factors])
+        self._pairs = OptionPairs([len(factor.corners) for factor in self.factors])
         for null, other in _exclusive(self.factors):
-            self._pairs.exclude(null, other)
+            self._pairs.exclude_pair(null, other)
         self._failed: Counter[Option] = Counter()
         self._refusals: dict[Option, Counter[str]] = defaultdict(Counter)
         self._number = 0
@@ -83,9 +83,9 @@ class CornerWalk:
     def pairs(self) -> frozenset[frozenset[str]]:
         """The pairs of corners of two factors that one call has had, each corner as `factor: label`."""
         words = {option: corner_text(*self._named(option)) for option in _options(self.factors)}
-        return frozenset(frozenset((words[one], words[other])) for one, other in self._pairs.had())
+        return frozenset(frozenset((words[one], words[other])) for one, other in self._pairs.covered_pairs())
 
-    def missed(self) -> Iterator[tuple[str, str, str]]:
+    def missed_corners(self) -> Iterator[tuple[str, str, str]]:
         """Factor and label of the corners that no call has had so far, and what refused them most often."""
         for option in _options(self.factors):
             if not self._pairs.is_met(option):
@@ -100,7 +100,7 @@ class CornerWalk:
         factor = self.factors[option[0]]
         return factor, factor.corners[option[1]]
 
-    def following(self) -> CornerCase:
+    def next_call(self) -> CornerCase:
         """The next call."""
         name = f"{self._sampler.spec.operator}/{self._sampler.target.product}/corner"
         choices = StreamChoices(self._seed, name, self._number)
@@ -120,7 +120,7 @@ class CornerWalk:
             for option in refused:
                 self._settle(option, call, choices, chosen, beside)
         if not self._is_contiguous:
-            call.widen([self._at(option) for option in chosen.items()])
+            call.widen_sizes([self._at(option) for option in chosen.items()])
         drawn = self._had(call, self._drawn)
         if not self._is_contiguous:
             self._lay_out(call, choices, chosen, self._pairs.bits(drawn))
@@ -133,7 +133,7 @@ class CornerWalk:
 
     def _noted(self, call: CornerCall, chosen: Mapping[int, int], had: Sequence[Option]) -> CornerCase:
         """The call with the corners that it has, of which some were not chosen and some that were chosen are undone."""
-        self._pairs.note(had)
+        self._pairs.note_call(had)
         for option in chosen.items() - set(had):
             self._refused(option, 0, UNDONE)
         corners = tuple(map(self._named, had))
@@ -146,7 +146,7 @@ class CornerWalk:
             (place, option)
             for place in places
             for option, corner in enumerate(self.factors[place].corners)
-            if call.has(self.factors[place], corner)
+            if call.has_corner(self.factors[place], corner)
         ]
 
     def _wanted(self, choices: Choices) -> dict[int, int]:
@@ -178,7 +178,7 @@ class CornerWalk:
             if worth > most:
                 best, most = candidate, worth
         if not most and not self._is_contiguous:
-            self._pairs.forgive()
+            self._pairs.clear_refusals()
         return best
 
     def _is_given_up(self, option: Option) -> bool:
@@ -196,27 +196,29 @@ class CornerWalk:
         """
         options = [(place, option) for place, found in usable.items() for option in found]
         turn = choices.integer(0, len(options) - 1)
-        first = max(options[turn:] + options[:turn], key=self._pairs.missing)
-        wanted, beside, worth = dict([first]), self._pairs.bits([first]), self._pairs.worth(first, 0)
+        first = max(options[turn:] + options[:turn], key=self._pairs.count_missing_pairs)
+        wanted, beside, worth = dict([first]), self._pairs.bits([first]), self._pairs.count_new_pairs(first, 0)
         left = [place for place, found in usable.items() if found and place != first[0]]
         if is_sorted:
-            left.sort(key=lambda place: sum(self._pairs.missing((place, option)) for option in usable[place]))
+            left.sort(
+                key=lambda place: sum(self._pairs.count_missing_pairs((place, option)) for option in usable[place])
+            )
         while left:
             place = left.pop() if is_sorted else left.pop(choices.integer(0, len(left) - 1))
             ranked = self._ranked(place, usable[place], beside, choices)
             wanted[place] = ranked[0]
-            worth += self._pairs.worth((place, ranked[0]), beside)
+            worth += self._pairs.count_new_pairs((place, ranked[0]), beside)
             beside |= self._pairs.bits([(place, ranked[0])])
         return wanted, worth
 
     def _ranked(self, place: int, options: Sequence[int], beside: int, choices: Choices) -> list[int]:
         """The options of a factor, those first that meet most for the first time."""
         turn = choices.integer(0, len(options) - 1)
-        return self._pairs.ranked(place, [*options[turn:], *options[:turn]], beside)
+        return self._pairs.rank_options(place, [*options[turn:], *options[:turn]], beside)
 
     def _taken(self, option: Option, call: CornerCall, chosen: dict[int, int]) -> str:
         """Make a call have an option; why it cannot, or an empty text."""
-        refusal = call.take(
+        refusal = call.set_corner(
             *self._at(option), kept=[self._at(item) for item in chosen.items() if item[0] in self._sizes]
         )
         if not refusal:
@@ -254,7 +256,7 @@ class CornerWalk:
             while left:
                 place = left.pop(choices.integer(0, len(left) - 1))
                 found[place] = self._ranked(place, possible[place], beside, choices)[0]
-                worth += self._pairs.worth((place, found[place]), beside)
+                worth += self._pairs.count_new_pairs((place, found[place]), beside)
                 beside |= self._pairs.bits([(place, found[place])])
             if worth > most:
                 best, most = found, worth
@@ -269,7 +271,7 @@ class CornerWalk:
         self._refusals[option][reason] += 1
         self._failed[option] += 1
         if self._pairs.is_met(option):
-            self._pairs.refuse(option, beside)
+            self._pairs.note_refusal(option, beside)
 
 
 def _options(factors: Sequence[Factor]) -> Iterator[Option]:
@@ -296,5 +298,5 @@ def corner_cases(sampler: Sampler, *, seed: int, first: int, count: int, heavy: 
     walk, made = _walk(sampler, seed, heavy=heavy)
     for number in range(first, first + count):
         while len(made) <= number:
-            made.append(walk.following().case)
+            made.append(walk.next_call().case)
         yield made[number]

@@ -18,7 +18,7 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.generate.choices import Choices, StreamChoices
 from aclnn_cts.generate.configuration import DATA_KINDS, VIEWS, row_labels
 from aclnn_cts.generate.geometry import find_plane, relations_of
-from aclnn_cts.generate.regime_cells import reachable
+from aclnn_cts.generate.regime_cells import reachable_regimes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK, STANDARD
 from aclnn_cts.speclang.kinds_number import C_RANGES
@@ -58,7 +58,7 @@ class Kind(Enum):
     """The length of a run."""
 
 
-class Relative(Enum):
+class RelativeSize(Enum):
     """A size beside the others of its call."""
 
     LARGE = auto()
@@ -69,10 +69,10 @@ class SizeCorner(msgspec.Struct, frozen=True):
     """Of one free size, or of all (`name` is empty)."""
 
     name: str
-    relative: Relative
+    relative: RelativeSize
 
 
-class Span(msgspec.Struct, frozen=True):
+class NumberRange(msgspec.Struct, frozen=True):
     """A cell of numbers, both ends included."""
 
     low: float
@@ -113,17 +113,29 @@ class Factor(msgspec.Struct, frozen=True):
 
 def _integers(least: int, most: int) -> tuple[Corner, ...]:
     """Corners of an integer: its type's ends, -1 to 3, and cells between powers of 4."""
-    cells = [Span(4**power, 4 ** (power + 1) - 1) for power in range(1, 8)]
-    others = [Span(1 << 16, (1 << 31) - 1), Span(most, most), Span(-1, -1), Span(-16, -2), Span(-(1 << 16), -17)]
-    spans = [*(Span(value, value) for value in range(4)), *cells, *others, Span(least, least)]
+    cells = [NumberRange(4**power, 4 ** (power + 1) - 1) for power in range(1, 8)]
+    others = [
+        NumberRange(1 << 16, (1 << 31) - 1),
+        NumberRange(most, most),
+        NumberRange(-1, -1),
+        NumberRange(-16, -2),
+        NumberRange(-(1 << 16), -17),
+    ]
+    spans = [*(NumberRange(value, value) for value in range(4)), *cells, *others, NumberRange(least, least)]
     return tuple(Corner(str(span), span) for span in dict.fromkeys(spans) if least <= span.low and span.high <= most)
 
 
-_REALS = (Span(2.0**-40, 2.0**-20), Span(2.0**-20, 2.0**-10), Span(2.0**-10, 0.5), Span(0.5, 1.0), Span(1.0, 16.0))
+_REALS = (
+    NumberRange(2.0**-40, 2.0**-20),
+    NumberRange(2.0**-20, 2.0**-10),
+    NumberRange(2.0**-10, 0.5),
+    NumberRange(0.5, 1.0),
+    NumberRange(1.0, 16.0),
+)
 """Cells of a floating attribute's magnitude: lost in FLOAT beside 1, lost in FLOAT16, neither, and either side of 1."""
 _NUMBERS = (
-    *(Corner(str(value), Span(value, value)) for value in (0.0, 1.0, -1.0)),
-    *(Corner(str(span), span) for span in (*_REALS, *(Span(-span.high, -span.low) for span in _REALS[2:]))),
+    *(Corner(str(value), NumberRange(value, value)) for value in (0.0, 1.0, -1.0)),
+    *(Corner(str(span), span) for span in (*_REALS, *(NumberRange(-span.high, -span.low) for span in _REALS[2:]))),
 )
 
 
@@ -134,7 +146,7 @@ def _alternatives(draw: Draw, item: Parameter | None) -> tuple[Corner, ...]:
     if item is None:
         return tuple(listed.values()) if {text.lower() for text in listed} == {"true", "false"} else ()
     if item.kind == "bool":
-        return (Corner("false", Span(0, 0)), Corner("true", Span(1, 1)))
+        return (Corner("false", NumberRange(0, 0)), Corner("true", NumberRange(1, 1)))
     of_type: Iterable[Corner] = ()
     if item.kind == "int":
         of_type = _integers(*C_RANGES[item.c_type])
@@ -158,13 +170,13 @@ def _of_calls(sampler: Sampler, *, heavy: bool) -> Iterator[Factor]:
     yield Factor(Kind.DTYPES, "", _told_apart(_dtypes(sampler)))
     formats = [Corner("/".join(dict.fromkeys(row.values())), number) for number, row in enumerate(sampler.format_rows)]
     yield Factor(Kind.FORMATS, "", _told_apart(formats))
-    regimes = reachable(sampler.spec, STANDARD if heavy else QUICK)
+    regimes = reachable_regimes(sampler.spec, STANDARD if heavy else QUICK)
     yield Factor(Kind.REGIME, "", tuple(Corner(regime.value, regime) for regime in regimes))
     yield Factor(Kind.DATA, "", tuple(Corner(kind, kind) for kind in DATA_KINDS))
     free = sampler.names.free_sizes()
-    sizes = [SizeCorner(name, relative) for name in free for relative in Relative]
-    together = [Corner("all 32 or more", SizeCorner("", Relative.LARGE))] if len(free) > 1 else []
-    words = {Relative.LARGE: "large", Relative.ONE: "= 1"}
+    sizes = [SizeCorner(name, relative) for name in free for relative in RelativeSize]
+    together = [Corner("all 32 or more", SizeCorner("", RelativeSize.LARGE))] if len(free) > 1 else []
+    words = {RelativeSize.LARGE: "large", RelativeSize.ONE: "= 1"}
     alone = [Corner(f"{size.name} {words[size.relative]}", size) for size in sizes]
     yield Factor(Kind.SIZES, "", (*together, *alone))
     plane = find_plane(sampler)

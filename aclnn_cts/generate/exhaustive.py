@@ -11,7 +11,7 @@ import msgspec
 
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.configuration import Template
+from aclnn_cts.generate.configuration import RecipeTemplate
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import first_broken
 from aclnn_cts.speclang.kinds import Way
@@ -40,7 +40,7 @@ def exhaustive_cases(sampler: Sampler, *, seed: int, first: int, count: int) -> 
         drawing = msgspec.structs.replace(
             drawing,
             names=sampler.names.reassign(drawing, Way(text="", assign=runs)),
-            data={**drawing.data, name: Template("patterns", {}, {})},
+            data={**drawing.data, name: RecipeTemplate("patterns", {}, {})},
             views={},
         )
         case = sampler.case(drawing, origin=Origin("valid", source=f"every bit pattern of {dtype} in {name}"))

@@ -34,7 +34,7 @@ _LARGEST = 12
 """Of a side of the plane before it is multiplied."""
 
 
-class Relation(msgspec.Struct, frozen=True):
+class SizeRelation(msgspec.Struct, frozen=True):
     """What holds of all axes of a plane: a ratio of sizes (None: any), and the order of first and last (0: equal)."""
 
     ratio: Fraction | None
@@ -53,7 +53,7 @@ class Plane(msgspec.Struct, frozen=True):
     names: tuple[str, str]
     axes: Mapping[int, tuple[str | None, str | None]]
 
-    def holds(self, relation: Relation, case: Case) -> bool:
+    def holds(self, relation: SizeRelation, case: Case) -> bool:
         """Whether a call has a relation: of the first tensor to the second, and among the axes of the second."""
         one, other = (case.tensor(name) for name in self.names)
         axes = list(self.axes)
@@ -65,13 +65,13 @@ class Plane(msgspec.Struct, frozen=True):
         return relation.order is None or (first == last, first > last, first < last)[relation.order]
 
 
-def relations_of(plane: Plane) -> tuple[Relation, ...]:
+def relations_of(plane: Plane) -> tuple[SizeRelation, ...]:
     """The relations that a plane may have."""
     orders = (0, 1, 2) if len(plane.axes) > 1 else (None,)
     both = all(None not in (one, other) and one != other for one, other in plane.axes.values())
     ratios = (None, *RATIOS) if both else (None,)
-    found = (Relation(ratio, order) for ratio, order in itertools.product(ratios, orders))
-    return tuple(relation for relation in found if relation != Relation(None, None))
+    found = (SizeRelation(ratio, order) for ratio, order in itertools.product(ratios, orders))
+    return tuple(relation for relation in found if relation != SizeRelation(None, None))
 
 
 def find_plane(sampler: Sampler) -> Plane | None:
@@ -89,7 +89,7 @@ def find_plane(sampler: Sampler) -> Plane | None:
 def plane_of(sampler: Sampler, drawing: Drawing) -> Plane | None:
     """The plane of one call; None where no two tensors of as many axes differ in one that a free name decides."""
     free = sampler.names.free_integers()
-    apart = sampler.names.sized(drawing, dict(zip(free, _APART, strict=False)).get)
+    apart = sampler.names.with_sizes(drawing, dict(zip(free, _APART, strict=False)).get)
     drawing = msgspec.structs.replace(drawing, names=apart)
     shapes = _shapes(sampler, drawing)
     for one, other in itertools.combinations(shapes, 2):
@@ -123,7 +123,7 @@ def _deciding(
     found: dict[int, list[str | None]] = {axis: [None, None] for axis in axes}
     free = sampler.names.free_integers()
     for name in free:
-        larger = sampler.names.sized(drawing, {name: drawing.names[name] + 1}.get)
+        larger = sampler.names.with_sizes(drawing, {name: drawing.names[name] + 1}.get)
         if any(larger[other] != drawing.names[other] for other in free if other != name):
             continue  # It moves the bounds of others: which of them is the size is not known.
         now = _shapes(sampler, msgspec.structs.replace(drawing, names=larger))
@@ -134,8 +134,8 @@ def _deciding(
     return {axis: (pair[0], pair[1]) for axis, pair in found.items()}
 
 
-def related(
-    sampler: Sampler, choices: Choices, drawing: Drawing, relation: Relation
+def sizes_with_relation(
+    sampler: Sampler, choices: Choices, drawing: Drawing, relation: SizeRelation
 ) -> tuple[Plane, Mapping[str, Any]] | None:
     """The plane of a drawing, and its names with sizes of that relation where their bounds admit it; None: no plane."""
     plane = plane_of(sampler, drawing)
@@ -150,10 +150,10 @@ def related(
                 assign[one] = int(size * relation.ratio)
         elif one is not None:
             assign[one] = size
-    return plane, sampler.names.sized(drawing, assign.get)
+    return plane, sampler.names.with_sizes(drawing, assign.get)
 
 
-def _sides(choices: Choices, count: int, relation: Relation) -> list[int]:
+def _sides(choices: Choices, count: int, relation: SizeRelation) -> list[int]:
     """Sizes of one tensor's plane, even, so that one and a half times a size is one too."""
     least = 2 * choices.integer(1, _LARGEST // 2)
     if relation.order is None:

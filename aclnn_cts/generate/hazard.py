@@ -9,12 +9,12 @@ from __future__ import annotations
 from aclnn_cts.core.case import Case, owner
 from aclnn_cts.generate.buffers import check_view
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
-from aclnn_cts.speclang.kinds_data import Elements, data_range
+from aclnn_cts.speclang.kinds_data import ElementsRule, data_range
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK
 from aclnn_cts.speclang.model import Spec
 
 
-def hazard(
+def hazard_of(
     spec: Spec,
     case: Case,
     *,
@@ -45,7 +45,7 @@ def hazard(
 def _unknown_elements(spec: Spec, case: Case) -> str:
     """Of contents that must lie in a range, those of which nobody can say whether they do."""
     for constraint in spec.constraints:
-        if constraint.unsafe is None or not isinstance(constraint.rule, Elements):
+        if constraint.unsafe is None or not isinstance(constraint.rule, ElementsRule):
             continue
         tensor = case.tensor(constraint.rule.of)
         if tensor is None or tensor.data is None or not constraint.applies_to(case.product):

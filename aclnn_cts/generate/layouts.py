@@ -94,14 +94,14 @@ FLOAT_LAYOUTS: Mapping[str, FloatLayout] = {
 """By floating aclDataType with a significand."""
 
 
-def carrier(dtype: str) -> str:
+def fill_dtype(dtype: str) -> str:
     """The dtype in which recipes fill a tensor: FLOAT for the one that holds powers of two alone; else its own."""
     return "FLOAT" if dtype == "FLOAT8_E8M0" else dtype
 
 
-def carried(array: Array, dtype: str) -> Array:
+def as_tensor_dtype(array: Array, dtype: str) -> Array:
     """What a recipe filled, in the tensor's dtype, and complex where that is."""
-    return to_storage(array.astype(np.float64), dtype) if carrier(dtype) != dtype else composed(array, dtype)
+    return to_storage(array.astype(np.float64), dtype) if fill_dtype(dtype) != dtype else composed(array, dtype)
 
 
 @functools.cache

@@ -20,7 +20,7 @@ import msgspec
 from aclnn_cts.core.case import Case
 from aclnn_cts.generate.choices import SEED_LIMIT, stream_block
 from aclnn_cts.generate.corner_walk import corner_cases
-from aclnn_cts.generate.negative import Derived, boundary_cases, invalid_cases
+from aclnn_cts.generate.negative import DerivedCase, boundary_cases, invalid_cases
 from aclnn_cts.generate.real_calls import real_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Constraint
@@ -88,7 +88,7 @@ def _has_limits(sampler: Sampler, constraint: Constraint, seed: int) -> bool:
     return next(constraint.rule.limits(sampler.spec, twin), None) is not None
 
 
-def _marked(derived: Derived) -> Case:
+def _marked(derived: DerivedCase) -> Case:
     """The case; of one that must not reach a device, its origin says why."""
     case = derived.case
     if not derived.broken or derived.constraint.unsafe is None:

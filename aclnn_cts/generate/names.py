@@ -13,7 +13,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import ANYTHING, Configuration, Drawing, length_class
-from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divided, factorise
+from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divide_total, factorise
 from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Draw, Spec
@@ -164,7 +164,7 @@ class NameDrawer:
             elif draw.kind == "dtype":
                 value = dtypes[draw.of]
             elif draw.kind == "choice":
-                numbers = configuration.among(step.factor, range(len(draw.choices)), choice_label)
+                numbers = configuration.allowed_options(step.factor, range(len(draw.choices)), choice_label)
                 picks[draw.name] = pick = choices.pick(numbers)
                 value = _computed(draw, names, target, pick)
             elif draw.kind == "run":
@@ -266,7 +266,7 @@ class NameDrawer:
         if not any(name in names for extent, _ in step.beside or () for name in extent.names):
             low = max(low, min(high, sizes.least_rank))
         if step.factor in configuration.allowed:
-            length = choices.pick(configuration.among(step.factor, range(low, high + 1), length_class))
+            length = choices.pick(configuration.allowed_options(step.factor, range(low, high + 1), length_class))
         else:
             # Ranks above 4 are worth their share, and no more: their sizes are all tiny.
             length = choices.integer(low, high if choices.integer(0, 3) == 0 else max(low, min(high, 4)))
@@ -289,11 +289,11 @@ class NameDrawer:
         """Factors of a number, or parts of a total."""
         draw, target = step.draw, self._target
         low, high = _lengths(draw, names, target)
-        length = choices.pick(configuration.among(step.factor, range(low, high + 1), length_class))
+        length = choices.pick(configuration.allowed_options(step.factor, range(low, high + 1), length_class))
         whole = draw.given(names, target)
         if draw.kind == "factorisation":
             return factorise(choices, whole, length)
-        return divided(choices, whole, length, draw.size_bounds(names, target)[0])
+        return divide_total(choices, whole, length, draw.size_bounds(names, target)[0])
 
     def _broadcast(
         self,
@@ -308,7 +308,7 @@ class NameDrawer:
         low, high = _lengths(draw, names, target)
         other: tuple[int, ...] = draw.given(names, target)
         if step.factor in configuration.allowed:
-            length = choices.pick(configuration.among(step.factor, range(low, high + 1), length_class))
+            length = choices.pick(configuration.allowed_options(step.factor, range(low, high + 1), length_class))
             is_same = length == len(other) and choices.chance(1, 2)
         else:
             is_same = low <= len(other) <= high and choices.chance(1, 2)
@@ -352,7 +352,7 @@ class NameDrawer:
         kinds = {step.draw.name: step.draw.kind for step in self._steps}
         return tuple(name for name in self.free_sizes() if kinds[name] == "integer")
 
-    def sized(self, drawing: Drawing, wanted: Callable[[str], int | None]) -> dict[str, Any]:
+    def with_sizes(self, drawing: Drawing, wanted: Callable[[str], int | None]) -> dict[str, Any]:
         """The names of a drawing with other sizes, each within its bounds; where `wanted` gives None, as it was.
 
         Of a run, the first size is the wanted one and the others are 1, where it is to be larger than 1.

@@ -25,7 +25,7 @@ from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Strength, Way
-from aclnn_cts.speclang.kinds_dtype import Listed
+from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.model import Constraint, Rule
 
 ATTEMPTS = 24
@@ -48,7 +48,7 @@ _PLACE = re.compile(r"(?P<name>\w+)\[(?P<axis>-?\d+)\]\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedCase:
     """A case made from a valid one by one change."""
 
     case: Case
@@ -105,7 +105,7 @@ def _ways(
 def _is_given_broken(constraint: Constraint, twin: Case, sampler: Sampler) -> bool:
     """Whether the rule is broken by giving what no valid call gives: its list of dtypes or formats."""
     rule = constraint.rule
-    return isinstance(rule, Listed) and sampler.spec.parameter(rule.of).is_never_given(twin.target)
+    return isinstance(rule, ListedRule) and sampler.spec.parameter(rule.of).is_never_given(twin.target)
 
 
 def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case | None:
@@ -145,7 +145,7 @@ def _regime(constraint: Constraint, number: int, attempt: int) -> Regime | None:
 
 def invalid_cases(
     sampler: Sampler, constraint: Constraint, *, seed: int, count: int, first: int = 0
-) -> Iterator[Derived]:
+) -> Iterator[DerivedCase]:
     """Cases that break one constraint: number `first` and the `count - 1` after it, each by another of its ways.
 
     Every other one has sizes of a regime, so that rules are broken in aligned, long and wide calls too.
@@ -153,7 +153,7 @@ def invalid_cases(
     Fewer come where a number's ways could not be proved on any of twice `ATTEMPTS` valid drawings.
     """
     for number in range(first, first + count):
-        proved: list[Derived] = []
+        proved: list[DerivedCase] = []
         for attempt in range(2 * ATTEMPTS):
             place = number * ATTEMPTS + attempt % ATTEMPTS + (_LATER if attempt >= ATTEMPTS else 0)
             regime = _regime(constraint, number, attempt)
@@ -169,7 +169,7 @@ def invalid_cases(
 
 def break_drawing(
     sampler: Sampler, constraint: Constraint, drawing: Drawing, number: int, *, twin: Case | None = None
-) -> Derived | None:
+) -> DerivedCase | None:
     """A proved case that breaks a constraint, made from one drawing; by which of its ways, the number decides.
 
     Three numbers of four take ways that break nothing else, the nearest first, where there are any: a value that
@@ -186,7 +186,9 @@ def break_drawing(
     return (None if second else breaker.empty(rest)) or breaker.by_way(rest)
 
 
-def break_by(sampler: Sampler, constraint: Constraint, drawing: Drawing, place: int, *, twin: Case) -> Derived | None:
+def break_at(
+    sampler: Sampler, constraint: Constraint, drawing: Drawing, place: int, *, twin: Case
+) -> DerivedCase | None:
     """A proved case made by the way at one place or the next that can; behind the last way, by those on empty calls."""
     breaker = _Breaker(sampler, constraint, drawing, twin)
     return breaker.by_way(place) if place < len(breaker.ways) else breaker.empty(place - len(breaker.ways))
@@ -200,11 +202,11 @@ class _Breaker:
         self._twin_id = case_id(twin)
         self.ways = list(_ways(constraint, drawing, twin, sampler))
 
-    def by_way(self, place: int) -> Derived | None:
+    def by_way(self, place: int) -> DerivedCase | None:
         """By the way at a place, or the next one that can be proved."""
         return next(self._proved(place), None)
 
-    def alone(self, place: int) -> Derived | None:
+    def alone(self, place: int) -> DerivedCase | None:
         """By a way that breaks nothing else, or as `by_way` does where there is none."""
         first = self.by_way(place)
         if first is None or len(first.broken) == 1:
@@ -212,7 +214,7 @@ class _Breaker:
         alone = [derived for derived in self._proved(0) if len(derived.broken) == 1]
         return alone[place % len(alone)] if alone else first
 
-    def empty(self, place: int) -> Derived | None:
+    def empty(self, place: int) -> DerivedCase | None:
         """By a way in a call with an empty tensor; nothing is broken beside it but what that breaks, none of it listed.
 
         None where no size can be 0 without breaking a listed rule.
@@ -232,12 +234,12 @@ class _Breaker:
                     return derived
         return None
 
-    def _proved(self, place: int) -> Iterator[Derived]:
+    def _proved(self, place: int) -> Iterator[DerivedCase]:
         for step in range(len(self.ways)):
             if (derived := self._prove(self.ways[(place + step) % len(self.ways)])) is not None:
                 yield derived
 
-    def _prove(self, way: Way, *, beside: frozenset[str] = frozenset()) -> Derived | None:
+    def _prove(self, way: Way, *, beside: frozenset[str] = frozenset()) -> DerivedCase | None:
         constraint = self._constraint
         origin = Origin(kind="invalid", constraint=constraint.id, change=way.text, twin=self._twin_id)
         case = _apply(self._sampler, self._drawing, way, origin)
@@ -246,7 +248,7 @@ class _Breaker:
         broken = evaluate(self._sampler.spec, case).broken
         if not _isolated(constraint, tuple(item for item in broken if item.id not in beside)):
             return None
-        return Derived(case, self._twin, constraint, way.text, tuple(item.id for item in broken), beside)
+        return DerivedCase(case, self._twin, constraint, way.text, tuple(item.id for item in broken), beside)
 
     def _emptying(self) -> Iterator[Way]:
         """Changes that may leave a tensor without elements."""
@@ -274,7 +276,7 @@ def _is_empty(case: Case) -> bool:
     return 0 in sizes and min(sizes) == 0
 
 
-def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> Iterator[Derived]:
+def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> Iterator[DerivedCase]:
     """Cases on each limit of a constraint and one step to both sides: inside they hold all, outside they break it.
 
     Each value comes once on each side: a limit that moves with the dtype or the rank is met from both.
@@ -297,7 +299,7 @@ def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> It
             side = (key, bool(broken))
             if side not in proved and (not broken or _isolated(constraint, broken)):
                 proved.add(side)
-                yield Derived(case, twin, constraint, way.text, tuple(item.id for item in broken))
+                yield DerivedCase(case, twin, constraint, way.text, tuple(item.id for item in broken))
 
 
 def _key(way: Way) -> str:

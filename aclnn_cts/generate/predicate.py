@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.case import Argument, Case, Tensor, replaced
+from aclnn_cts.core.case import Argument, Case, Tensor, replace_arguments
 from aclnn_cts.core.dtypes import component, components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import widen
@@ -87,7 +87,7 @@ class FilledTensor(Tensor, frozen=True, kw_only=True):
         return array.astype(np.int64) if array.dtype.kind == "b" else array
 
 
-def filled(cases: Sequence[Case]) -> list[Mapping[str, Argument]]:
+def with_contents(cases: Sequence[Case]) -> list[Mapping[str, Argument]]:
     """The arguments of cases, with the tensors that hold data and are small enough as `FilledTensor`."""
     from aclnn_cts.generate.recipes import many_arrays  # noqa: PLC0415 - few predicates read contents
 
@@ -96,7 +96,9 @@ def filled(cases: Sequence[Case]) -> list[Mapping[str, Argument]]:
         for case in cases
     ]
     return [
-        case.arguments if isinstance(arrays, UsageError) else replaced(case.arguments, _with_contents(case, arrays))
+        case.arguments
+        if isinstance(arrays, UsageError)
+        else replace_arguments(case.arguments, _with_contents(case, arrays))
         for case, arrays in zip(cases, many_arrays(asked), strict=True)
     ]
 

@@ -29,10 +29,10 @@ from aclnn_cts.generate.negative import invalid_cases, tried_ways
 from aclnn_cts.generate.proof_draws import (
     FAILURES,
     Doubt,
-    Tally,
-    drawn,
+    DoubtTally,
     drawn_cases,
     empty_tables,
+    names_text,
     undrawable_names,
     unknown_recipes,
 )
@@ -41,7 +41,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate, is_broken
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.speclang.kinds_data import Structure
+from aclnn_cts.speclang.kinds_data import StructureRule
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Constraint, Draw, Spec
 from aclnn_cts.speclang.problems import Problems
@@ -61,14 +61,14 @@ def prove_spec(spec: Spec, problems: Problems, *, drawings: int = DRAWINGS, seed
     for product in spec.products:
         alike = product if reads_product else _stated(spec, product)
         if alike not in asked:
-            asked[alike] = doubts(spec, product, drawings=drawings, seed=seed)
+            asked[alike] = find_doubts(spec, product, drawings=drawings, seed=seed)
         for doubt in asked[alike]:
             products.setdefault(doubt, []).append(product)
     found = []
     for doubt, named in products.items():
         path = problems.place(doubt.section, doubt.name)
         where = "" if len(named) == len(spec.products) else f" on {' and '.join(named)}"
-        found.append((file.line(path), f"{file.at(path)}: {doubt.what}{doubt.seen}{where}; {doubt.advice}"))
+        found.append((file.line(path), f"{file.location_of(path)}: {doubt.what}{doubt.seen}{where}; {doubt.advice}"))
     return [text for _, text in sorted(found)]
 
 
@@ -83,7 +83,7 @@ def _stated(spec: Spec, product: str) -> str:
     return repr((rules, tensors, rows, None if spec.modes is None else spec.modes.operand.get(product)))
 
 
-def doubts(spec: Spec, product: str, *, drawings: int = DRAWINGS, seed: int = 0) -> list[Doubt]:
+def find_doubts(spec: Spec, product: str, *, drawings: int = DRAWINGS, seed: int = 0) -> list[Doubt]:
     """The doubts about a spec on one product. What follows from the first kind that is found is not asked for."""
     target = Target(product=product)
     if found := unknown_recipes(spec) or empty_tables(spec, product) or undrawable_names(spec, target, drawings, seed):
@@ -129,11 +129,11 @@ _DRAWINGS = 24
 
 def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Doubt]:
     """Constraints that valid drawings break."""
-    tally = Tally()
+    tally = DoubtTally()
     for number, (drawing, case) in enumerate(cases):
         for constraint in evaluate(spec, case).broken:
             what = f"constraint {shown(constraint.id)} is broken"
-            tally.add(number, "constraints", constraint.id, what, drawn(drawing))
+            tally.add(number, "constraints", constraint.id, what, names_text(drawing))
     return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
 
 
@@ -145,7 +145,7 @@ _MOST = 4_000
 
 def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list[Doubt]:
     """Dimensions and items that can be one larger, against the draws, without any constraint being broken."""
-    tally = Tally()
+    tally = DoubtTally()
     looked = 0
     for number, (drawing, case) in enumerate(cases):
         if looked > _MOST:
@@ -158,7 +158,7 @@ def unguarded_sizes(sampler: Sampler, cases: list[tuple[Drawing, Case]]) -> list
             for changed, company in zip(enlarged, ("", " together with the shapes that follow it"), strict=False):
                 if is_broken(sampler.spec, changed) or _free(redrawn, of, changed):
                     continue
-                example = f"{list(_sizes(case.tensor(name) or case.arguments[name]))} ({drawn(drawing)})"
+                example = f"{list(_sizes(case.tensor(name) or case.arguments[name]))} ({names_text(drawing)})"
                 tally.add(number, "parameters", of, f"{place}: one more{company} breaks no constraint", example)
                 break
     return tally.doubts(len(cases), "encode what it has to equal")
@@ -171,7 +171,7 @@ def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> It
     of an array whose structure a rule holds: where it agrees, the call is another valid one.
     """
     followed = _followed(sampler.spec)
-    held = {item.rule.of for item in sampler.spec.constraints if isinstance(item.rule, Structure)}
+    held = {item.rule.of for item in sampler.spec.constraints if isinstance(item.rule, StructureRule)}
     for parameter, argument in case.arguments.items():
         if parameter in held and isinstance(argument, tuple):
             continue

@@ -57,15 +57,15 @@ def undrawable_names(spec: Spec, target: Target, drawings: int, seed: int) -> li
     """Draws that raise, or whose bounds hold nothing."""
     drawer = NameDrawer(spec, target)
     rows = dtype_rows(spec, target) or ({},)
-    tally = Tally()
-    for number, choices in enumerate(decisions(spec, target.product, drawings, seed)):
+    tally = DoubtTally()
+    for number, choices in enumerate(drawing_choices(spec, target.product, drawings, seed)):
         names: dict[str, Any] = {}
         try:
             sizes = mixed_sizes(choices, BUDGETS[number % len(BUDGETS)])
             drawer.draw(choices, sizes, dtypes=rows[number % len(rows)], names=names)
         except FAILURES as error:
             name = spec.draws[len(names)].name
-            tally.add(number, "draws", name, f"draw {name}: fails", f"{assignments(names)}: {reason(error)}")
+            tally.add(number, "draws", name, f"draw {name}: fails", f"{assignments(names)}: {error_text(error)}")
             continue
         for draw in spec.draws:
             if (failure := _empty_bounds(draw, names, target)) is not None:
@@ -101,31 +101,33 @@ def _empty_bounds(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple
 
 def drawn_cases(sampler: Sampler, drawings: int, seed: int) -> tuple[list[tuple[Drawing, Case]], list[Doubt]]:
     """Valid cases, and the parameters of which none can be made."""
-    spec, tally = sampler.spec, Tally()
+    spec, tally = sampler.spec, DoubtTally()
     made: list[tuple[Drawing, Case]] = []
-    for number, choices in enumerate(decisions(spec, sampler.target.product, drawings, seed)):
+    for number, choices in enumerate(drawing_choices(spec, sampler.target.product, drawings, seed)):
         drawing = sampler.draw(choices)
         try:
             case = sampler.case(drawing)
         except FAILURES as error:
             name = _failing_parameter(spec, drawing)
-            tally.add(number, "parameters", name, f"{name}: has no shape", f"{drawn(drawing)}: {reason(error)}")
+            tally.add(
+                number, "parameters", name, f"{name}: has no shape", f"{names_text(drawing)}: {error_text(error)}"
+            )
             continue
         try:
             check_prototype(spec, case, where="")
         except UsageError as error:
             name = next((item.name for item in spec.parameters if f"$.arguments.{item.name}:" in str(error)), "")
             said = str(error).rpartition("$.arguments.")[2]
-            tally.add(number, "parameters", name, f"{name}: does not fit its C type", f"{drawn(drawing)}: {said}")
+            tally.add(number, "parameters", name, f"{name}: does not fit its C type", f"{names_text(drawing)}: {said}")
             continue
         if (found := _no_integer(case)) is not None:
             name, size = found
-            said = f"{drawn(drawing)}: {size} by /, which gives fractions; write //"
+            said = f"{names_text(drawing)}: {size} by /, which gives fractions; write //"
             tally.add(number, "parameters", name, f"{name}: a size or item is no integer", said)
             continue
         for name, tensor in case.tensors():
             if min(tensor.shape, default=0) < 0:
-                tally.add(number, "parameters", name, f"{name}: a size is negative", drawn(drawing))
+                tally.add(number, "parameters", name, f"{name}: a size is negative", names_text(drawing))
         made.append((drawing, case))
     return made, tally.doubts(drawings, "bound the draws so that every drawing makes a case")
 
@@ -195,7 +197,7 @@ class Doubt:
 
 
 @dataclass(slots=True)
-class Tally:
+class DoubtTally:
     """In how many drawings each doubt arose, and which of them showed it first."""
 
     seen: dict[tuple[str, str, str], set[int]] = field(default_factory=dict)
@@ -216,19 +218,19 @@ class Tally:
         ]
 
 
-def decisions(spec: Spec, product: str, drawings: int, seed: int) -> Iterator[Choices]:
+def drawing_choices(spec: Spec, product: str, drawings: int, seed: int) -> Iterator[Choices]:
     """The decisions behind lint's drawings of a product; every second keeps to the ends of the ranges."""
     for index in range(drawings):
         stream = StreamChoices(seed, f"{spec.operator}/{product}/lint", index)
         yield ExtremeChoices(stream) if index % 2 else stream
 
 
-def reason(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What an exception says, or its name where it says nothing."""
     return str(error) or type(error).__name__
 
 
-def drawn(drawing: Drawing) -> str:
+def names_text(drawing: Drawing) -> str:
     """The names of a drawing, for a message."""
     return assignments(drawing.names)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from aclnn_cts.core.case import Case, Tensor, with_arguments
 from aclnn_cts.generate.configuration import Drawing
-from aclnn_cts.generate.proof_draws import Doubt, Tally
+from aclnn_cts.generate.proof_draws import Doubt, DoubtTally
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import is_broken
 from aclnn_cts.speclang.kinds_dtype import OTHER_DTYPES, relations
@@ -23,7 +23,7 @@ def unguarded_shapes(sampler: Sampler, cases: Sequence[tuple[Drawing, Case]]) ->
     A rule on the number of elements admits every shape of that number. Where a document says no more, the tensor has a
     run of its own: then valid calls have all of these shapes.
     """
-    tally = Tally()
+    tally = DoubtTally()
     free = _freely_shaped(sampler.spec)
     for number, (_, case) in enumerate(cases):
         for name, tensor in _tensors(case):
@@ -63,7 +63,7 @@ def unguarded_dtypes(sampler: Sampler, cases: Sequence[tuple[Drawing, Case]]) ->
     A dtype that is bound to that of an optional tensor is free where that is a null pointer. Dtypes that promote or are
     converted are left out: of these, valid calls have a choice of all rows.
     """
-    tally = Tally()
+    tally = DoubtTally()
     rules = relations(sampler.spec, sampler.target.product)
     related = {name for rule in rules for name in (rule.of, *rule.reads)}
     for number, (drawing, case) in enumerate(cases):

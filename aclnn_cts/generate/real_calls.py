@@ -21,7 +21,7 @@ from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import DATA_KINDS, Drawing
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import first_broken
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -95,7 +95,7 @@ _shuffled = functools.lru_cache(maxsize=2)(_Shuffled)
 def real_case(sampler: Sampler, call: Case, choices: StreamChoices, *, most: int) -> Case | None:
     """A recorded call with data, its tensors of at most `most` elements; None where the target cannot have it."""
     row = _fitting_row(sampler, call)
-    drawing = recover(sampler, _contiguous(sampler, call, row))
+    drawing = recover_drawing(sampler, _contiguous(sampler, call, row))
     if drawing is None:
         return None
     other = sampler.draw(choices, budget=_SMALL, row=row, data_kind=choices.pick(DATA_KINDS[:2]))

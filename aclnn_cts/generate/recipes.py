@@ -17,15 +17,23 @@ import numpy as np
 
 from aclnn_cts.core.case import Case, Data, Number, Tensor, real_view
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, composed, numpy_dtype
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.registry import registered
+from aclnn_cts.core.registry import items_by_name
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate import recipes_attention, recipes_exact, recipes_real
-from aclnn_cts.generate.choices import Streams, philox
-from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, carried, carrier, integer_range, storage_dtype, to_storage
+from aclnn_cts.generate.choices import RandomStreams, philox
+from aclnn_cts.generate.layouts import (
+    FLOAT_LAYOUTS,
+    Array,
+    as_tensor_dtype,
+    fill_dtype,
+    integer_range,
+    storage_dtype,
+    to_storage,
+)
 from aclnn_cts.generate.recipes_exact import WINDOW, argmax, integer_bounds
-from aclnn_cts.generate.request import Contents, Request
+from aclnn_cts.generate.request import CallContents, Request
 from aclnn_cts.speclang.kinds_data import INDEX_RECIPES, SEGMENTS, STRUCTURES
 
 CHUNK = 2**15
@@ -57,7 +65,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it makes floating data; a tensor of another dtype then holds `integers` by default bounds."""
 
 
-RECIPES: Mapping[str, Recipe] = registered(
+RECIPES: Mapping[str, Recipe] = items_by_name(
     "recipe",
     (
         Recipe(name="integers", fill=recipes_exact.integers, reads=("low", "high", "exponent")),
@@ -181,7 +189,7 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
         if recipe is None:
             known = ", ".join(RECIPES)
             raise UsageError(
-                f"{where}.recipe: {shown(data.recipe)}; expected one of {known}{nearest(data.recipe, RECIPES)}"
+                f"{where}.recipe: {shown(data.recipe)}; expected one of {known}{did_you_mean(data.recipe, RECIPES)}"
             )
     ignored = _READ_IGNORED[data.recipe](data)
     if ignored.count(None) < len(ignored):
@@ -227,8 +235,8 @@ def array(
     *,
     arrays: Mapping[str, Array],
     name: str,
-    streams: Streams | None = None,
-    contents: Contents | None = None,
+    streams: RandomStreams | None = None,
+    contents: CallContents | None = None,
 ) -> Array:
     """The contents of parameter `name` in the NumPy dtype and the logical shape of its tensor, contiguous.
 
@@ -255,7 +263,7 @@ def array(
             known = ", ".join(arrays) or "none here"
             raise UsageError(
                 f"arguments.{name}.tensor.data.of: {shown(data.of)}; expected a tensor with data ({known})"
-                f"{nearest(data.of, arrays)}"
+                f"{did_you_mean(data.of, arrays)}"
             )
     with np.errstate(all="ignore"):
         if recipe is None:
@@ -272,13 +280,13 @@ def _expanded(contents: Array, tensor: Tensor) -> Array:
     return np.ascontiguousarray(np.broadcast_to(first, contents.shape))
 
 
-def effective(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]:
+def effective_recipe(recipe: Recipe, tensor: Tensor, data: Data) -> tuple[Recipe, Data]:
     """What fills a tensor: `integers` by default bounds where the dtype cannot hold the recipe's floating data.
 
     Such a tensor belongs to a case that is invalid for its dtype and keeps the recipe of its valid twin. Of a complex
     tensor the recipe fills the real view (`core.case.real_view`), along an axis of the elements.
     """
-    if recipe.floating and carrier(component(tensor.dtype)) not in FLOAT_LAYOUTS:
+    if recipe.floating and fill_dtype(component(tensor.dtype)) not in FLOAT_LAYOUTS:
         return RECIPES["integers"], Data(recipe="integers", seed=data.seed)
     if tensor.dtype in COMPONENTS and tensor.shape and (data.axis is not None or recipe.name in _ALONG_THE_LAST):
         return recipe, msgspec.structs.replace(data, axis=recipes_exact.axis_of(tensor, data.axis))
@@ -291,8 +299,8 @@ def _fill(
     data: Data,
     source: Array | None,
     name: str,
-    streams: Streams | None,
-    contents: Contents | None,
+    streams: RandomStreams | None,
+    contents: CallContents | None,
 ) -> Array:
     if not tensor.numel:
         try:
@@ -302,21 +310,21 @@ def _fill(
             raise UsageError(
                 f"arguments.{name}.tensor.shape: {sizes}; expected sizes that an empty array can have"
             ) from None
-    recipe, data = effective(recipe, tensor, data)
+    recipe, data = effective_recipe(recipe, tensor, data)
     stream = f"data/{name}"
     raw = philox(data.seed, stream).random_raw if streams is None else streams.open(data.seed, stream)
-    view = msgspec.structs.replace(real_view(tensor), dtype=carrier(component(tensor.dtype)))
+    view = msgspec.structs.replace(real_view(tensor), dtype=fill_dtype(component(tensor.dtype)))
     count = view.numel
     source = source if source is None else components(source)
     request = Request(name=name, tensor=view, data=data, raw=raw, source=source, contents=contents)
     if count <= CHUNK or not recipe.elementwise:
-        return carried(recipe.fill((request,), (count,)).reshape(view.shape), tensor.dtype)
+        return as_tensor_dtype(recipe.fill((request,), (count,)).reshape(view.shape), tensor.dtype)
     result = np.empty(count, storage_dtype(view.dtype))
     for start in range(0, count, CHUNK):
         size = min(CHUNK, count - start)
         part = msgspec.structs.replace(request, start=start)
         result[start : start + size] = recipe.fill((part,), (size,))
-    return carried(result.reshape(view.shape), tensor.dtype)
+    return as_tensor_dtype(result.reshape(view.shape), tensor.dtype)
 
 
 def _explicit(tensor: Tensor, values: tuple[Number, ...], name: str) -> Array:
@@ -363,7 +371,7 @@ def case_arrays(case: Case, inputs: Iterable[str]) -> dict[str, Array]:
 def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, Array] | UsageError]:
     """What `case_arrays` gives of each case and the arguments named with it, or the error that it raises."""
     found: list[dict[str, Array]] = [{} for _ in asked]
-    streams = Streams()
+    streams = RandomStreams()
     parts = list(_small_parts(asked, found, streams))
     _fill_together([part for part in parts if part[1].data.of is None])
     # What is computed from a tensor that is not made by now is left to `_completed`, as all that is wrong.
@@ -384,7 +392,7 @@ def many_arrays(asked: Sequence[tuple[Case, Sequence[str]]]) -> list[dict[str, A
 
 
 def _small_parts(
-    asked: Iterable[tuple[Case, Sequence[str]]], found: Iterable[dict[str, Array]], streams: Streams
+    asked: Iterable[tuple[Case, Sequence[str]]], found: Iterable[dict[str, Array]], streams: RandomStreams
 ) -> Iterator[_Part]:
     """The small tensors that a recipe fills, and nothing is wrong with."""
     for (case, names), made in zip(asked, found, strict=True):
@@ -399,8 +407,8 @@ def _small_parts(
                 continue
             # What is computed from the whole call is left to `_completed`, which has it.
             if recipe is not None and not recipe.whole:
-                recipe, data = effective(recipe, tensor, tensor.data)
-                view = msgspec.structs.replace(real_view(tensor), dtype=carrier(component(tensor.dtype)))
+                recipe, data = effective_recipe(recipe, tensor, tensor.data)
+                view = msgspec.structs.replace(real_view(tensor), dtype=fill_dtype(component(tensor.dtype)))
                 if data.of == tensor.data.of:
                     yield recipe, Request(name=name, tensor=view, data=data, raw=raw), tensor.dtype, made
 
@@ -416,18 +424,22 @@ def _fill_together(parts: Iterable[_Part]) -> None:
             flat = group[0][0].fill([request for _, request, *_ in group], counts)
             start = 0
             for (_, request, dtype, made), count in zip(group, counts, strict=True):
-                made[request.name] = carried(flat[start : start + count].reshape(request.tensor.shape), dtype)
+                made[request.name] = as_tensor_dtype(flat[start : start + count].reshape(request.tensor.shape), dtype)
                 start += count
 
 
-def _completed(case: Case, names: Sequence[str], made: dict[str, Array], streams: Streams | None) -> dict[str, Array]:
+def _completed(
+    case: Case, names: Sequence[str], made: dict[str, Array], streams: RandomStreams | None
+) -> dict[str, Array]:
     for name in names:
         if name not in made:
             _make(case, name, made, (), streams)
     return {name: made[name] for name in names if name in made}
 
 
-def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...], streams: Streams | None) -> None:
+def _make(
+    case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...], streams: RandomStreams | None
+) -> None:
     tensor = case.tensor(name)
     if name in made or tensor is None or tensor.data is None:
         return
@@ -435,7 +447,9 @@ def _make(case: Case, name: str, made: dict[str, Array], behind: tuple[str, ...]
     if of is not None:
         where = f"arguments.{name}.tensor.data.of"
         if of not in case.arguments and case.tensor(of) is None:
-            raise UsageError(f"{where}: {shown(of)}; expected an argument of the case{nearest(of, case.arguments)}")
+            raise UsageError(
+                f"{where}: {shown(of)}; expected an argument of the case{did_you_mean(of, case.arguments)}"
+            )
         if of == name or of in behind:
             raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")
         _make(case, of, made, (*behind, name), streams)
@@ -453,13 +467,13 @@ def _is_whole(tensor: Tensor) -> bool:
     return recipe is not None and recipe.whole
 
 
-def _make_whole(case: Case, made: dict[str, Array], behind: tuple[str, ...], streams: Streams | None) -> None:
+def _make_whole(case: Case, made: dict[str, Array], behind: tuple[str, ...], streams: RandomStreams | None) -> None:
     """All tensors that are computed from the whole call, which takes every other one."""
     tensors = {name: value for name, value in case.arguments.items() if isinstance(value, Tensor)}
     whole = {name: tensor for name, tensor in tensors.items() if _is_whole(tensor)}
     for name in (name for name in tensors if name not in whole):
         _make(case, name, made, (*behind, *whole), streams)
-    contents = Contents({**case.arguments, **made})
+    contents = CallContents({**case.arguments, **made})
     for name, tensor in whole.items():
         made[name] = array(tensor, arrays=made, name=name, streams=streams, contents=contents)
 
@@ -487,7 +501,7 @@ def lattice(tensor: Tensor) -> float | None:
     if data.recipe in _REAL and tensor.numel:
         return None
     if (recipe := check_data(data)) is not None:
-        _, data = effective(recipe, tensor, data)
+        _, data = effective_recipe(recipe, tensor, data)
     if data.recipe in ("zeros", "one_hot", *INDEX_RECIPES, *STRUCTURES) or not tensor.numel:
         return 1.0 / recipes_exact.REGION_STEPS if data.recipe == "regions" and tensor.numel else 1.0
     if data.recipe == "integers":

@@ -9,7 +9,7 @@ import numpy as np
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
 from aclnn_cts.generate.layouts import Array, to_storage
 from aclnn_cts.generate.recipes_real import normal, repeated
-from aclnn_cts.generate.request import Request, joined, pieces
+from aclnn_cts.generate.request import Request, concatenate, next_half_words
 
 
 def band(requests: Sequence[Request], counts: Sequence[int]) -> Array:
@@ -18,7 +18,7 @@ def band(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     `kernel` has for each first index the number of columns that are 0 in every row, `padding` a row and a column, from
     both of which on all is 1. Of the other elements a share of `mean` becomes 1.
     """
-    return joined([_band(request, count) for request, count in zip(requests, counts, strict=True)])
+    return concatenate([_band(request, count) for request, count in zip(requests, counts, strict=True)])
 
 
 def _band(request: Request, count: int) -> Array:
@@ -34,7 +34,9 @@ def _band(request: Request, count: int) -> Array:
         masked = np.where(np.arange(shape[-2])[:, None] >= row, np.arange(shape[-1]) >= column, masked)
     values = masked.reshape(-1)
     if data.mean:
-        values = values | (pieces((request,), (count,)) < np.uint64(round(min(max(data.mean, 0.0), 1.0) * 2**32)))
+        values = values | (
+            next_half_words((request,), (count,)) < np.uint64(round(min(max(data.mean, 0.0), 1.0) * 2**32))
+        )
     dtype = request.tensor.dtype
     if DTYPES[dtype].kind in ("signed", "unsigned", "bool"):
         whole: Array = values.astype(numpy_dtype(dtype))
@@ -68,7 +70,7 @@ def _saved(
     for request, count in zip(requests, counts, strict=True):
         found = _result(request, which)
         parts.append(otherwise((request,), (count,)) if found is None else to_storage(found, request.tensor.dtype))
-    return joined(parts)
+    return concatenate(parts)
 
 
 def _result(request: Request, which: int) -> Array | None:

@@ -12,7 +12,17 @@ from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, itemsize, numpy_dtype
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate.layouts import Array, integer_range, storage_dtype, to_storage
-from aclnn_cts.generate.request import Request, Words, each, joined, pieces, scaled, shifted, taken, whole_numbers
+from aclnn_cts.generate.request import (
+    Request,
+    Words,
+    add_lows,
+    concatenate,
+    next_half_words,
+    next_words,
+    repeat_integers,
+    scale_numbers,
+    whole_numbers,
+)
 
 _SMALL = 8
 """The default magnitude of exact data: products of two stay exact in sums of thousands, in every format."""
@@ -57,11 +67,11 @@ def _offsets(requests: Sequence[Request], counts: Sequence[int], ranges: Sequenc
     """Uniform numbers from 0 to high - low: of half a word each, where there are beyond 2^32 of a whole one."""
     spans = [high - low + 1 for low, high in ranges]
     if max(spans) <= 2**32:
-        return scaled(pieces(requests, counts), each(spans, counts))
+        return scale_numbers(next_half_words(requests, counts), repeat_integers(spans, counts))
     if len(requests) > 1:
         asked = zip(requests, counts, ranges, strict=True)
-        return joined([_offsets((request,), (count,), (bounds,)) for request, count, bounds in asked])
-    numbers = taken(requests, counts)
+        return concatenate([_offsets((request,), (count,), (bounds,)) for request, count, bounds in asked])
+    numbers = next_words(requests, counts)
     return numbers % np.uint64(spans[0]) if spans[0] < 2**64 else numbers
 
 
@@ -77,7 +87,7 @@ def indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Uniform integers from low to high - 1."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]
     offsets = _offsets(requests, counts, ranges)
-    return shifted(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
+    return add_lows(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
 
 
 def few_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
@@ -88,7 +98,7 @@ def few_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
         for request, (low, high) in zip(requests, ranges, strict=True)
         for word in request.side_words(4)
     ]
-    values = shifted(
+    values = add_lows(
         np.array(offsets, np.uint64), [low for low, _ in ranges], [4] * len(requests), requests[0].tensor.dtype
     )
     tables = values.reshape(-1, 4)[:, [0, 0, 0, 0, 1, 1, 2, 3]].reshape(-1)
@@ -120,22 +130,24 @@ def _distinct(request: Request, words: Words) -> _Numbers:
 def hot_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Uniform integers from low to high - 1, but seven of eight elements are one of them."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]
-    numbers = taken(requests, counts)
-    offsets = (numbers >> np.uint64(3)) % each([high - low + 1 for low, high in ranges], counts)
-    values = shifted(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
+    numbers = next_words(requests, counts)
+    offsets = (numbers >> np.uint64(3)) % repeat_integers([high - low + 1 for low, high in ranges], counts)
+    values = add_lows(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
     return np.where(numbers & np.uint64(7), _one_index(requests).repeat(counts), values)
 
 
 def zipf_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Integers from low to high - 1, the k-th about as often as 1/k: each octave of k is equally likely."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]
-    numbers = taken(requests, counts)
+    numbers = next_words(requests, counts)
     spans = [high - low + 1 for low, high in ranges]
-    octaves = (numbers & np.uint64(2**32 - 1)) * each([span.bit_length() for span in spans], counts) >> np.uint64(32)
+    octaves = (numbers & np.uint64(2**32 - 1)) * repeat_integers(
+        [span.bit_length() for span in spans], counts
+    ) >> np.uint64(32)
     first = np.uint64(1) << octaves
-    size = np.minimum(first, each(spans, counts) - first + np.uint64(1))
+    size = np.minimum(first, repeat_integers(spans, counts) - first + np.uint64(1))
     offsets = first - np.uint64(1) + (numbers >> np.uint64(32)) % size
-    return shifted(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
+    return add_lows(offsets, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
 
 
 def end_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
@@ -146,7 +158,7 @@ def end_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
         for bounds in ranges
         for value in (bounds[0], bounds[0] + 1, bounds[1] - 1, bounds[1], *_EDGES)
     ]
-    tables = shifted(
+    tables = add_lows(
         np.array(offsets, np.uint64), [low for low, _ in ranges], [8] * len(requests), requests[0].tensor.dtype
     )
     return _of_eight(tables, requests, counts)
@@ -154,7 +166,7 @@ def end_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
 def _of_eight(tables: Array, requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Of each tensor's eight values in a table, one for each element."""
-    places = (pieces(requests, counts) >> np.uint64(29)) + each(range(0, tables.size, 8), counts)
+    places = (next_half_words(requests, counts) >> np.uint64(29)) + repeat_integers(range(0, tables.size, 8), counts)
     result: Array = tables.take(places.view(np.int64))
     return result
 
@@ -166,12 +178,12 @@ def _one_index(requests: Sequence[Request]) -> Array:
         request.side_words(1)[0] * (high - low + 1) >> 64 for request, (low, high) in zip(requests, ranges, strict=True)
     ]
     lows = [low for low, _ in ranges]
-    return shifted(np.array(offsets, np.uint64), lows, [1] * len(requests), requests[0].tensor.dtype)
+    return add_lows(np.array(offsets, np.uint64), lows, [1] * len(requests), requests[0].tensor.dtype)
 
 
 def seen_indices(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """In line i of n along `axis` numbers from 0 to high - n + i, none twice; -1 where a line is longer than those."""
-    return joined([_seen(request, count) for request, count in zip(requests, counts, strict=True)])
+    return concatenate([_seen(request, count) for request, count in zip(requests, counts, strict=True)])
 
 
 def _seen(request: Request, count: int) -> Array:
@@ -195,20 +207,20 @@ def _seen(request: Request, count: int) -> Array:
     np.put_along_axis(ranks, order, np.arange(length)[None, :], axis=1)
     found = np.where(filled, places + ranks, -1).reshape(-1)
     least, most = integer_range(request.tensor.dtype)
-    return shifted(np.clip(found, least, most).view(np.uint64), [0], [count], request.tensor.dtype)
+    return add_lows(np.clip(found, least, most).view(np.uint64), [0], [count], request.tensor.dtype)
 
 
 def ramp(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """low, low + 1, ... up to high - 1, then low again."""
     ranges = [index_bounds(request.tensor, request.data) for request in requests]
-    positions = joined(
+    positions = concatenate(
         [
             np.arange(request.start, request.start + count, dtype=np.uint64)
             for request, count in zip(requests, counts, strict=True)
         ]
     )
-    positions %= each([high - low + 1 for low, high in ranges], counts)
-    return shifted(positions, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
+    positions %= repeat_integers([high - low + 1 for low, high in ranges], counts)
+    return add_lows(positions, [low for low, _ in ranges], counts, requests[0].tensor.dtype)
 
 
 def zeros(requests: Sequence[Request], counts: Sequence[int]) -> Array:
@@ -245,7 +257,7 @@ def hot_places(request: Request, count: int, axis: int | None, ones: int = 1) ->
     axis = axis_of(tensor, axis)
     length, inner = tensor.shape[axis], math.prod(tensor.shape[axis + 1 :])
     lines = np.arange(count // length, dtype=np.int64)[:, None]
-    first = scaled(pieces((request,), (count // length,)), np.uint64(length)).view(np.int64)[:, None]
+    first = scale_numbers(next_half_words((request,), (count // length,)), np.uint64(length)).view(np.int64)[:, None]
     places = (first + np.arange(min(max(ones, 0), length))) % length
     return ((lines // inner * length + places) * inner + lines % inner).reshape(-1)
 
@@ -315,8 +327,8 @@ def permutation(requests: Sequence[Request], counts: Sequence[int]) -> Array:
         else:
             places = _along(request, count, lambda _request, words: _ranks(words))
         values = np.clip(places, least - low, most - low) + low
-        parts.append(shifted(values.view(np.uint64), [0], [count], request.tensor.dtype))
-    return joined(parts)
+        parts.append(add_lows(values.view(np.uint64), [0], [count], request.tensor.dtype))
+    return concatenate(parts)
 
 
 def _ranks(words: Words) -> _Numbers:
@@ -347,10 +359,10 @@ def regions(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
     An eighth of the regions are whole maps. Floating dtypes have quarters, the index too.
     """
-    found = joined([_along(request, count, _regions) for request, count in zip(requests, counts, strict=True)])
+    found = concatenate([_along(request, count, _regions) for request, count in zip(requests, counts, strict=True)])
     dtype = requests[0].tensor.dtype
     if DTYPES[dtype].kind != "float":
-        return shifted((found // REGION_STEPS).view(np.uint64), [0], [found.size], dtype)
+        return add_lows((found // REGION_STEPS).view(np.uint64), [0], [found.size], dtype)
     return to_storage(found.astype(np.float64) / REGION_STEPS, dtype)
 
 
@@ -373,7 +385,7 @@ def _regions(request: Request, words: Words) -> _Numbers:
 
 def bits(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Elements whose bits are 1 with the probability `mean`; 0 or 1 where the dtype is no integer."""
-    return joined([_bits(request, count) for request, count in zip(requests, counts, strict=True)])
+    return concatenate([_bits(request, count) for request, count in zip(requests, counts, strict=True)])
 
 
 def _bits(request: Request, count: int) -> Array:
@@ -385,7 +397,7 @@ def _bits(request: Request, count: int) -> Array:
     words = request.raw(-(-count * width // 8)).astype("<u8", copy=False)
     drawn = words.view(np.uint8)[: count * width] < ones
     if not whole:
-        return shifted(drawn.astype(np.uint64), [0], [count], dtype)
+        return add_lows(drawn.astype(np.uint64), [0], [count], dtype)
     packed = np.packbits(drawn, bitorder="little").view(f"<u{width // 8}")
     return packed.astype(f"u{width // 8}", copy=False).view(numpy_dtype(dtype))
 
@@ -393,7 +405,7 @@ def _bits(request: Request, count: int) -> Array:
 def _each(requests: Sequence[Request], counts: Sequence[int], lines: Callable[[Request, Words], _Numbers]) -> Array:
     """Each tensor's lines along its axis, in the tensors' dtype."""
     found = [_along(request, count, lines) for request, count in zip(requests, counts, strict=True)]
-    return shifted(joined(found).view(np.uint64), [0], [sum(counts)], requests[0].tensor.dtype)
+    return add_lows(concatenate(found).view(np.uint64), [0], [sum(counts)], requests[0].tensor.dtype)
 
 
 def _along(request: Request, count: int, lines: Callable[[Request, Words], _Numbers]) -> _Numbers:
@@ -417,7 +429,7 @@ def argmax(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     Of equal elements the first counts, of a window with a nan the first nan; of one that lies in the padding, `low`.
     Where windows and shapes do not fit together (in an invalid case), `indices`.
     """
-    return joined([_positions(request, count) for request, count in zip(requests, counts, strict=True)])
+    return concatenate([_positions(request, count) for request, count in zip(requests, counts, strict=True)])
 
 
 def _positions(request: Request, count: int) -> Array:
@@ -426,7 +438,7 @@ def _positions(request: Request, count: int) -> Array:
         return indices((request,), (count,))
     low, high = index_bounds(request.tensor, request.data)
     offsets = (np.clip(found.reshape(-1), low, high) - low).astype(np.uint64)
-    return shifted(offsets, [low], [count], request.tensor.dtype)
+    return add_lows(offsets, [low], [count], request.tensor.dtype)
 
 
 def _of_windows(request: Request) -> _Numbers | None:

@@ -15,7 +15,17 @@ from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.rounding import BINARY_FORMATS, blocks, is_large, widen
 from aclnn_cts.generate.layouts import Array, FloatLayout, storage_dtype, to_storage
 from aclnn_cts.generate.recipes_exact import axis_of, hot_places
-from aclnn_cts.generate.request import Request, Words, each, from_bits, joined, layout_of, pieces, spread, taken
+from aclnn_cts.generate.request import (
+    Request,
+    Words,
+    concatenate,
+    from_bits,
+    layout_of,
+    next_half_words,
+    next_words,
+    repeat_integers,
+    repeat_numbers,
+)
 
 Rows: TypeAlias = "NDArray[np.float64]"
 """Numbers of a parameter, a row for each element to fill; or one number for each."""
@@ -66,12 +76,12 @@ def _bell_table(mean: float, std: float, dtype: str) -> Array:
 
 def normal(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """A bell of the given mean and standard deviation."""
-    mean = spread([0.0 if request.data.mean is None else request.data.mean for request in requests], counts)
-    std = spread([1.0 if request.data.std is None else request.data.std for request in requests], counts)
+    mean = repeat_numbers([0.0 if request.data.mean is None else request.data.mean for request in requests], counts)
+    std = repeat_numbers([1.0 if request.data.std is None else request.data.std for request in requests], counts)
     tensor = requests[0].tensor
     if isinstance(mean, float) and isinstance(std, float) and len(requests) == 1 and tensor.numel > _GREATEST_SUM:
         return _large_normal(requests[0], counts[0], _bell_table(mean, std, tensor.dtype))
-    return to_storage(normal_values(taken(requests, counts), mean, std), tensor.dtype)
+    return to_storage(normal_values(next_words(requests, counts), mean, std), tensor.dtype)
 
 
 def _large_normal(request: Request, count: int, table: Array) -> Array:
@@ -102,7 +112,7 @@ def outliers(requests: Sequence[Request], counts: Sequence[int]) -> Array:
             values[places] * _OUTLIER, -_largest(request.tensor.dtype), _largest(request.tensor.dtype)
         )
         parts.append(values)
-    return to_storage(joined(parts), requests[0].tensor.dtype)
+    return to_storage(concatenate(parts), requests[0].tensor.dtype)
 
 
 def _largest(dtype: str) -> float:
@@ -119,13 +129,13 @@ def uniform_bounds(data: Data) -> tuple[int, int]:
 def uniform(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Real numbers low + (high - low) * k / 2^32 for a uniform k below 2^32, times 2^exponent."""
     bounds = [uniform_bounds(request.data) for request in requests]
-    values = pieces(requests, counts).astype(np.float64)
+    values = next_half_words(requests, counts).astype(np.float64)
     values *= 2.0**-32
-    values *= spread([float(high - low) for low, high in bounds], counts)
-    values += spread([float(low) for low, _ in bounds], counts)
+    values *= repeat_numbers([float(high - low) for low, high in bounds], counts)
+    values += repeat_numbers([float(low) for low, _ in bounds], counts)
     exponents = [request.data.exponent or 0 for request in requests]
     if any(exponents):
-        values *= spread([2.0**exponent for exponent in exponents], counts)
+        values *= repeat_numbers([2.0**exponent for exponent in exponents], counts)
     return to_storage(values, requests[0].tensor.dtype)
 
 
@@ -137,12 +147,12 @@ def repeated(requests: Sequence[Request], counts: Sequence[int]) -> Array:
         axis = axis_of(request.tensor, request.data.axis) if request.tensor.shape else 0
         numbers = uniform((request,), (count // shape[axis],)).reshape(*shape[:axis], 1, *shape[axis + 1 :])
         parts.append(numbers.repeat(shape[axis], axis).reshape(-1))
-    return joined(parts)
+    return concatenate(parts)
 
 
 def positive(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """2^e * (1 + f) with e of -2, -1, 0, 1 and f from 2^-7 to 1 - 2^-7, so that rounding stays between 1/4 and 4."""
-    numbers = pieces(requests, counts)
+    numbers = next_half_words(requests, counts)
     fraction = numbers & np.uint64(2**30 - 1)
     fraction = np.uint64(2**23) + ((fraction * np.uint64(2**30 - 2**24)) >> np.uint64(30))
     values = (fraction + np.uint64(2**30)).astype(np.float64)
@@ -166,7 +176,7 @@ def softmax(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
 
 def _weights(requests: Sequence[Request], counts: Sequence[int]) -> NDArray[np.float64]:
-    numbers = pieces(requests, counts)
+    numbers = next_half_words(requests, counts)
     weights = numbers & np.uint64(0xFFFF)
     numbers >>= np.uint64(16)
     weights *= numbers
@@ -233,7 +243,7 @@ def _of_rows(
     rows = [_rows(request, count) for request, count in zip(requests, counts, strict=True)]
     found = [item for item in rows if item is not None]
     if len(found) < len(rows):
-        return joined(
+        return concatenate(
             [
                 otherwise((request,), (count,)) if row is None else _of_rows((request,), (count,), statistic, otherwise)
                 for request, count, row in zip(requests, counts, rows, strict=True)
@@ -246,15 +256,15 @@ def _of_rows(
 
 
 def _means(rows: Sequence[Rows], requests: Sequence[Request], counts: Sequence[int]) -> Rows:
-    sums = joined([_halving_sum(item.copy()) for item in rows])
-    sums /= spread([float(item.shape[1]) for item in rows], counts)
+    sums = concatenate([_halving_sum(item.copy()) for item in rows])
+    sums /= repeat_numbers([float(item.shape[1]) for item in rows], counts)
     return sums
 
 
 def _inverse_roots(rows: Sequence[Rows], requests: Sequence[Request], counts: Sequence[int]) -> Rows:
-    values = joined([_halving_sum(item * item) for item in rows])
-    values /= spread([float(item.shape[1]) for item in rows], counts)
-    values += spread(
+    values = concatenate([_halving_sum(item * item) for item in rows])
+    values /= repeat_numbers([float(item.shape[1]) for item in rows], counts)
+    values += repeat_numbers(
         [_DEFAULT_EPSILON if item.data.epsilon is None else item.data.epsilon for item in requests], counts
     )
     roots: Rows = 1.0 / np.sqrt(values)
@@ -318,10 +328,10 @@ def wide(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Uniform exponents from low to high (all normal ones by default), random signs and mantissas."""
     layout = layout_of(requests)
     ranges = [_exponents(request.data, layout) for request in requests]
-    numbers = taken(requests, counts)
+    numbers = next_words(requests, counts)
     sign, middle = _fields(numbers)
-    field = (middle * each([high - low + 1 for low, high in ranges], counts)) >> np.uint64(11)
-    field += each([low + layout.bias for low, _ in ranges], counts)
+    field = (middle * repeat_integers([high - low + 1 for low, high in ranges], counts)) >> np.uint64(11)
+    field += repeat_integers([low + layout.bias for low, _ in ranges], counts)
     return from_bits(requests, sign, field, numbers & np.uint64((1 << layout.mantissa) - 1))
 
 
@@ -335,7 +345,7 @@ def _exponents(data: Data, layout: FloatLayout) -> tuple[int, int]:
 def subnormal(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Subnormal numbers of the dtype, never zero, of every magnitude down to the smallest."""
     layout = layout_of(requests)
-    numbers = taken(requests, counts)
+    numbers = next_words(requests, counts)
     sign, middle = _fields(numbers)
     mantissa = numbers & np.uint64((1 << layout.mantissa) - 1)
     mantissa >>= (middle * np.uint64(layout.mantissa)) >> np.uint64(11)
@@ -345,7 +355,7 @@ def subnormal(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 def large(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """Finite numbers from a quarter of the largest one up to it, of both signs."""
     layout = layout_of(requests)
-    numbers = taken(requests, counts)
+    numbers = next_words(requests, counts)
     sign, middle = _fields(numbers)
     field = np.uint64(layout.most >> layout.mantissa) - (middle & np.uint64(1))
     mantissa = numbers & np.uint64((1 << layout.mantissa) - 1)
@@ -361,7 +371,7 @@ def patterns(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     positions = [
         np.arange(request.start, request.start + count) for request, count in zip(requests, counts, strict=True)
     ]
-    return joined(positions).astype(f"u{dtype.itemsize}").view(dtype)
+    return concatenate(positions).astype(f"u{dtype.itemsize}").view(dtype)
 
 
 def special(requests: Sequence[Request], counts: Sequence[int]) -> Array:
@@ -378,7 +388,7 @@ def infinite(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 def _with_specials(requests: Sequence[Request], counts: Sequence[int], most: int) -> Array:
     """`normal` with the first so many of the special elements among the numbers; -0.0 is never the forced one."""
     layout, dtype = layout_of(requests), requests[0].tensor.dtype
-    numbers = taken(requests, counts)
+    numbers = next_words(requests, counts)
     bits = to_storage(normal_values(numbers, 0.0, 1.0), dtype).view(layout.word)
     words = layout.specials[:most]
     kinds = ((numbers * _GOLDEN) >> np.uint64(59)).view(np.int64)
@@ -400,7 +410,7 @@ def swamped(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     While a sum holds the large ones, FLOAT keeps little more than the leading digits of the others; where as many of
     either sign meet, it is the others that are left, as the order of the sum has spoilt them.
     """
-    numbers = taken(requests, counts)
+    numbers = next_words(requests, counts)
     values = normal_values(numbers, 0.0, _SWAMPED_DEVIATION)
     kinds = (numbers * _GOLDEN) >> np.uint64(62)
     values[kinds == 0] = _SWAMPING
@@ -410,7 +420,7 @@ def swamped(requests: Sequence[Request], counts: Sequence[int]) -> Array:
 
 def dominated(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     """`normal` with mean 0 and deviation 2^-8, but 2^10 once in each line along the axis: mass in one term."""
-    values = normal_values(taken(requests, counts), 0.0, _SWAMPED_DEVIATION)
+    values = normal_values(next_words(requests, counts), 0.0, _SWAMPED_DEVIATION)
     start = 0
     for request, count in zip(requests, counts, strict=True):
         axis = -1 if request.data.axis is None else request.data.axis
@@ -426,7 +436,7 @@ def cancel(requests: Sequence[Request], counts: Sequence[int]) -> Array:
     s * m * 2^(e - p + 1) for a sign s, e from -8 to 8, m from 2^(p - 1) + 4 to 2^p - 5, p the precision.
     """
     layout = layout_of(requests)
-    numbers = taken(requests, counts)
+    numbers = next_words(requests, counts)
     sign, middle = _fields(numbers)
     margin = min(_CANCEL_MARGIN, (1 << layout.mantissa) // 2 - 1)
     least = (1 << layout.mantissa) + margin

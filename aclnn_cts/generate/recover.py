@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Scalar, Tensor, made, number, real_view, replaced, tensors_in
+from aclnn_cts.core.case import Case, Scalar, Tensor, made, number, real_view, replace_arguments, tensors_in
 from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.configuration import VIEWS, Drawing, Template, lay_out
+from aclnn_cts.generate.configuration import VIEWS, Drawing, RecipeTemplate, lay_out
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import UNDEFINED, Node, compile_node
@@ -22,10 +22,10 @@ from aclnn_cts.speclang.shape import INDEX, ShapeExpression, ShapeItem
 
 _MOST_HIDDEN = 512
 """Combinations of hidden choices that are tried, and ways in which conditions of shapes may hold."""
-_ZEROS = Template("zeros", {}, {})
+_ZEROS = RecipeTemplate("zeros", {}, {})
 
 
-def recover(sampler: Sampler, case: Case) -> Drawing | None:
+def recover_drawing(sampler: Sampler, case: Case) -> Drawing | None:
     """The drawing of which the sampler makes this case, or all of it but the data; None where no drawing does.
 
     Names are read off shapes and attributes. An explicit array has no recipe and is taken for zeros:
@@ -155,7 +155,7 @@ def recovered_case(sampler: Sampler, drawing: Drawing, like: Case) -> Case | Non
         elif data is not None:
             data = msgspec.structs.replace(data, seed=old.data.seed)
         changes[name] = msgspec.structs.replace(tensor, data=data)
-    arguments = replaced(made.arguments, changes)
+    arguments = replace_arguments(made.arguments, changes)
     return msgspec.structs.replace(made, arguments=arguments, target=like.target, call=like.call)
 
 
@@ -407,7 +407,7 @@ def _view(tensor: Tensor) -> int | None:
     return next((view for view in range(1, len(VIEWS)) if lay_out(tensor.shape, view) == looks), None)
 
 
-def _template(sampler: Sampler, name: str, tensor: Tensor, environment: Mapping[str, Any]) -> Template:
+def _template(sampler: Sampler, name: str, tensor: Tensor, environment: Mapping[str, Any]) -> RecipeTemplate:
     """The spec's own template where it gives the tensor's data; else one that says the same whatever the sizes."""
     data = tensor.data
     if data is None or data.recipe is None:
@@ -425,4 +425,4 @@ def _template(sampler: Sampler, name: str, tensor: Tensor, environment: Mapping[
                 continue
             if {**template.fixed, **computed} == given:
                 return template
-    return Template(data.recipe, given, {})
+    return RecipeTemplate(data.recipe, given, {})

@@ -40,7 +40,7 @@ def cells_of(case: Case, dtype: str) -> Iterator[str]:
         yield f"{regime.value} {dtype} {layout}"
 
 
-def reachable(spec: Spec, regimes: Sequence[Regime]) -> tuple[Regime, ...]:
+def reachable_regimes(spec: Spec, regimes: Sequence[Regime]) -> tuple[Regime, ...]:
     """Those of the regimes that calls can be in: not `odd` where an even size keeps every call from it."""
     return tuple(
         regime for regime in regimes if regime is not Regime.ODD or not (_ends_even(spec) or _has_even_size(spec))
@@ -80,4 +80,4 @@ def planned_cells(sampler: Sampler, regimes: Sequence[Regime]) -> Iterator[str]:
     layouts = (_CONTIGUOUS, _STRIDED) if sampler.strided else (_CONTIGUOUS,)
     for dtype in dict.fromkeys(row[name] for name in first for row in sampler.dtype_rows):
         for layout in layouts:
-            yield from (f"{regime.value} {dtype} {layout}" for regime in reachable(spec, regimes))
+            yield from (f"{regime.value} {dtype} {layout}" for regime in reachable_regimes(spec, regimes))

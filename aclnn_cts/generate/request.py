@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Data, Tensor
 from aclnn_cts.core.dtypes import DTYPES, numpy_dtype
-from aclnn_cts.generate.choices import words
+from aclnn_cts.generate.choices import stream_words
 from aclnn_cts.generate.layouts import FLOAT_LAYOUTS, Array, FloatLayout, integer_range, storage_dtype, to_storage
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _HALVES = np.dtype("<u4")
 
 
 @dataclass(frozen=True)
-class Contents:
+class CallContents:
     """The arguments of a call, with arrays for its tensors, and what several of its inputs are computed from."""
 
     arguments: Mapping[str, Any]
@@ -51,14 +51,14 @@ class Request(msgspec.Struct, frozen=True):
     """The next so many words."""
     source: Array | None = None
     """The contents of the parameter that `data.of` names."""
-    contents: Contents | None = None
+    contents: CallContents | None = None
     """All of the call, for a recipe that is computed from it (`Recipe.whole`)."""
     start: int = 0
     """The first element to fill."""
 
     def side_words(self, count: int) -> list[int]:
         """Words for what concerns the whole tensor: from counter 2^128 on, apart from those of the elements."""
-        found: list[int] = words(self.data.seed, f"data/{self.name}", count, block=_SIDE_BLOCK).tolist()
+        found: list[int] = stream_words(self.data.seed, f"data/{self.name}", count, block=_SIDE_BLOCK).tolist()
         return found
 
 
@@ -67,38 +67,38 @@ def layout_of(requests: Sequence[Request]) -> FloatLayout:
     return FLOAT_LAYOUTS[requests[0].tensor.dtype]
 
 
-def taken(requests: Sequence[Request], counts: Sequence[int]) -> Words:
+def next_words(requests: Sequence[Request], counts: Sequence[int]) -> Words:
     """The next so many words of each tensor, one after another."""
-    return joined([request.raw(count) for request, count in zip(requests, counts, strict=True)])
+    return concatenate([request.raw(count) for request, count in zip(requests, counts, strict=True)])
 
 
-def pieces(requests: Sequence[Request], counts: Sequence[int]) -> Words:
+def next_half_words(requests: Sequence[Request], counts: Sequence[int]) -> Words:
     """So many numbers below 2^32 of each tensor, in uint64: the low half of each word, then its high half."""
     halves = [
         request.raw((count + 1) // 2).astype(_WORDS, copy=False).view(_HALVES)[:count]
         for request, count in zip(requests, counts, strict=True)
     ]
-    return joined(halves).astype(np.uint64)
+    return concatenate(halves).astype(np.uint64)
 
 
-def scaled(numbers: Words, span: Words | np.uint64) -> Words:
+def scale_numbers(numbers: Words, span: Words | np.uint64) -> Words:
     """Numbers below 2^32 to numbers below `span` (at most 2^32): the high half of the product."""
     result: Words = (numbers * span) >> np.uint64(32)
     return result
 
 
-def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Arrays of one dimension, one after another."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def spread(values: Sequence[float], counts: Sequence[int]) -> NDArray[np.float64] | float:
+def repeat_numbers(values: Sequence[float], counts: Sequence[int]) -> NDArray[np.float64] | float:
     """Each tensor's parameter for every element of it; one number where it is the same for all."""
     first = values[0]
     return first if values.count(first) == len(values) else np.repeat(np.array(values, np.float64), counts)
 
 
-def each(values: Sequence[int], counts: Sequence[int]) -> Words | np.uint64:
+def repeat_integers(values: Sequence[int], counts: Sequence[int]) -> Words | np.uint64:
     """The same of integers from 0 to 2^64 - 1."""
     first = values[0]
     if values.count(first) == len(values):
@@ -107,14 +107,14 @@ def each(values: Sequence[int], counts: Sequence[int]) -> Words | np.uint64:
     return np.repeat(np.array(values, np.uint64), counts)
 
 
-def shifted(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: str) -> Array:
+def add_lows(offsets: Words, lows: Sequence[int], counts: Sequence[int], dtype: str) -> Array:
     """Each tensor's low added to its offsets, in the dtype; the sums must be integers that the dtype holds."""
     return _whole(_raised(offsets, lows, counts), dtype)
 
 
 def _raised(offsets: Words, lows: Sequence[int], counts: Sequence[int]) -> Words:
     """The sums modulo 2^64, so that bounds of both signs and the whole of UINT64 take one path."""
-    return offsets + each([low & _MASK for low in lows], counts)
+    return offsets + repeat_integers([low & _MASK for low in lows], counts)
 
 
 def _whole(total: Words, dtype: str) -> Array:
@@ -145,7 +145,7 @@ def whole_numbers(
         return _whole(total, dtype)
     values = total.view(np.int64).astype(np.float64)
     if any(exponents):
-        values *= spread([2.0**exponent for exponent in exponents], counts)
+        values *= repeat_numbers([2.0**exponent for exponent in exponents], counts)
     return to_storage(values, dtype)
 
 

@@ -33,7 +33,7 @@ from aclnn_cts.generate.configuration import (
     Drawing,
     Mode,
     Options,
-    Template,
+    RecipeTemplate,
     lay_out,
     row_labels,
 )
@@ -43,8 +43,8 @@ from aclnn_cts.generate.sizes import BUDGETS, LARGE_SHARES, SHARES, Sizes, draw_
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.expression_parser import parse
 from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.speclang.kinds_data import Finite
-from aclnn_cts.speclang.kinds_dtype import SameDtype, is_allowed, relations, scalar_dtypes
+from aclnn_cts.speclang.kinds_data import FiniteRule
+from aclnn_cts.speclang.kinds_dtype import SameDtypeRule, are_dtypes_allowed, relations, scalar_dtypes
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
@@ -142,7 +142,7 @@ class Sampler:
         )
         """The outputs that the arguments of some calls exclude, and of others do not."""
         rules = (item.rule for item in spec.constraints_for(product))
-        finite = {name: rule.infinite for rule in rules if isinstance(rule, Finite) for name in rule.of}
+        finite = {name: rule.infinite for rule in rules if isinstance(rule, FiniteRule) for name in rule.of}
         self._templates = {
             (item.name, family): _templates(item, family, infinite=finite.get(item.name))
             for item in self._inputs
@@ -157,7 +157,7 @@ class Sampler:
         never = {item.name for item in self.spec.conditional if item.is_never_given(self.target)}
         return tuple({name: dtype for name, dtype in row.items() if name not in never} for row in self.dtype_rows)
 
-    def templates(self, name: str, family: str, *, kinds: Sequence[str] = DATA_KINDS) -> tuple[Template, ...]:
+    def templates(self, name: str, family: str, *, kinds: Sequence[str] = DATA_KINDS) -> tuple[RecipeTemplate, ...]:
         """Templates of an input's data of these kinds, for floating dtypes (`float`) or others (`other`)."""
         by_kind = self._templates[name, family]
         return tuple(template for kind in kinds for template in by_kind[kind])
@@ -170,9 +170,9 @@ class Sampler:
         """A configuration made ready for `draw`."""
         labels = dict(zip(map(id, self.dtype_rows), row_labels(self.dtype_rows), strict=True))
         labels |= zip(map(id, self.format_rows), row_labels(self.format_rows), strict=True)
-        sizes = configuration.among("size", list(SIZE_CLASSES)) if "size" in configuration.allowed else ()
+        sizes = configuration.allowed_options("size", list(SIZE_CLASSES)) if "size" in configuration.allowed else ()
         templates = {
-            (item.name, family): configuration.among(
+            (item.name, family): configuration.allowed_options(
                 f"data:{item.name}", self.templates(item.name, family), lambda template: template.recipe
             )
             for item in self._inputs
@@ -181,11 +181,11 @@ class Sampler:
         }
         return Options(
             configuration=configuration,
-            dtype_rows=configuration.among("dtype", self.dtype_rows, lambda row: labels[id(row)]),
-            format_rows=configuration.among("format", self.format_rows, lambda row: labels[id(row)]),
+            dtype_rows=configuration.allowed_options("dtype", self.dtype_rows, lambda row: labels[id(row)]),
+            format_rows=configuration.allowed_options("format", self.format_rows, lambda row: labels[id(row)]),
             budgets=[SIZE_CLASSES[name][1] for name in sizes] or BUDGETS,
             views={
-                name: configuration.among(f"layout:{name}", range(len(VIEWS)), VIEWS.__getitem__)
+                name: configuration.allowed_options(f"layout:{name}", range(len(VIEWS)), VIEWS.__getitem__)
                 for name in self.strided
                 if f"layout:{name}" in configuration.allowed
             },
@@ -232,7 +232,7 @@ class Sampler:
         modes = self.spec.modes
         if modes is not None:
             supported = modes.supported(self.target.product, modes.dtype_of(dtypes))
-            allowed = configuration.among("mode", supported, modes.names.__getitem__)
+            allowed = configuration.allowed_options("mode", supported, modes.names.__getitem__)
             names[modes.attribute] = choices.pick(allowed) if mode is None else mode
         views = self._views(choices, options)
         data = self._templates_for(choices, dtypes, names, options, data_kind)
@@ -295,10 +295,10 @@ class Sampler:
         names: Mapping[str, Any],
         options: Options | None,
         wanted: str | None,
-    ) -> dict[str, Template]:
+    ) -> dict[str, RecipeTemplate]:
         style = choices.integer(0, 15)
         kind = wanted or (DATA_KINDS[0] if style < 5 else DATA_KINDS[1] if style < 12 else DATA_KINDS[2])
-        data: dict[str, Template] = {}
+        data: dict[str, RecipeTemplate] = {}
         hostile = choices.pick(self._inputs) if wanted == "hostile" else None
         for item in self._inputs:
             family = "float" if dtypes[item.name] in INEXACT else "other"
@@ -310,13 +310,13 @@ class Sampler:
             self._beside_special(choices, dtypes, data)
         return data
 
-    def _fitting(self, templates: Sequence[Template], names: Mapping[str, Any]) -> Sequence[Template]:
+    def _fitting(self, templates: Sequence[RecipeTemplate], names: Mapping[str, Any]) -> Sequence[RecipeTemplate]:
         """Those for calls with these attributes; all where there are none."""
         if all(template.when is None for template in templates):
             return templates
         return [template for template in templates if template.fits(names, self.target)] or templates
 
-    def _beside_special(self, choices: Choices, dtypes: Mapping[str, str], data: dict[str, Template]) -> None:
+    def _beside_special(self, choices: Choices, dtypes: Mapping[str, str], data: dict[str, RecipeTemplate]) -> None:
         """Half the time, zeros in the other inputs where one has inf and nan: what skips zeros loses their product."""
         special = [name for name, template in data.items() if template.recipe == "special"]
         if len(special) != 1:
@@ -673,7 +673,7 @@ def _with_rank(shape: tuple[int, ...], rank: int | None) -> tuple[int, ...]:
 def dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
     """Every assignment of dtypes that the tables allow; where inputs promote, some that have every two of them."""
     product = target.product
-    tied = [item.rule for item in spec.constraints_for(product) if isinstance(item.rule, SameDtype)]
+    tied = [item.rule for item in spec.constraints_for(product) if isinstance(item.rule, SameDtypeRule)]
     rules = (*relations(spec, product), *tied)
     tensors = [item for item in spec.parameters if item.holds_tensors]
     listed = [()] if spec.rows is None else spec.rows.get(product, ())
@@ -688,7 +688,7 @@ def dtype_rows(spec: Spec, target: Target) -> tuple[Mapping[str, str], ...]:
             for item in tensors:
                 if item.name not in row:
                     row[item.name] = row[item.dtype_as or ""]
-            if not is_allowed(rules, row, target):
+            if not are_dtypes_allowed(rules, row, target):
                 continue
             if spec.modes is None or spec.modes.supported(product, spec.modes.dtype_of(row)):
                 rows.append(row)
@@ -737,9 +737,9 @@ def _format_rows(spec: Spec, product: str) -> tuple[Mapping[str, str], ...]:
     return tuple(rows)
 
 
-def _templates(item: Parameter, family: str, *, infinite: bool | None) -> Mapping[str, Sequence[Template]]:
+def _templates(item: Parameter, family: str, *, infinite: bool | None) -> Mapping[str, Sequence[RecipeTemplate]]:
     """The contents to choose from by kind of data; `infinite`: of one that must be finite, whether it may hold inf."""
-    templates: dict[str, Sequence[Template]] = {}
+    templates: dict[str, Sequence[RecipeTemplate]] = {}
     is_number = family == "other" and any(INEXACT.intersection(listed) for listed in item.dtypes.values())
     default = DEFAULT_DATA["number" if is_number else family]
     for kind in DATA_KINDS:
@@ -747,14 +747,14 @@ def _templates(item: Parameter, family: str, *, infinite: bool | None) -> Mappin
         made = [_template(entry) for entry in written or default[kind]]
         if infinite is not None:
             finite = [template for template in made if template.recipe != "special"]
-            made = finite + [Template("infinite", {}, {})] * (infinite and len(finite) < len(made))
+            made = finite + [RecipeTemplate("infinite", {}, {})] * (infinite and len(finite) < len(made))
         templates[kind] = made
     return templates
 
 
-def _template(entry: Mapping[str, Any]) -> Template:
+def _template(entry: Mapping[str, Any]) -> RecipeTemplate:
     parameters = {key: value for key, value in entry.items() if key not in ("recipe", "when")}
-    return Template(
+    return RecipeTemplate(
         str(entry["recipe"]),
         {key: value for key, value in parameters.items() if not callable(value)},
         {key: value for key, value in parameters.items() if callable(value)},

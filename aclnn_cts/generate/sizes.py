@@ -133,7 +133,7 @@ def class_range(name: str, low: int, high: int) -> tuple[int, int] | None:
     return (least, most) if least <= most else None
 
 
-def divided(choices: Choices, total: int, count: int, least: int) -> tuple[int, ...]:
+def divide_total(choices: Choices, total: int, count: int, least: int) -> tuple[int, ...]:
     """`count` numbers whose sum is `total`, each at least `least` where that can be, one in four as small as that.
 
     Without a number to divide it among, nothing is left of the total.

@@ -29,12 +29,12 @@ from aclnn_cts.core.standard import (
     STEPS,
     Distribution,
     SizeRule,
-    Special,
+    SpecialCases,
     Standard,
     source_text,
 )
 from aclnn_cts.generate.choices import Choices, StreamChoices, stream_block
-from aclnn_cts.generate.configuration import MAX_DATA_ELEMENTS, Configuration, Drawing, Template
+from aclnn_cts.generate.configuration import MAX_DATA_ELEMENTS, Configuration, Drawing, RecipeTemplate
 from aclnn_cts.generate.corner_calls import CornerCall
 from aclnn_cts.generate.corners import Factor, Kind, factors_of
 from aclnn_cts.generate.sampler import Sampler
@@ -57,7 +57,7 @@ _ATTEMPTS = 32
 """Drawings tried for a special case."""
 _BYTES = 8
 """Of the widest element."""
-_FREE = Template("normal", {}, {})
+_FREE = RecipeTemplate("normal", {}, {})
 """The first contents of an input of which its spec says nothing."""
 
 
@@ -112,7 +112,7 @@ class StandardCases:
     def _stream(self) -> str:
         return f"{self._sampler.spec.operator}/{self._sampler.target.product}/{self._standard.name}"
 
-    def generated(self, first: int, count: int) -> Iterator[Case]:
+    def generated_cases(self, first: int, count: int) -> Iterator[Case]:
         """Generated cases from number `first` on."""
         for number, choices in enumerate(stream_block(self._seed, self._stream, first, count), first):
             yield self._generated(choices, number)
@@ -128,7 +128,7 @@ class StandardCases:
                 self._settle(call, choices, factor, digit)
         had = {"values": values.name}
         for factor in self.factors:
-            label = next((corner.label for corner in factor.corners if call.has(factor, corner)), None)
+            label = next((corner.label for corner in factor.corners if call.has_corner(factor, corner)), None)
             if label is not None:
                 had[factor.name] = label
         return _with_source(call.case, source_text(self._standard, GENERATED, had))
@@ -190,7 +190,7 @@ class StandardCases:
         corners = factor.corners
         for option in range(_TRIES):
             corner = corners[(digit + option * max(len(corners) // _TRIES, 1)) % len(corners)]
-            if call.has(factor, corner) or not call.take(factor, corner):
+            if call.has_corner(factor, corner) or not call.set_corner(factor, corner):
                 return
 
     def refusals(self) -> Iterator[tuple[str, str, str]]:
@@ -208,16 +208,16 @@ class StandardCases:
             chosen[factor.name] = factor, digit
             drawing, row_mode = self._drawing(choices, attempt, chosen, self._standard.values[0])
             call = CornerCall(self._sampler, choices, most=self._most, first={Kind.DTYPES: row_mode}, drawing=drawing)
-            if call.has(factor, corner) or not (refusal := call.take(factor, corner)):
+            if call.has_corner(factor, corner) or not (refusal := call.set_corner(factor, corner)):
                 return ""
         return refusal
 
-    def special(self) -> Iterator[Case]:
+    def special_cases(self) -> Iterator[Case]:
         """The cases that stand apart from the combinations."""
         for row in range(len(self._sampler.dtype_rows)):
             yield from self._empty(row)
-            yield from self._shaped(row, Special.ONE_ELEMENT, is_long=False)
-            yield from self._shaped(row, Special.ALL_ONES, is_long=True)
+            yield from self._shaped(row, SpecialCases.ONE_ELEMENT, is_long=False)
+            yield from self._shaped(row, SpecialCases.ALL_ONES, is_long=True)
             yield from self._special_values(row)
         yield from self._longest()
 
@@ -240,7 +240,7 @@ class StandardCases:
             return None
         return None if first_broken(self._sampler.spec, case) else case
 
-    def _named(self, special: Special, case: Case, what: str = "") -> Case:
+    def _named(self, special: SpecialCases, case: Case, what: str = "") -> Case:
         return _with_source(case, source_text(self._standard, special.value, {"of": what} if what else {}))
 
     def _empty(self, row: int) -> Iterator[Case]:
@@ -255,10 +255,10 @@ class StandardCases:
                 new = (*value[:place], 0, *value[place + 1 :]) if isinstance(value, tuple) else 0
                 case = self._case(drawing, {name: new})
                 if case is not None and any(tensor.numel == 0 for _, tensor in case.tensors()):
-                    yield self._named(Special.EMPTY, case, name)
+                    yield self._named(SpecialCases.EMPTY, case, name)
                     break
 
-    def _shaped(self, row: int, special: Special, *, is_long: bool) -> Iterator[Case]:
+    def _shaped(self, row: int, special: SpecialCases, *, is_long: bool) -> Iterator[Case]:
         """A case whose sizes are all 1; runs of dimensions have one, or as many as are drawn."""
         kinds = {draw.name: draw.kind for draw in self._sampler.spec.draws}
         for attempt in range(_ATTEMPTS):
@@ -290,7 +290,7 @@ class StandardCases:
                 if mine in shapes or first_broken(self._sampler.spec, case) or not _holds(case, numbers):
                     continue
                 shapes.add(mine)
-                yield self._named(Special.VALUES, case, name)
+                yield self._named(SpecialCases.VALUES, case, name)
                 if len(shapes) == self._standard.special_shapes:
                     break
 
@@ -308,8 +308,10 @@ class StandardCases:
         sampler = self._sampler
         for place, name in enumerate(sampler.names.free_sizes()):
             row = place % len(sampler.dtype_rows)
-            for special, most in ((Special.LONGEST, LONGEST_DIMENSION), (Special.LONG, self._most)):
-                case = self._with_long(f"{special.value} {name}", name, row, most, has_data=special is Special.LONG)
+            for special, most in ((SpecialCases.LONGEST, LONGEST_DIMENSION), (SpecialCases.LONG, self._most)):
+                case = self._with_long(
+                    f"{special.value} {name}", name, row, most, has_data=special is SpecialCases.LONG
+                )
                 if case is not None:
                     yield self._named(special, case, name)
 
@@ -321,7 +323,7 @@ class StandardCases:
                 continue
             wanted = size
             while wanted > _SMALL:
-                names = self._sampler.names.sized(drawing, defaultdict(lambda: 1, {name: wanted}).__getitem__)
+                names = self._sampler.names.with_sizes(drawing, defaultdict(lambda: 1, {name: wanted}).__getitem__)
                 found = self._case(msgspec.structs.replace(drawing, names=names), {})
                 if found is not None and (not has_data or self._fits(found)):
                     return found
@@ -360,7 +362,7 @@ def combined_state(
 
 def standard_template(
     sampler: Sampler, item: Parameter, dtype: str, values: Distribution, choices: Choices
-) -> Template:
+) -> RecipeTemplate:
     """The contents of an input: the standard's values, or what its spec names first where that is something else.
 
     What a forward pass saved, a probability or an index has a meaning that a standard's numbers lack.
@@ -374,11 +376,11 @@ def standard_template(
         if not bound.is_integer():
             bound, exponent = math.floor(math.ldexp(bound, 40)), -40
         fixed: dict[str, Any] = {"low": -int(bound), "high": int(bound)}
-        return Template("uniform", {**fixed, "exponent": exponent} if exponent else fixed, {})
+        return RecipeTemplate("uniform", {**fixed, "exponent": exponent} if exponent else fixed, {})
     low, high = values.deviation
     mean = values.mean * (choices.integer(0, 2048) - 1024) / 1024
     std = low + (high - low) * choices.integer(0, 1024) / 1024
-    return Template(values.recipe, {"mean": mean, "std": std}, {})
+    return RecipeTemplate(values.recipe, {"mean": mean, "std": std}, {})
 
 
 def _with_source(case: Case, text: str) -> Case:

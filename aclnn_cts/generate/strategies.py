@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import HypothesisChoices
-from aclnn_cts.generate.negative import Derived, break_drawing
+from aclnn_cts.generate.negative import DerivedCase, break_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Constraint, Spec
 
@@ -35,7 +35,7 @@ def valid_cases(spec: Spec, target: Target) -> SearchStrategy[Case]:
     return cases()
 
 
-def invalid_cases(spec: Spec, target: Target, constraint: Constraint) -> SearchStrategy[Derived]:
+def invalid_cases(spec: Spec, target: Target, constraint: Constraint) -> SearchStrategy[DerivedCase]:
     """Cases that break one constraint and what it entails, beside their valid twins; other drawings are rejected."""
     from hypothesis import reject  # noqa: PLC0415 - half a second that only its users pay
     from hypothesis import strategies as st  # noqa: PLC0415 - half a second that only its users pay
@@ -43,7 +43,7 @@ def invalid_cases(spec: Spec, target: Target, constraint: Constraint) -> SearchS
     sampler = Sampler(spec, target)
 
     @st.composite
-    def cases(draw: DrawFn) -> Derived:
+    def cases(draw: DrawFn) -> DerivedCase:
         drawing = sampler.draw(HypothesisChoices(draw))
         derived = break_drawing(sampler, constraint, drawing, draw(st.integers(0, WAYS - 1)))
         if derived is None:

@@ -22,9 +22,9 @@ from aclnn_cts.judgement.comparison import (
     Comparison,
     Pending,
     compare_carefully,
+    comparison_group,
     settle_exact,
     settle_within,
-    way_of,
 )
 from aclnn_cts.judgement.figures import BINS
 from aclnn_cts.judgement.model import ComputeModel
@@ -81,7 +81,7 @@ def _parts(group: Iterable[Pending]) -> Iterator[Sequence[Pending]]:
     """Outputs that are few enough to be looked at together, those of one way side by side."""
     part: list[Pending] = []
     size = 0
-    for entry in sorted(group, key=way_of):
+    for entry in sorted(group, key=comparison_group):
         if part and size + entry.item.got.size > _TOGETHER:
             yield part
             part, size = [], 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.rounding import numeric, widen
 from aclnn_cts.core.verdict import Deviation
 from aclnn_cts.judgement.bound import (
@@ -68,7 +68,7 @@ class Pending:
     found: Comparison | None = None
 
 
-def way_of(entry: Pending) -> tuple[int, ...]:
+def comparison_group(entry: Pending) -> tuple[int, ...]:
     """What outputs must have in common for their ends to be found together: all that `ends` reads of a model."""
     model, known = entry.item.model, entry.margins
     formats = id(model.output), id(model.accumulation), id(model.through)
@@ -78,7 +78,7 @@ def way_of(entry: Pending) -> tuple[int, ...]:
 def _runs(part: Iterable[Pending]) -> Iterator[tuple[Sequence[Pending], slice]]:
     """The outputs of a part by their ways, and where their elements lie in it."""
     start = 0
-    for _, alike in itertools.groupby(part, way_of):
+    for _, alike in itertools.groupby(part, comparison_group):
         run = list(alike)
         stop = start + sum(entry.item.got.size for entry in run)
         yield run, slice(start, stop)
@@ -256,8 +256,8 @@ def compare_carefully(item: Compared, known: Margins) -> Comparison:
     deviation = Deviation(
         output=item.output,
         index=index_of(worst, shape),
-        got=spelled(values.item(worst)),
-        expected=spelled(exact),
+        got=number_or_word(values.item(worst)),
+        expected=number_or_word(exact),
         bound=0.0 if not math.isfinite(exact) else element(limits.ends.width_of(values, value), worst, shape),
         share=elements.share.item(worst),
         cancellation=cancellation(expected, worst, exact, shape),

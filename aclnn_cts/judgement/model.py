@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.case import owner
-from aclnn_cts.core.errors import UsageError, nearest
-from aclnn_cts.core.expected import Arithmetic, FunctionError
+from aclnn_cts.core.errors import UsageError, did_you_mean
+from aclnn_cts.core.expected import Arithmetic, FunctionAccuracy
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, covers
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
@@ -40,7 +40,7 @@ BASES: tuple[str, ...] = get_args(Basis)
 """From the weakest to the strongest."""
 
 
-def weakest(bases: Iterable[str]) -> str:
+def weakest_basis(bases: Iterable[str]) -> str:
     """The basis that a conclusion from several statements has."""
     return min(bases, key=BASES.index)
 
@@ -75,7 +75,7 @@ class ComputeModel:
     """Section, basis and source of each part."""
     repeatable_zh: str = ""
     """The source of `repeatable` in Chinese, where it is given: reports show it."""
-    functions: tuple[tuple[str, FunctionError], ...] = ()
+    functions: tuple[tuple[str, FunctionAccuracy], ...] = ()
     """How far elementary functions may be from the exact ones, in alphabetical order."""
     function_sources: tuple[tuple[str, str, str], ...] = ()
     """Function, basis and source of each, in the same order."""
@@ -119,7 +119,7 @@ class ComputeModel:
         )
 
 
-def _shown(error: FunctionError) -> str:
+def _shown(error: FunctionAccuracy) -> str:
     parts = (
         f"{error.ulps:g} ulp" if error.ulps else "",
         f"{error.relative:g} of it" if error.relative else "",
@@ -133,7 +133,7 @@ def _using(model: ComputeModel, functions: tuple[str, ...]) -> ComputeModel:
     sources = tuple(source for source in model.function_sources if source[0] in functions)
     return dataclasses.replace(
         model,
-        basis=weakest([model.basis, *(basis for _, basis, _ in sources)]),
+        basis=weakest_basis([model.basis, *(basis for _, basis, _ in sources)]),
         sources=(*model.sources, *sources),
         used=functions,
     )
@@ -265,11 +265,11 @@ def _model(
         or not storage.infinite,
         repeatable=sections["repeatable"].when,
         unless=sections["repeatable"].unless or "",
-        basis=weakest(sections[name].basis for name in used),
+        basis=weakest_basis(sections[name].basis for name in used),
         sources=tuple((name, part.basis, part.source) for name, part in sections.items()),
         repeatable_zh=sections["repeatable"].source_zh,
         functions=tuple(
-            (name, FunctionError(ulps=error.ulps, absolute=error.absolute, relative=error.relative))
+            (name, FunctionAccuracy(ulps=error.ulps, absolute=error.absolute, relative=error.relative))
             for name, error in sorted(functions.items())
         ),
         function_sources=tuple((name, error.basis, error.source) for name, error in sorted(functions.items())),
@@ -300,11 +300,11 @@ def load_precision(path: Path | None = None) -> Precision:
     file = checked_file(yaml, PrecisionFileModel)
     formats = dict(BINARY_FORMATS)
     for name, given in file.significands.items():
-        place = yaml.at(("significands", name))
+        place = yaml.location_of(("significands", name))
         if name not in formats:
             raise UsageError(
                 f"{place}: significands: unknown format {name!r}; expected one of {', '.join(formats)}"
-                f"{nearest(name, formats)}"
+                f"{did_you_mean(name, formats)}"
             )
         form = formats[name]
         if not 1 < given.bits <= form.significand:
@@ -334,8 +334,8 @@ def _check_complete(entries: Sequence[PrecisionModel], file: YamlFile) -> None:
         for name in PRECISION_SECTIONS:
             if not any(getattr(entry, name) for entry in matching):
                 raise UsageError(
-                    f"{file.at(('models',))}: models: no default `{name}` for {dtype}; expected an entry that has it "
-                    "and no selector"
+                    f"{file.location_of(('models',))}: models: no default `{name}` for {dtype}; expected an entry that "
+                    "has it and no selector"
                 )
 
 

@@ -29,10 +29,10 @@ from aclnn_cts.core.verdict import (
     Result,
     Skip,
     Verdict,
-    of_another_class,
+    is_other_error_class,
 )
 from aclnn_cts.judgement.comparison import Compared, Comparison
-from aclnn_cts.judgement.model import ComputeModel, weakest
+from aclnn_cts.judgement.model import ComputeModel, weakest_basis
 from aclnn_cts.judgement.operands import OperandFacts
 
 OUTPUT_FACT = "output"
@@ -111,7 +111,7 @@ def conclude(comparisons: Mapping[str, Comparison], models: Mapping[str, Compute
     """The verdict on the values of a call whose form is right, by output."""
     deviations = tuple(comparison.deviation for comparison in comparisons.values())
     faulty = [name for name, comparison in comparisons.items() if comparison.kind]
-    basis = weakest(models[name].basis for name in comparisons) if comparisons else ""
+    basis = weakest_basis(models[name].basis for name in comparisons) if comparisons else ""
     if faulty:
         # A fault that no arithmetic explains says more than one that coarser arithmetic would.
         name = next((name for name in faulty if comparisons[name].kind != Fault.MODEL), faulty[0])
@@ -126,10 +126,10 @@ def conclude(comparisons: Mapping[str, Comparison], models: Mapping[str, Compute
             deviations=deviations,
             facts={OUTPUT_FACT: name},
         )
-    return unfaulted(deviations, basis=basis, mode=mode, left="the document leaves open")
+    return verdict_without_fault(deviations, basis=basis, mode=mode, left="the document leaves open")
 
 
-def unfaulted(
+def verdict_without_fault(
     deviations: tuple[Deviation, ...], *, basis: str, mode: str, left: str, facts: Mapping[str, Any] | None = None
 ) -> Verdict:
     """The verdict on outputs without a fault: a pass where at least half of the elements were compared.
@@ -293,7 +293,7 @@ def _fault(kind: str, message: str, *, output: str = "", mode: str = "") -> Verd
 
 
 def fingerprint(verdict: Verdict, *, operator: str, check: str, clause: str = "", dtype: str = "") -> Fingerprint:
-    """What broke, as far as the verdict alone tells (`findings.fingerprint.fingerprinted` adds the rest).
+    """What broke, as far as the verdict alone tells (`findings.fingerprint.with_whole_fingerprint` adds the rest).
 
     `clause` is the id of the one that was broken or put to the test, `dtype` the class that the caller sorts by
     (that of the first output, say).
@@ -383,7 +383,7 @@ def _of_status(
     if status == SUCCESS and strength == "limit":
         return _beyond_limit(constraint, values)
     returned: dict[str, Any] = {"status": status}
-    if not of_another_class(status, allowed):
+    if not is_other_error_class(status, allowed):
         return Verdict(result=Result.PASSED, judged=Judged.STATUS, facts=returned)
     returned[Observation.STATUS_CLASS.value] = True
     message = f"{what}, where {constraint} is broken and an argument error (161xxx) is suggested"

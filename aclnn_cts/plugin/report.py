@@ -61,7 +61,7 @@ class Report:
     waivers: Sequence[Waiver] = ()
     """Those that the gate was given."""
     evidence: dict[str, Any] = field(default_factory=dict)
-    """What the tests say of waivers, as `WaiverEvidence` is written."""
+    """What the tests say of waivers, as `WaiverCounts` is written."""
     ignored: str = ""
     """The line about waivers for other versions of the implementation."""
     empty: str = ""
@@ -110,10 +110,10 @@ class Report:
     def _verdict(self) -> str:
         """The worst verdict of the tests, in words."""
         from aclnn_cts.core.verdict import RunVerdict
-        from aclnn_cts.store.run_verdict import scope_text, worst
+        from aclnn_cts.store.run_verdict import scope_text, worst_verdict
 
         found = [RunVerdict(name) for name, number in self.verdicts.items() if number]
-        said = f"verdict of the selected tests: {worst(found).value}"
+        said = f"verdict of the selected tests: {worst_verdict(found).value}"
         alone = "all its findings are of the baseline" if self.known and not self.findings else ""
         return "; ".join(part for part in (said, alone, scope_text(self.outside)) if part)
 
@@ -121,9 +121,9 @@ class Report:
         """What owners of waivers should know."""
         import msgspec
 
-        from aclnn_cts.findings.waivers.matching import WaiverEvidence
+        from aclnn_cts.findings.waivers.matching import WaiverCounts
 
-        evidence = msgspec.convert(self.evidence, WaiverEvidence)
+        evidence = msgspec.convert(self.evidence, WaiverCounts)
         return evidence.report(self.waivers, ignored=self.ignored).notices()
 
     @pytest.hookimpl(trylast=True)
@@ -228,7 +228,7 @@ class Conformance:
             errors=counts.errors,
             waived=result.summary.waivers,
             known=dict.fromkeys(result.known, 1),
-            findings=list(map(self._gate.facts, result.findings)),
+            findings=list(map(self._gate.sarif_facts, result.findings)),
             skipped=counts.skipped_by_reason,
             outside=counts.out_of_scope_by_reason,
             verdicts={result.summary.verdict.value: 1} if counts.counted and not pinned else {},

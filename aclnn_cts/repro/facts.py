@@ -14,7 +14,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.dtypes import DTYPES, FORMATS, itemsize
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES, Outcome
-from aclnn_cts.core.trial import Earlier
+from aclnn_cts.core.trial import EarlierCall
 from aclnn_cts.execution.executor import Asked, Performed
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.buffers import UnsafeViewError, prepare
@@ -75,7 +75,7 @@ def steps_of(asked: Sequence[Asked], places: Sequence[int]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def steps_before(after: Sequence[Earlier], places: Sequence[int]) -> Iterator[Step]:
+def steps_before(after: Sequence[EarlierCall], places: Sequence[int]) -> Iterator[Step]:
     """The steps of the calls before a trial's own, which nobody judges; `places` as in `steps_of`."""
     for item, place in zip(after, places, strict=True):
         made = _Made(place, 0, Asked(item.case))

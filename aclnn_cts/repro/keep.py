@@ -21,7 +21,7 @@ from aclnn_cts.store.output_file import write_atomically
 from aclnn_cts.store.programs import PROGRAMS_STATE, NoProgram, StoredPrograms, program_name, stored_programs
 from aclnn_cts.store.run_directory import FAILURES, RunDirectory
 from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 
 _BY_ITSELF = Fault.of(Family.REJECTED, Family.ENDED, Family.OUTPUT, Family.MEMORY)
 """Faults of one of several equal calls, whatever the others give."""
@@ -47,7 +47,7 @@ def keep_programs(
     item: Trial | Case = trial
     call = (1, 1)
     try:
-        calls = check(trial.check, where="trial").calls(trial, programs.specs[trial.case.operator])
+        calls = check_by_id(trial.check, where="trial").calls(trial, programs.specs[trial.case.operator])
         call = (0, len(calls)) if len(calls) > 1 else (1, 1)
         number = _call_by_itself(trial, record)
         if number is not None:

@@ -34,10 +34,10 @@ from aclnn_cts.repro.python import numpy_program, python_program, torch_program
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Manifest
-from aclnn_cts.store.output_file import Recognizer, begins
-from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS, Determinism
+from aclnn_cts.store.output_file import Recognizer, begins_with
+from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS, DeterminismCheck
 from aclnn_cts.trials.checks.life_cycle import asked_calls
-from aclnn_cts.trials.checks.registry import VALUED, as_trial, check
+from aclnn_cts.trials.checks.registry import VALUED, as_trial, check_by_id
 
 _REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
 
@@ -49,9 +49,9 @@ LANGUAGES: Mapping[str, Callable[[Program], str]] = {
 }
 
 WRITTEN_BY_US: Mapping[str, Recognizer] = {
-    "cpp": begins(rb"// \w+: [^\n]*\n// Case [0-9a-f]{64}, "),
+    "cpp": begins_with(rb"// \w+: [^\n]*\n// Case [0-9a-f]{64}, "),
     **dict.fromkeys(
-        ("python", "numpy", "torch"), begins(rb'#!/usr/bin/env python3\n"""\w+: [^\n]*\n\nCase [0-9a-f]{64}, ')
+        ("python", "numpy", "torch"), begins_with(rb'#!/usr/bin/env python3\n"""\w+: [^\n]*\n\nCase [0-9a-f]{64}, ')
     ),
 }
 """Recognizes a program by its language."""
@@ -113,7 +113,7 @@ class Programs:
         """What the programs of `texts` do; `whole`: each call with its data, for a function that has no phases."""
         spec = self.specs[(item.case if isinstance(item, Trial) else item).operator]
         trial = as_trial(spec, item)
-        entry = check(trial.check, where="trial")
+        entry = check_by_id(trial.check, where="trial")
         cases = entry.calls(trial, spec)
         if call is not None and not 1 <= call <= len(cases):
             raise UsageError(
@@ -134,7 +134,7 @@ class Programs:
 
     def _of_equal_calls(self, made: Program, trial: Trial, spec: Spec) -> Program:
         """The program of calls that must be equal, where one program can compare them."""
-        if isinstance(EQUAL_CALLS[trial.check], Determinism):
+        if isinstance(EQUAL_CALLS[trial.check], DeterminismCheck):
             judge = self._judges.of(spec)
             arrays = case_arrays(trial.case, spec.given_inputs(trial.case))
             promised = judge.repeatable_outputs(Performed(case=trial.case, outcome=Outcome(), arrays=arrays))

@@ -13,8 +13,8 @@ from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import YAML_BYTES, converted, read_outside, strict_json
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.findings.findings import FindingIndex, findings_of, meets
-from aclnn_cts.store.output_file import begins, write_atomically
+from aclnn_cts.findings.findings import FindingIndex, findings_of, meets_condition
+from aclnn_cts.store.output_file import begins_with, write_atomically
 from aclnn_cts.store.run_directory import MANIFEST, RunDirectory
 from aclnn_cts.store.store_reader import Query
 
@@ -40,7 +40,7 @@ class Baseline:
             return ""
         found = self._findings.get((record.key, record.fingerprint.dtype), {})
         case = record.trial.case
-        return next((file for file, items in found.items() if any(meets(item, case) for item in items)), "")
+        return next((file for file, items in found.items() if any(meets_condition(item, case) for item in items)), "")
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -60,7 +60,7 @@ def _read(file: Path) -> Finding:
     return converted(document, Finding, where=str(file), expected=expected)
 
 
-_is_manifest = begins(rb'\{\s*"format": "aclnn-cts/manifest/')
+_is_manifest = begins_with(rb'\{\s*"format": "aclnn-cts/manifest/')
 
 
 def is_baseline(folder: Path) -> bool:
@@ -88,6 +88,10 @@ def write_mark(folder: Path, *, findings: int) -> None:
 def without_exceptions(findings: Sequence[Finding], failures: Iterable[Record]) -> Iterator[Finding]:
     """The findings; those with a failure that misses the condition have none, since all their failures are known."""
     index = FindingIndex(findings)
-    missed = {number for record in failures if not meets(findings[number := index.of(record)], record.trial.case)}
+    missed = {
+        number
+        for record in failures
+        if not meets_condition(findings[number := index.number_of(record)], record.trial.case)
+    }
     for number, item in enumerate(findings):
         yield msgspec.structs.replace(item, condition=None) if number in missed else item

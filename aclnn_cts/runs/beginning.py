@@ -12,13 +12,13 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Manifest, adapter_facts, environment_facts, own_adapter_facts, timestamp
 
 
-def is_asked(spec: Spec, settings: BenchSettings) -> bool:
+def is_tested(spec: Spec, settings: BenchSettings) -> bool:
     """Whether the document names the product for an operator, and the adapter offers that."""
     product, scope = settings.target.product, settings.scope
     return product in spec.products and (scope is None or scope.offers(spec.operator, product))
 
 
-def why_not_asked(spec: Spec, settings: BenchSettings) -> tuple[str, str]:
+def why_not_tested(spec: Spec, settings: BenchSettings) -> tuple[str, str]:
     """Of an operator that is not asked for: the reason, and the result that it counts as."""
     if settings.target.product in spec.products:
         return f"{OutOfScope.OPERATOR} {spec.operator}", Result.OUT_OF_SCOPE

@@ -9,7 +9,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.verdict import ToleranceWhy
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.runs.beginning import is_asked
+from aclnn_cts.runs.beginning import is_tested
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import BatchJudged, Event
@@ -19,7 +19,7 @@ from aclnn_cts.store.scope import declared_scope
 def check_benchmark(benchmark: SessionHost, operators: Iterable[Spec], settings: BenchSettings) -> None:
     """Refuse a benchmark that does not offer an operator of the run. Raises UsageError."""
     scope = declared_scope(benchmark.capabilities, adapter=settings.benchmark)
-    asked = (spec.operator for spec in operators if is_asked(spec, settings))
+    asked = (spec.operator for spec in operators if is_tested(spec, settings))
     lacking = [name for name in asked if not scope.offers(name, settings.target.product)]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""

@@ -17,7 +17,7 @@ _SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedSources:
     """What differs from an earlier commit."""
 
     operators: frozenset[str]
@@ -59,7 +59,7 @@ def _is_written(file: Path, folder: Path) -> bool:
     return any(is_baseline(folder / parent) for parent in file.parents if parent.name)
 
 
-def operators_of(files: Iterable[str], specs: Sequence[Spec]) -> Change:
+def operators_of(files: Iterable[str], specs: Sequence[Spec]) -> ChangedSources:
     """Operators whose stem or C name is in the path of one of these files, in any case.
 
     Of names that hold each other, the longest counts: `gelu_backward_v2.cpp` is no file of `gelu_backward`.
@@ -76,4 +76,4 @@ def operators_of(files: Iterable[str], specs: Sequence[Spec]) -> Change:
         operators |= found
         if not found:
             others.append(file)
-    return Change(frozenset(operators), tuple(others))
+    return ChangedSources(frozenset(operators), tuple(others))

@@ -17,7 +17,7 @@ from typing import Any
 
 from aclnn_cts import __version__
 from aclnn_cts.adapters.protocol import Capabilities
-from aclnn_cts.adapters.registry import ADAPTERS, Choice, choose
+from aclnn_cts.adapters.registry import ADAPTERS, AdapterChoice, parse_adapter_word
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.open_host import open_host
@@ -49,7 +49,7 @@ def describe_surroundings(words: Sequence[str] = ()) -> dict[str, Any]:
     `words`: adapters as `--adapter` names them; empty: those that ship. Raises UsageError for one that is no adapter.
     """
     specs, problem = _specs()
-    choices = [(choose(word), _description(word)) for word in words]
+    choices = [(parse_adapter_word(word), _description(word)) for word in words]
     return {
         "aclnn_cts": __version__,
         "python": {"version": platform.python_version(), "executable": sys.executable},
@@ -58,7 +58,7 @@ def describe_surroundings(words: Sequence[str] = ()) -> dict[str, Any]:
         "specs": {"operators": list(specs or ()), "problem": problem},
         "adapters": [
             _adapter(choice, description, specs)
-            for choice, description in choices or [(choose(name), _description(name)) for name in ADAPTERS]
+            for choice, description in choices or [(parse_adapter_word(name), _description(name)) for name in ADAPTERS]
         ],
         "torch_devices": _torch_devices(),
         "store": _store(Path.cwd()),
@@ -85,7 +85,7 @@ def _specs() -> tuple[Specs | None, str | None]:
         return None, str(error)
 
 
-def _adapter(choice: Choice, described: str, specs: Specs | None) -> dict[str, Any]:
+def _adapter(choice: AdapterChoice, described: str, specs: Specs | None) -> dict[str, Any]:
     """Whether an adapter opens, found out by opening it, and what it says of itself then."""
     problem: str | None = None
     found: _Open | None = None
@@ -120,12 +120,12 @@ class _Open:
     environment: Mapping[str, str]
 
 
-def _opened(choice: Choice, product: str, specs: Specs | None) -> _Open:
+def _opened(choice: AdapterChoice, product: str, specs: Specs | None) -> _Open:
     with open_host(choice.word, target=Target(product=product), specs=specs or {}) as host:
         return _Open(host.capabilities, dict(host.environment))
 
 
-def _stated_product(choice: Choice, specs: Specs | None) -> _Open | None:
+def _stated_product(choice: AdapterChoice, specs: Specs | None) -> _Open | None:
     """An adapter opened for a product that is stated, where nothing here tells one; None where it does not open."""
     if not choice.own_product:
         return None
@@ -135,7 +135,7 @@ def _stated_product(choice: Choice, specs: Specs | None) -> _Open | None:
         return None
 
 
-def _first_phases(choice: Choice, found: _Open, specs: Specs | None) -> dict[str, Any] | None:
+def _first_phases(choice: AdapterChoice, found: _Open, specs: Specs | None) -> dict[str, Any] | None:
     """What `--phases one` can do: the operators whose statuses it judges, and the command; None where nothing."""
     capabilities = found.capabilities
     if not (capabilities.phases and capabilities.statuses):

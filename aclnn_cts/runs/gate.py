@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aclnn_cts.adapters.registry import choose
+from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.finding import Finding
@@ -15,11 +15,11 @@ from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.explain import explain, replay_command
+from aclnn_cts.findings.explain import explain_record, replay_command
 from aclnn_cts.findings.finding_text import finding_text
-from aclnn_cts.findings.findings import Failures, shown_by
+from aclnn_cts.findings.findings import Failures, with_best_record
 from aclnn_cts.findings.waivers.file import Waiver, waivers_beside_shipped
-from aclnn_cts.findings.waivers.matching import WaiverEvidence, pinned_trials, pins_for, waivers_of_run
+from aclnn_cts.findings.waivers.matching import WaiverCounts, pinned_trials, pins_for, waivers_of_run
 from aclnn_cts.runs.baseline import Baseline, read_baseline, without_exceptions, write_finding
 from aclnn_cts.runs.changed import changed_files, operators_of
 from aclnn_cts.runs.finding_limit import FindingLimit
@@ -31,7 +31,7 @@ from aclnn_cts.speclang.package import check_product
 from aclnn_cts.store.case_files import trial_text
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.output_file import storage_failure, write_atomically
-from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, explained, headline, listed_rules
+from aclnn_cts.store.run_verdict import MIN_JUDGED, RunPlan, Terms, explain_conclusion, headline, listed_rules
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.condition import with_conditions
 from aclnn_cts.triage.search import SEARCHED, search, trial_strategy
@@ -93,7 +93,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     changed: str = "",
 ) -> GateOptions:
     """Options from the words of a command line; UsageError for the first that is wrong. Opens nothing."""
-    choose(adapter)
+    parse_adapter_word(adapter)
     specs = load_specs(spec_folders, edition=edition)
     if product is not None:
         check_product(product, where="--product")
@@ -207,7 +207,7 @@ class Gate:
         self.bench = Bench(
             specs=options.specs, host=host, settings=options.settings, explained=self.waivers.explains, sparing=True
         )
-        self._told = WaiverEvidence()
+        self._told = WaiverCounts()
         self._limit = FindingLimit(options.max_findings)
         self._sentinels: dict[str, Record | None] = {}
 
@@ -274,7 +274,7 @@ class Gate:
         options, scope = self.options, self.bench.scope
         product = options.settings.target.product
         named = (spec.operator,) if spec.operator in options.named else ()
-        terms = Terms(Plan.CHECK, min_judged=options.min_judged, named=named)
+        terms = Terms(RunPlan.CHECK, min_judged=options.min_judged, named=named)
         summary = Summary(terms=terms, scope=scope, finished=True)
         if check == "values" and options.settings.phases == 2:
             summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).given_rows))
@@ -286,7 +286,7 @@ class Gate:
         conclusion = result.summary.conclusion
         counted = sum(found.counted for found in conclusion.operators.values())
         if conclusion.verdict == RunVerdict.INCONCLUSIVE and counted and not beside:
-            result.unjudged = (f"{headline(conclusion)}:", *explained(conclusion))
+            result.unjudged = (f"{headline(conclusion)}:", *explain_conclusion(conclusion))
         failed = [record for record in result.judged if record.verdict.result == Result.FAILED]
         found = tuple(self._found(result))
         result.findings = tuple(map(self._kept, found))
@@ -302,12 +302,12 @@ class Gate:
         reason = f"{OutOfScope.OPERATOR} {spec.operator}"
         result.summary.skip(spec.operator, "valid", reason=reason, result=Result.OUT_OF_SCOPE)
         if spec.operator in self.options.named:
-            result.unjudged = tuple(explained(result.summary.conclusion))
+            result.unjudged = tuple(explain_conclusion(result.summary.conclusion))
         return self._finished(result, beside=f"{spec.operator}: the adapter does not offer it")
 
-    def news(self) -> WaiverEvidence:
+    def news(self) -> WaiverCounts:
         """What the trials since the last call say of waivers."""
-        news = self.waivers.evidence.beyond(self._told)
+        news = self.waivers.evidence.since(self._told)
         self._told.include(news)
         return news
 
@@ -325,10 +325,10 @@ class Gate:
         text = finding_text(finding, self.options.specs, replay=command)
         yield text.what
         yield text.clause
-        yield from explain(finding.record, spec)
+        yield from explain_record(finding.record, spec)
         yield f"replay: {text.replay}"
 
-    def facts(self, finding: Finding) -> dict[str, str]:
+    def sarif_facts(self, finding: Finding) -> dict[str, str]:
         """A finding as SARIF names it; its file as this process sees it."""
         text = finding_text(finding, self.options.specs, replay="")
         return {
@@ -360,7 +360,7 @@ class Gate:
             found = with_conditions(found, result.records, self.bench)
         for finding in found:
             if result.shrunk is not None and result.shrunk.fingerprint in finding.fingerprints:
-                yield shown_by(finding, [result.shrunk])
+                yield with_best_record(finding, [result.shrunk])
             else:
                 yield finding
 

@@ -17,9 +17,9 @@ from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.plan import Part
-from aclnn_cts.trials.trial_runner import Bench, Judged
-from aclnn_cts.workers.notes import Notes
-from aclnn_cts.workers.pool import TRIES, answers
+from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
+from aclnn_cts.workers.notes import ProgressNotes
+from aclnn_cts.workers.pool import TRIES, run_jobs
 from aclnn_cts.workers.service import Worker
 
 
@@ -33,7 +33,7 @@ class PartJob(msgspec.Struct, frozen=True, tag="part"):
 class PartResult(msgspec.Struct, frozen=True, tag="batches"):
     """All that a part came to, as `Bench.run_parts` gives it."""
 
-    batches: tuple[tuple[Part, int, Judged], ...]
+    batches: tuple[tuple[Part, int, JudgedBatch], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class PlanService:
         """The adapter."""
         return f"--adapter {self.settings.adapter}"
 
-    def open(self, notes: Notes) -> Worker:
+    def open(self, notes: ProgressNotes) -> Worker:
         """Open the implementation. Raises as `open_host` does."""
         settings = self.settings
         specs = load_specs(settings.spec_folders, edition=settings.edition)
@@ -75,10 +75,10 @@ class PlanService:
         )
 
         def do(job: PartJob) -> PartResult:
-            batches: list[tuple[Part, int, Judged]] = []
+            batches: list[tuple[Part, int, JudgedBatch]] = []
             for batch in bench.run_parts([job.part], seed=job.seed):
                 batches.append(batch)
-                notes.batch(0, len(batches), 0)
+                notes.note_batch(0, len(batches), 0)
             return PartResult(tuple(batches))
 
         return Worker(do, host, benchmark)
@@ -86,8 +86,8 @@ class PlanService:
 
 def judge_parts(
     parts: Sequence[Part], *, settings: BenchSettings, seed: int, workers: int, waivers: tuple[Waiver, ...]
-) -> Iterator[tuple[Part, int, Judged]]:
-    """Judge parts on so many worker processes, as `Bench.run_parts` does in this one. Raises as `answers` does."""
+) -> Iterator[tuple[Part, int, JudgedBatch]]:
+    """Judge parts on so many worker processes, as `Bench.run_parts` does in this one. Raises as `run_jobs` does."""
 
     def lost(number: int, reason: str) -> str:
         part = parts[number]
@@ -98,6 +98,6 @@ def judge_parts(
 
     service = PlanService(settings=settings, waivers=waivers)
     jobs = [PartJob(part, seed) for part in parts]
-    with contextlib.closing(answers(service, jobs, workers=workers, lost=lost, in_order=True)) as results:
+    with contextlib.closing(run_jobs(service, jobs, workers=workers, lost=lost, in_order=True)) as results:
         for result in results:
             yield from result.batches

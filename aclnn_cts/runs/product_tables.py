@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Record, Result, is_valid_call
-from aclnn_cts.speclang.kinds_dtype import Listed
+from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import BatchJudged, Event
 
@@ -19,7 +19,7 @@ class _ListDifference:
     """The names of one list of dtypes or formats that two products do not share."""
 
     constraint: str
-    rule: Listed
+    rule: ListedRule
     other: str
     """The product that is not stated."""
     here: frozenset[str]
@@ -94,7 +94,7 @@ class ProductTables:
 
 def _differences(spec: Spec, product: str) -> Iterator[_ListDifference]:
     for item in spec.constraints:
-        if not isinstance(item.rule, Listed) or product not in item.rule.table:
+        if not isinstance(item.rule, ListedRule) or product not in item.rule.table:
             continue
         here = frozenset(item.rule.table[product])
         for other, names in item.rule.table.items():

@@ -20,7 +20,7 @@ from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
 from aclnn_cts.generate.corner_list import recorded_corners
-from aclnn_cts.runs.beginning import is_asked, new_manifest, why_not_asked
+from aclnn_cts.runs.beginning import is_tested, new_manifest, why_not_tested
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
@@ -31,25 +31,25 @@ from aclnn_cts.store.events import (
     BatchJudged,
     Consumer,
     Event,
-    Expected,
     Notice,
     OperatorFinished,
     PhaseStarted,
-    Planned,
     RunFinished,
     RunStarted,
-    Skipped,
+    TrialsExpected,
+    TrialsPlanned,
+    TrialsSkipped,
 )
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.run_directory import RESULTS
-from aclnn_cts.store.run_verdict import MIN_JUDGED, Plan, Terms, listed_rules
+from aclnn_cts.store.run_verdict import MIN_JUDGED, RunPlan, Terms, listed_rules
 from aclnn_cts.store.run_writer import RunWriter, create_run
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.checks.registry import as_trial
-from aclnn_cts.trials.checks.sentinel import rejection_text, sentinel_trial, sentinels_refused
+from aclnn_cts.trials.checks.sentinel import refused_sentinels, rejection_text, sentinel_trial
 from aclnn_cts.trials.plan import Part, Profile, plan_parts
-from aclnn_cts.trials.trial_runner import Bench, Judged
+from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
 
 if TYPE_CHECKING:
     from aclnn_cts.runs.benchmark_use import BenchmarkUse
@@ -151,7 +151,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                 _run_trials(bench, _given_trials(bench, tell, options, dropped), waivers, tell, limit)
                 if options.profile is not None:
                     asked = [
-                        item for item in options.operators if is_asked(item, options.settings) and item not in dropped
+                        item for item in options.operators if is_tested(item, options.settings) and item not in dropped
                     ]
                     given_up = _run_plan(bench, asked, options.profile, options, waivers, tell, limit)
                     if settings.phases == 2:
@@ -246,8 +246,8 @@ def _product_tables(options: RunOptions) -> ProductTables:
 
 def _terms(options: RunOptions) -> Terms:
     """What the run's counts are measured by."""
-    whole = Plan.STATUSES if options.settings.phases == 1 else Plan.PROFILE
-    plan = Plan.CASES if options.profile is None else whole
+    whole = RunPlan.STATUSES if options.settings.phases == 1 else RunPlan.PROFILE
+    plan = RunPlan.CASES if options.profile is None else whole
     is_limited = options.profile is not None and options.profile.most > 0
     return Terms(
         plan=plan,
@@ -264,7 +264,7 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
     if profile is None:
         return
     for spec in options.operators:
-        if not is_asked(spec, options.settings):
+        if not is_tested(spec, options.settings):
             continue
         rows = bench.sampler(spec).given_rows if options.settings.phases == 2 else ()
         dtypes = bench.scope.listed_dtypes(rows)
@@ -273,7 +273,7 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
         has_cells = not profile.standard and options.settings.phases == 2
         cells = bench.planned_cells(spec, heavy=profile.heavy) if has_cells else ()
         listed = recorded_corners(spec, product) if has_cells else None
-        corners = listed.at(heavy=profile.heavy) if listed is not None else ()
+        corners = listed.reachable_corners(heavy=profile.heavy) if listed is not None else ()
         summary.demand(spec.operator, dtypes=dtypes, rules=rules, cells=cells, corners=corners)
 
 
@@ -283,7 +283,7 @@ def _load_oracles(bench: Bench, options: RunOptions) -> None:
         return
     named = {item.case.operator if isinstance(item, Trial) else item.operator for item in options.trials}
     for spec in options.operators:
-        if spec.operator in named or (options.profile is not None and is_asked(spec, options.settings)):
+        if spec.operator in named or (options.profile is not None and is_tested(spec, options.settings)):
             bench.judge(spec)
 
 
@@ -311,11 +311,11 @@ def _skip_unsupported(options: RunOptions, tell: Consumer) -> None:
     if options.profile is None:
         return
     for spec in options.operators:
-        if is_asked(spec, options.settings):
+        if is_tested(spec, options.settings):
             continue
-        reason, result = why_not_asked(spec, options.settings)
-        tell(Planned(operator=spec.operator, kind="valid", number=1))
-        tell(Skipped(operator=spec.operator, kind="valid", reason=reason, result=result))
+        reason, result = why_not_tested(spec, options.settings)
+        tell(TrialsPlanned(operator=spec.operator, kind="valid", number=1))
+        tell(TrialsSkipped(operator=spec.operator, kind="valid", reason=reason, result=result))
 
 
 def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer) -> Sequence[Spec]:
@@ -323,9 +323,9 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
     capabilities = bench.host.capabilities
     if bench.settings.phases != 1 or not options.sentinels or not (capabilities.statuses and capabilities.phases):
         return ()
-    operators = [spec for spec in options.operators if is_asked(spec, options.settings)]
+    operators = [spec for spec in options.operators if is_tested(spec, options.settings)]
     trials = {spec.operator: sentinel_trial(bench.sampler(spec)) for spec in operators}
-    refused = sentinels_refused(bench.host, [trial.case for trial in trials.values()], options.specs, phases=1)
+    refused = refused_sentinels(bench.host, [trial.case for trial in trials.values()], options.specs, phases=1)
     # What was accepted lies in the operator cache, where later calls would not be checked.
     bench.host.refresh()
     dropped = []
@@ -334,7 +334,7 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
             continue
         trial = trials[spec.operator]
         kind = trial.case.origin.kind
-        tell(Planned(operator=spec.operator, kind=kind, number=1))
+        tell(TrialsPlanned(operator=spec.operator, kind=kind, number=1))
         failed = False
         for judged in bench.run([trial]):
             _tell_judged(judged, waivers, tell)
@@ -342,8 +342,8 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
         if failed:
             dropped.append(spec)
             if options.profile is not None:
-                tell(Planned(operator=spec.operator, kind="valid", number=1))
-                tell(Skipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
+                tell(TrialsPlanned(operator=spec.operator, kind="valid", number=1))
+                tell(TrialsSkipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
             tell(Notice(message=rejection_text(spec.operator, trial, refused[spec.operator])))
     return dropped
 
@@ -358,16 +358,16 @@ def _given_trials(bench: Bench, tell: Consumer, options: RunOptions, dropped: Se
         if case.operator in chosen - rejecting:
             trials.append(as_trial(bench.specs[case.operator], item))
         else:
-            tell(Planned(operator=case.operator, kind=case.origin.kind, number=1))
+            tell(TrialsPlanned(operator=case.operator, kind=case.origin.kind, number=1))
             reason = Skip.SENTINEL if case.operator in rejecting else Skip.NOT_CHOSEN
-            tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=reason))
+            tell(TrialsSkipped(operator=case.operator, kind=case.origin.kind, reason=reason))
     return trials
 
 
 def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: Consumer, limit: FindingLimit) -> None:
     """Trials that are given, each under its own kind."""
     for trial in trials:
-        tell(Planned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
+        tell(TrialsPlanned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
     left = {trial.id: trial.case for trial in trials}
     for judged in () if limit.reached else bench.run(trials):
         _tell_judged(judged, waivers, tell)
@@ -376,14 +376,14 @@ def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: C
         if limit.reached:
             break
     for case in left.values() if limit.reached else ():
-        tell(Skipped(operator=case.operator, kind=case.origin.kind, reason=Skip.STOPPED))
+        tell(TrialsSkipped(operator=case.operator, kind=case.origin.kind, reason=Skip.STOPPED))
 
 
 def _case_of(item: Trial | Case) -> Case:
     return item.case if isinstance(item, Trial) else item
 
 
-def _tell_judged(judged: Judged, waivers: Waivers, tell: Consumer) -> None:
+def _tell_judged(judged: JudgedBatch, waivers: Waivers, tell: Consumer) -> None:
     records = tuple(waivers.apply(record) for record in judged.records)
     tell(BatchJudged(records=records, coverage=judged.coverage, blobs=judged.blobs))
 
@@ -406,7 +406,7 @@ def _run_plan(
         phases=settings.phases,
         max_bytes=settings.max_bytes,
     )
-    tell(Expected(number=sum(part.count for part in parts)))
+    tell(TrialsExpected(number=sum(part.count for part in parts)))
     given_up: list[str] = []
     left = {part: part.count for part in parts}
     waiting = {operator: set(mine) for operator, mine in groupby(parts, key=lambda part: part.operator)}
@@ -417,7 +417,7 @@ def _run_plan(
                 begun.add(part)
                 left[part] = number
                 if number:
-                    tell(Planned(operator=part.operator, kind=part.kind, number=number))
+                    tell(TrialsPlanned(operator=part.operator, kind=part.kind, number=number))
             if judged.given_up:
                 given_up.append(part.operator)
                 _skip_rest(part, part.count, tell, is_planned=False)
@@ -440,14 +440,14 @@ def _run_plan(
 def _skip_rest(part: Part, number: int, tell: Callable[[Event], None], *, is_planned: bool) -> None:
     """Count trials of a part that are not tried any more."""
     if not is_planned:
-        tell(Planned(operator=part.operator, kind=part.kind, number=number))
+        tell(TrialsPlanned(operator=part.operator, kind=part.kind, number=number))
     if number:
-        tell(Skipped(operator=part.operator, kind=part.kind, reason=Skip.STOPPED, number=number))
+        tell(TrialsSkipped(operator=part.operator, kind=part.kind, reason=Skip.STOPPED, number=number))
 
 
 def _judged_parts(
     bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
-) -> Generator[tuple[Part, int, Judged], None, None]:
+) -> Generator[tuple[Part, int, JudgedBatch], None, None]:
     if options.workers > 1:
         from aclnn_cts.runs.plan_worker import judge_parts  # noqa: PLC0415 - one process needs no scheduler
 

@@ -25,7 +25,7 @@ _Cause: TypeAlias = tuple[str, str]
 """An operator, and the constraint that a call breaks."""
 
 
-class Patience:
+class AdaptiveTimeout:
     """The time limit of each call of a host."""
 
     def __init__(self, *, seconds: float, least: float) -> None:
@@ -57,7 +57,7 @@ class Patience:
         larger = max(_bytes(call) / max(self._largest.get(operator, 0), 1), 1.0)
         return min(max(self._least, _FACTOR * longest * larger), self._whole)
 
-    def saw(self, call: Call, outcome: Outcome) -> None:
+    def note_outcome(self, call: Call, outcome: Outcome) -> None:
         """Learn from a call that was made."""
         fresh, self._fresh = self._fresh, False
         if outcome.ended in (Ended.RETURNED, Ended.RAISED):
@@ -79,7 +79,7 @@ class Patience:
             return ""
         return f", the limit since calls like it took {self._whole:g} s and more"
 
-    def renew(self) -> None:
+    def note_fresh_process(self) -> None:
         """Know that the next call is the first of a fresh process."""
         self._fresh = True
 

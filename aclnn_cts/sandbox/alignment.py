@@ -6,6 +6,6 @@ ALIGNMENT = 64
 """Bytes: what the device runtime's own allocations keep (aclrtMalloc), and any vector unit needs."""
 
 
-def aligned(size: int, alignment: int = ALIGNMENT) -> int:
+def align_up(size: int, alignment: int = ALIGNMENT) -> int:
     """The next multiple of an alignment."""
     return -(-size // alignment) * alignment

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.sandbox.alignment import ALIGNMENT, aligned
-from aclnn_cts.sandbox.process_tree import allocated
+from aclnn_cts.sandbox.alignment import ALIGNMENT, align_up
+from aclnn_cts.sandbox.process_tree import allocated_bytes
 
 _FIRST_SIZE = 1 << 22
 _KEPT = 1 << 28
@@ -61,11 +61,11 @@ class Arena:
 
     def lend(self, size: int, *, alignment: int = ALIGNMENT) -> NDArray[np.uint8]:
         """A block of bytes, aligned; it holds whatever was there. Raises HarnessError where there is no memory."""
-        taken = aligned(max(size, 1))
-        start = aligned(self._next, alignment)
+        taken = align_up(max(size, 1))
+        start = align_up(self._next, alignment)
         if start + taken > self._room:
             # Too large for the gap before what is held.
-            start = aligned(max(self._next, self._last), alignment)
+            start = align_up(max(self._next, self._last), alignment)
             if start + taken > self.size:
                 self._grow(max(start + taken, min(2 * self.size, self._most)))
             self._room = self.size
@@ -121,7 +121,7 @@ class Arena:
     @property
     def stray_bytes(self) -> int:
         """Bytes at least that somebody has written where nothing was ever lent."""
-        return max(allocated(self.descriptor) - self.size, 0)
+        return max(allocated_bytes(self.descriptor) - self.size, 0)
 
     def drop_strays(self) -> None:
         """Give back what was written where nothing was ever lent."""

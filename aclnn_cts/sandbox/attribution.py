@@ -16,7 +16,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.delta_debugging import shortest_end
 from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
-from aclnn_cts.sandbox.batch import faulty, groups
+from aclnn_cts.sandbox.batch import groups, has_device_fault
 
 Again = Callable[[Sequence[int]], Sequence[Outcome]]
 
@@ -25,7 +25,7 @@ _NAMED = 4
 """Calls of a batch that a message names."""
 
 
-def attributed(
+def attribute_faults(
     calls: Sequence[Call], outcomes: Sequence[Outcome], *, alone: Again, company: Again, trials: int | None = None
 ) -> list[Outcome]:
     """The outcomes of a batch, with each fault of the device given to the call that causes it.
@@ -42,7 +42,7 @@ def attributed(
     for members in groups(calls):
         told = [found[member] for member in members]
         went_on = all(item.ended in _PROCESS_WENT_ON for item in told)
-        if faulty(told):
+        if has_device_fault(told):
             before = range(min(first, own), min(members.start, own))
             _settle(calls, found, before, members, alone=alone, company=company, own=own)
             if went_on:
@@ -62,13 +62,13 @@ def _settle(
     company: Again,
     own: int,
 ) -> None:
-    told = next(item for item in (found[member] for member in members) if faulty([item]))
+    told = next(item for item in (found[member] for member in members) if has_device_fault([item]))
     earlier = EARLIER_FAULT in told.facts
     message = (str(told.facts[EARLIER_FAULT]) if earlier else told.message).partition("\n")[0]
     conforming: Sequence[Outcome] = ()
     if not earlier and before:
         conforming = alone(members)
-        if faulty(conforming):
+        if has_device_fault(conforming):
             return
     culprit = _culprit(calls, before, members, company)
     if culprit:
@@ -99,11 +99,11 @@ def _culprit(calls: Sequence[Call], before: range, members: range, company: Agai
 
     Empty where it comes again after all of them together, and None where it does not.
     """
-    if not before or not faulty(company([*before, *members])):
+    if not before or not has_device_fault(company([*before, *members])):
         return None
     earlier = list(groups(calls, before.start, before.stop))
-    end = shortest_end(earlier, lambda last: faulty(company([*chain.from_iterable(last), *members])))
-    if len(end) == 1 or faulty(company([*end[0], *members])):
+    end = shortest_end(earlier, lambda last: has_device_fault(company([*chain.from_iterable(last), *members])))
+    if len(end) == 1 or has_device_fault(company([*end[0], *members])):
         return end[0]
     return ()
 

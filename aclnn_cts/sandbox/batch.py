@@ -12,10 +12,10 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.outcome import EARLIER_FAULT, PROCESS_ENDS, Ended, Outcome
 
 if TYPE_CHECKING:
-    from aclnn_cts.sandbox.child import Ending
+    from aclnn_cts.sandbox.child import ChildEnd
 
 
-def faulty(outcomes: Sequence[Outcome]) -> bool:
+def has_device_fault(outcomes: Sequence[Outcome]) -> bool:
     """Whether a fault of the device showed in one of these calls."""
     return any(item.ended == Ended.DEVICE_FAULT or EARLIER_FAULT in item.facts for item in outcomes)
 
@@ -54,7 +54,7 @@ class BatchOutcomes:
         """The same outcome for all that is left."""
         self.known += [outcome] * (len(self._calls) - len(self.known))
 
-    def runner_ended(self, answers: Sequence[Outcome], ending: Ending) -> Outcome | None:
+    def runner_ended(self, answers: Sequence[Outcome], ending: ChildEnd) -> Outcome | None:
         """A runner has ended that gave these answers, which `known` holds by now.
 
         A call that must meet a fresh process is left to the next runner, and all others that began have an outcome
@@ -83,7 +83,7 @@ class BatchOutcomes:
         self.known += [ending.outcome()] * (1 + self._rest_of_group(len(self.known) + 1))
         return self.known[-1]
 
-    def _begun(self, answers: int, ending: Ending) -> int | None:
+    def _begun(self, answers: int, ending: ChildEnd) -> int | None:
         """The place of the call that was being made, by a runner that has given so many answers.
 
         Its word is shared memory, which a wild write may have changed. One that its answers contradict says nothing:
@@ -107,7 +107,7 @@ class BatchOutcomes:
             self.known += [unrun] * (1 + self._rest_of_group(len(self.known) + 1))
         self._met_lost_device = len(self.known)
 
-    def _between_calls(self, answers: Sequence[Outcome], ending: Ending) -> None:
+    def _between_calls(self, answers: Sequence[Outcome], ending: ChildEnd) -> None:
         self._deaths = 0 if answers else self._deaths + 1
         if self._deaths == _TRIES_BEFORE_CALL:
             self._deaths = 0
@@ -121,7 +121,7 @@ class BatchOutcomes:
 _T = TypeVar("_T")
 
 
-class Aside(Generic[_T]):
+class BackgroundWork(Generic[_T]):
     """A piece of work in a thread of its own; calling it waits for the result.
 
     The thread ends with the program where that does not wait for it. `strike` makes the work end soon.
@@ -163,14 +163,14 @@ class Aside(Generic[_T]):
         return self._results[0]
 
 
-class Pending:
+class PendingBatch:
     """A batch that was started. Whoever started it ends it; until then its buffers are its own."""
 
     def __init__(
         self,
         outcomes: list[Outcome],
         *,
-        steps: Generator[Aside[Any], None, None] | None = None,
+        steps: Generator[BackgroundWork[Any], None, None] | None = None,
         release: Callable[[], None] | None = None,
     ) -> None:
         """Begin the batch.
@@ -183,7 +183,7 @@ class Pending:
         self._outcomes = outcomes
         self._steps = steps
         self._release = release
-        self._work: Aside[Any] | None = None
+        self._work: BackgroundWork[Any] | None = None
         """What there is to wait for, if anything."""
         try:
             self._go_on()
@@ -221,7 +221,7 @@ class Pending:
             release()
 
 
-class Grouped(Protocol):
+class GroupedCall(Protocol):
     """A call that may belong to a group."""
 
     @property
@@ -230,7 +230,7 @@ class Grouped(Protocol):
         ...
 
 
-def end_of_group(calls: Sequence[Grouped], start: int) -> int:
+def end_of_group(calls: Sequence[GroupedCall], start: int) -> int:
     """The place after the last call that is made together with the one at `start`."""
     group = calls[start].group
     end = start + 1
@@ -239,7 +239,7 @@ def end_of_group(calls: Sequence[Grouped], start: int) -> int:
     return end
 
 
-def groups(calls: Sequence[Grouped], start: int = 0, stop: int | None = None) -> Iterator[range]:
+def groups(calls: Sequence[GroupedCall], start: int = 0, stop: int | None = None) -> Iterator[range]:
     """The places of calls that are made together, from `start` on; `stop` is where a group ends."""
     while start < (len(calls) if stop is None else stop):
         group = range(start, end_of_group(calls, start))

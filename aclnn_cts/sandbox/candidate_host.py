@@ -22,13 +22,13 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import BufferState, Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox import candidate_program
-from aclnn_cts.sandbox.child import Child, Ending
-from aclnn_cts.sandbox.confinement import Plan
+from aclnn_cts.sandbox.child import Child, ChildEnd
+from aclnn_cts.sandbox.confinement import ConfinementPlan
 from aclnn_cts.sandbox.declaration import Declaration
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import Answers, ProcessHost, Runners
-from aclnn_cts.sandbox.visible_files import view_of
-from aclnn_cts.sandbox.wire import ChannelError, Opening, decoded
+from aclnn_cts.sandbox.visible_files import visible_files_of
+from aclnn_cts.sandbox.wire import ChannelError, OpenRequest, decoded
 
 LIMITS: Mapping[str, int] = {"CORE": 0, "NOFILE": 1024, "NPROC": 4096, "FSIZE": 1 << 30}
 NOT_CALLED = "not called"
@@ -127,10 +127,10 @@ class CandidateHost(ProcessHost):
         self.has_guard_pages = False
         self.environment = {"implementation": candidate.word}
 
-    def _new_runners(self, opening: Opening, *, memory: tuple[int, str], spare: bool) -> Runners:
+    def _new_runners(self, opening: OpenRequest, *, memory: tuple[int, str], spare: bool) -> Runners:
         candidate = self._candidate
         file = None if candidate.file is None else candidate.file.resolve()
-        view = view_of(None if file is None else file.parent)
+        view = visible_files_of(None if file is None else file.parent)
         first = {
             "module": candidate.module,
             "function": candidate.function,
@@ -141,7 +141,7 @@ class CandidateHost(ProcessHost):
         }
         program = Path(candidate_program.__file__).read_text(encoding="utf-8")
         limits = {**LIMITS, "CPU": CPU_SECONDS}
-        plan = Plan(hidden=view.hidden, kept=view.kept, limits=limits, program=program)
+        plan = ConfinementPlan(hidden=view.hidden, kept=view.kept, limits=limits, program=program)
         return _CandidateRunners(
             msgspec.json.encode(first),
             plan.to_json(),
@@ -196,12 +196,12 @@ class CandidateHost(ProcessHost):
                 outcomes.append(Outcome(ended=Ended.INEXPRESSIBLE, message=f"{NOT_CALLED}: the budget was spent"))
                 continue
             reply = child.send(bytes(raw), seconds=seconds) or child.receive(seconds=seconds)
-            ending: Ending | None = reply if isinstance(reply, Ending) else None
-            if not isinstance(reply, Ending):
+            ending: ChildEnd | None = reply if isinstance(reply, ChildEnd) else None
+            if not isinstance(reply, ChildEnd):
                 try:
                     outcomes.append(_outcome(decoded(self._decoder, reply), call.buffers))
                 except ChannelError as error:
-                    ending = child.broken(str(error))
+                    ending = child.end_as_broken(str(error))
             if ending is not None:
                 if self._stops:
                     message = f"{NOT_CALLED}: an earlier call ended the process"

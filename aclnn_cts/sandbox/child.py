@@ -23,7 +23,7 @@ from pathlib import Path
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.sandbox.arena import Arena, sealed_memory
 from aclnn_cts.sandbox.control_group import PROCESSES, make_group
-from aclnn_cts.sandbox.process_tree import allocated, descendants, memory_of, of_session
+from aclnn_cts.sandbox.process_tree import allocated_bytes, descendants, memory_of, processes_of_session
 from aclnn_cts.sandbox.wire import (
     CONTROL_SIZE,
     FAULT_ADDRESS,
@@ -33,7 +33,7 @@ from aclnn_cts.sandbox.wire import (
     MEMORY_ADDRESS,
     MESSAGE_BYTES,
     ChannelError,
-    Frames,
+    FrameReader,
     frame,
 )
 
@@ -59,7 +59,7 @@ _BROKEN = "the runner broke the rules of its pipe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class ChildEnd:
     """Why nothing more comes from a child."""
 
     ended: str
@@ -88,7 +88,7 @@ class Child:
     def __init__(self, arena: Arena, *, memory_bytes: int, memory_note: str = "", plan: str = "") -> None:
         """`memory_bytes`: most that it and all that it starts may take; the note is said beside it.
 
-        `plan`: of `confinement.Plan`; empty for a runner of ours.
+        `plan`: of `confinement.ConfinementPlan`; empty for a runner of ours.
         """
         self._arena = arena
         self._memory_bytes = memory_bytes
@@ -135,7 +135,7 @@ class Child:
             Path(f"/proc/{self._process.pid}/oom_score_adj").write_text("1000")
         os.set_blocking(self._input(), False)
         self._parent = os.getpid()
-        self._frames = Frames(limit=MESSAGE_BYTES)
+        self._frames = FrameReader(limit=MESSAGE_BYTES)
         self._sent = 0
         self._poll = select.poll()
         self._poll.register(self._replies, select.POLLIN)
@@ -143,7 +143,7 @@ class Child:
         self._next_look = 0.0
         self._given_up: tuple[str, str] | None = None
 
-    def send(self, body: bytes, *, seconds: float) -> Ending | None:
+    def send(self, body: bytes, *, seconds: float) -> ChildEnd | None:
         """Write a frame to an idle child; how it ended where it does not read within this time, or no longer."""
         self._bound_log()
         self._control[IN_FLIGHT] = IDLE
@@ -172,7 +172,7 @@ class Child:
                 return self._dead(time.monotonic() - start)
         return None
 
-    def receive(self, *, seconds: float, note: str = "") -> bytes | Ending:
+    def receive(self, *, seconds: float, note: str = "") -> bytes | ChildEnd:
         """The next frame, or how the child ended; it is ended where it takes longer than this, or too much memory.
 
         `note` is said beside the time limit where that is reached.
@@ -185,7 +185,7 @@ class Child:
             try:
                 body = self._frames.take()
             except ChannelError as error:
-                return self.broken(str(error))
+                return self.end_as_broken(str(error))
             self._watch(start if body is None else None, seconds=seconds, note=note)
             if body is not None:
                 return body
@@ -194,7 +194,7 @@ class Child:
             elif began is None:
                 began = time.monotonic()
             elif time.monotonic() - began > most:
-                return self.broken(f"a message was begun and not finished within {most:g} s")
+                return self.end_as_broken(f"a message was begun and not finished within {most:g} s")
             if self._poll.poll(_TICK * 1000):
                 chunk = os.read(self._replies, _CHUNK)
                 if not chunk:
@@ -204,7 +204,7 @@ class Child:
                 # Something that it started still holds the pipe, so that its end does not show.
                 return self._dead(time.monotonic() - start)
 
-    def broken(self, why: str) -> Ending:
+    def end_as_broken(self, why: str) -> ChildEnd:
         """End it, since what it sent in place of an answer is none."""
         return replace(self.end(f"{_BROKEN}: {why}"), in_answer=True)
 
@@ -231,17 +231,17 @@ class Child:
         limit = f"the limit is {self._memory_bytes}{self._memory_note}"
         if self._group is not None and self._group.has_killed:
             return Ended.MEMORY_LIMIT, f"the kernel ended a process of it for its memory; {limit}"
-        lent = allocated(self._arena.descriptor)
+        lent = allocated_bytes(self._arena.descriptor)
         stray = self._arena.stray_bytes
         used = stray + memory_of(processes, known=self._known, known_bytes=lent, enough=self._memory_bytes - stray)
         # What was lent between both looks is not its own.
-        used -= max(allocated(self._arena.descriptor) - lent, 0)
+        used -= max(allocated_bytes(self._arena.descriptor) - lent, 0)
         if used <= self._memory_bytes:
             return None
         several = f" in {len(processes)} processes" if len(processes) > 1 else ""
         return Ended.MEMORY_LIMIT, f"{used} bytes of resident memory{several}; {limit}"
 
-    def end(self, reason: str) -> Ending:
+    def end(self, reason: str) -> ChildEnd:
         """End it now, for a reason of the parent's own."""
         return self._end(Ended.NOT_RUN, reason, 0.0)
 
@@ -297,7 +297,7 @@ class Child:
             self._signal(signal.SIGKILL)
             self.wait(_END_SECONDS)
         if self._keeper_was_killed():
-            for process in of_session(self._process.pid):
+            for process in processes_of_session(self._process.pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(process, signal.SIGKILL)
         # What hangs in a driver does not end, and is not waited for any longer.
@@ -318,12 +318,12 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(self._process.pid, number)
 
-    def _end(self, ended: str, message: str, seconds: float) -> Ending:
+    def _end(self, ended: str, message: str, seconds: float) -> ChildEnd:
         self._given_up = (ended, message)
         self._kill_all()
         return self._dead(seconds)
 
-    def _dead(self, seconds: float) -> Ending:
+    def _dead(self, seconds: float) -> ChildEnd:
         # Its end of the pipe is closed; a moment passes until the system has its status.
         by_itself = self.wait(1.0) and self._given_up is None
         if by_itself and self._group is not None and self._group.has_killed:
@@ -340,7 +340,7 @@ class Child:
             ended, message, number = Ended.SIGNAL, f"the runner died by {_signal_name(-code)}", -code
         else:
             ended, message = Ended.EXIT, f"the runner exited with code {code}"
-        return Ending(
+        return ChildEnd(
             ended=ended,
             message=message + self._last_words(),
             signal=number,
@@ -364,7 +364,7 @@ class Child:
         return f"; its last words: {last}" + (f"\n{text}" if before else "") if text else ""
 
     def _bound_log(self) -> None:
-        if allocated(self._log) > _LOG_LIMIT:
+        if allocated_bytes(self._log) > _LOG_LIMIT:
             # A file that is executed cannot be emptied; it does not grow either.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._log, 0)

@@ -37,7 +37,7 @@ _SCRATCH_BYTES = 1 << 28
 SCRATCH = "/tmp"  # noqa: S108 - a private one is mounted there
 
 
-class Plan(NamedTuple):
+class ConfinementPlan(NamedTuple):
     """What a confined process may see and take. Travels as JSON."""
 
     hidden: Sequence[str]
@@ -54,9 +54,9 @@ class Plan(NamedTuple):
         return json.dumps(self._asdict())
 
 
-def execute(plan_text: str, descriptors: Sequence[str]) -> NoReturn:
+def run_confined(plan_text: str, descriptors: Sequence[str]) -> NoReturn:
     """Confine this process as far as the system allows, and become the program."""
-    plan = Plan(**json.loads(plan_text))
+    plan = ConfinementPlan(**json.loads(plan_text))
     missing = _separated(plan)
     for name, most in plan.limits.items():
         number = getattr(resource, f"RLIMIT_{name}")
@@ -75,7 +75,7 @@ def _c() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _separated(plan: Plan) -> list[str]:
+def _separated(plan: ConfinementPlan) -> list[str]:
     """Enter namespaces of its own; what could not be had. The process that returns is another one."""
     user, group = os.getuid(), os.getgid()
     if _c().unshare(_NEW_USERS | _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK | _NEW_IPC):
@@ -124,7 +124,7 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _hide(plan: Plan) -> list[str]:
+def _hide(plan: ConfinementPlan) -> list[str]:
     """Replace folders by empty ones, and make all else read-only; what could not be done."""
     missing = []
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)

@@ -32,7 +32,7 @@ class Declaration:
     environment: Mapping[str, str]
 
 
-class Declared(Protocol):
+class DeclaringSession(Protocol):
     """An open session, or what a runner says of its own."""
 
     @property
@@ -41,7 +41,7 @@ class Declared(Protocol):
     def environment(self) -> object: ...
 
 
-def declaration_of(session: Declared, *, adapter: str) -> Declaration:
+def declaration_of(session: DeclaringSession, *, adapter: str) -> Declaration:
     """What a session declares, or what came of that on its way from a runner.
 
     Raises HarnessError, which names field and value, for what is out of bounds.

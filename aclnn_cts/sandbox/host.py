@@ -18,8 +18,8 @@ from aclnn_cts.adapters.protocol import Call, Capabilities, Session
 from aclnn_cts.adapters.results import perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.sandbox.alignment import ALIGNMENT, aligned
-from aclnn_cts.sandbox.batch import Pending, groups
+from aclnn_cts.sandbox.alignment import ALIGNMENT, align_up
+from aclnn_cts.sandbox.batch import PendingBatch, groups
 
 _Host = TypeVar("_Host", bound="SessionHost")
 
@@ -59,9 +59,9 @@ class SessionHost(ABC):
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make the calls, one outcome each, whatever becomes of the implementation."""
 
-    def start(self, calls: Sequence[Call]) -> Pending:
+    def start(self, calls: Sequence[Call]) -> PendingBatch:
         """Begin to make the calls. Whatever else is asked of the host meanwhile waits until they are made."""
-        return Pending(self.run(calls))
+        return PendingBatch(self.run(calls))
 
     def refresh(self) -> None:  # noqa: B027 - see above
         """The next call meets an implementation that has made no call yet, where the host can see to that."""
@@ -103,7 +103,7 @@ class InProcessHost(SessionHost):
             raise ValueError(
                 f"alignment {alignment}; expected {ALIGNMENT}, as there are no guard pages in this process"
             )
-        taken = aligned(size)
+        taken = align_up(size)
         if self._next + taken > self._room.size:
             room = np.empty(max(taken, _ROOM) + ALIGNMENT, np.uint8)
             start = -int(room.__array_interface__["data"][0]) % ALIGNMENT

@@ -1,10 +1,10 @@
 """The process between a judge and a runner: whatever the runner has started ends with it.
 
 Started as `python -m aclnn_cts.sandbox.keeper MEMORY CONTROL REPLIES PARENT [PLAN]` by `sandbox.child`. It forks before
-anything is imported that a fork could harm; the child becomes the runner, or the program of a `confinement.Plan`. As
-the runner's subreaper the keeper is the parent of all that the runner leaves behind, a daemon that forked twice
-included, and ends it. It then ends as the runner has: by the same signal, or with the same code. SIGTERM makes it end
-all at once, and so does the end of PARENT.
+anything is imported that a fork could harm; the child becomes the runner, or the program of a
+`confinement.ConfinementPlan`. As the runner's subreaper the keeper is the parent of all that the runner leaves behind,
+a daemon that forked twice included, and ends it. It then ends as the runner has: by the same signal, or with the same
+code. SIGTERM makes it end all at once, and so does the end of PARENT.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def main(arguments: Sequence[str]) -> int:
     # A group of its own: what it sends to that does not reach the keeper.
     os.setpgid(0, 0)
     if plan:
-        from aclnn_cts.sandbox.confinement import execute  # noqa: PLC0415 - runners do without
+        from aclnn_cts.sandbox.confinement import run_confined  # noqa: PLC0415 - runners do without
 
         die_with(keeper)
         for number in ENDINGS:
             signal.signal(number, signal.SIG_DFL)
         os.close(int(control))
-        execute(plan[0], [memory, replies])
+        run_confined(plan[0], [memory, replies])
     from aclnn_cts.sandbox.runner import main as run  # noqa: PLC0415 - nothing of it may be there before the fork
 
     return run([memory, control, replies, str(keeper)])

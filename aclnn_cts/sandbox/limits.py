@@ -76,12 +76,12 @@ class Limits:
     None: what `memory_of_runner` says."""
 
 
-def beyond(limits: Limits, call_seconds: float) -> Limits:
+def limits_with_slack(limits: Limits, call_seconds: float) -> Limits:
     """Limits that leave an adapter with a clock of its own the time to look at it."""
     return replace(limits, call_seconds=max(limits.call_seconds, call_seconds + _GRACE_SECONDS))
 
 
-def keep_for_good() -> None:
+def freeze_objects() -> None:
     """Take what lives by now (modules, specs, an open implementation) out of the collector's sight.
 
     Each case leaves hundreds of containers, and the collector would walk through all older ones again and again: a

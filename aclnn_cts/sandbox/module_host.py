@@ -17,9 +17,9 @@ from aclnn_cts.core.outcome import Ended
 from aclnn_cts.sandbox import candidate_program, module_program
 from aclnn_cts.sandbox.arena import Arena
 from aclnn_cts.sandbox.candidate_host import CPU_SECONDS, LIMITS
-from aclnn_cts.sandbox.child import Child, Ending
-from aclnn_cts.sandbox.confinement import Plan
-from aclnn_cts.sandbox.visible_files import view_of
+from aclnn_cts.sandbox.child import Child, ChildEnd
+from aclnn_cts.sandbox.confinement import ConfinementPlan
+from aclnn_cts.sandbox.visible_files import visible_files_of
 
 ROOM = 1 << 28
 """Bytes for the arrays of one backward pass."""
@@ -66,14 +66,16 @@ class ModuleProcess:
         self._block = self._arena.lend(ROOM)
         self._seconds = seconds
         path = file.resolve()
-        view = view_of(path.parent)
-        plan = Plan(hidden=view.hidden, kept=view.kept, limits={**LIMITS, "CPU": CPU_SECONDS}, program=_program())
+        view = visible_files_of(path.parent)
+        plan = ConfinementPlan(
+            hidden=view.hidden, kept=view.kept, limits={**LIMITS, "CPU": CPU_SECONDS}, program=_program()
+        )
         self._child = Child(self._arena, memory_bytes=memory_bytes, plan=plan.to_json())
         first = {"module": file.stem, "function": "", "file": str(path), "text": text, "path": view.path, "names": {}}
         opened = self._child.send(msgspec.json.encode(first), seconds=_OPEN_SECONDS) or self._child.receive(
             seconds=_OPEN_SECONDS
         )
-        if isinstance(opened, Ending):
+        if isinstance(opened, ChildEnd):
             self.close()
             raise HarnessError(f"the process of a candidate could not be started: {opened.message}")
         self.missing = msgspec.json.decode(opened, type=_Opened).missing
@@ -91,23 +93,23 @@ class ModuleProcess:
         """End the process."""
         self._child.kill()
 
-    def backward(self, seed: int) -> BackwardPass | Ending:
+    def backward(self, seed: int) -> BackwardPass | ChildEnd:
         """One backward pass with inputs of a seed; or how it ended without one."""
         base = self._arena.locate(self._block)
         call = {"seed": seed, "base": base, "memory": base + ROOM}
         seconds = self._seconds
         reply = self._child.send(msgspec.json.encode(call), seconds=seconds) or self._child.receive(seconds=seconds)
-        if isinstance(reply, Ending):
+        if isinstance(reply, ChildEnd):
             return reply
         try:
             answer = msgspec.json.decode(reply, type=_Answer)
             if answer.ended == Ended.INEXPRESSIBLE:
-                return Ending(ended=Ended.INEXPRESSIBLE, message=answer.message[:2000])
+                return ChildEnd(ended=Ended.INEXPRESSIBLE, message=answer.message[:2000])
             if answer.ended != "returned":
-                return Ending(ended=Ended.RAISED, message=answer.message[:2000] or "it raised")
+                return ChildEnd(ended=Ended.RAISED, message=answer.message[:2000] or "it raised")
             arrays = {name: self._array(place) for name, place in answer.arrays.items()}
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            return Ending(ended=Ended.RAISED, message=f"its answer is none: {error}")
+            return ChildEnd(ended=Ended.RAISED, message=f"its answer is none: {error}")
         return BackwardPass(arrays=arrays, values=answer.values)
 
     def _array(self, place: _Place) -> NDArray[Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
@@ -35,7 +35,7 @@ def open_host(  # noqa: PLR0913 - each is a fact of the host
     `workers` processes like this one share the machine's memory; no call has more than `max_bytes` of arguments.
     Raises UsageError for a word or option that is wrong, HarnessError where the adapter cannot be opened here.
     """
-    choice = choose(adapter)
+    choice = parse_adapter_word(adapter)
     if target.product == OWN_PRODUCT and not choice.own_product:
         target = msgspec.structs.replace(target, product=DEFAULT_PRODUCT)
     if choice.isolate if isolate is None else isolate:

@@ -20,27 +20,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.adapters.registry import choose
+from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.core.case import Case, first_phase
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import PROCESS_ENDS, READ_OUTSIDE, Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, InputGuards
-from aclnn_cts.sandbox.adaptive_timeout import Patience
+from aclnn_cts.sandbox.adaptive_timeout import AdaptiveTimeout
 from aclnn_cts.sandbox.alignment import ALIGNMENT
 from aclnn_cts.sandbox.arena import Arena
-from aclnn_cts.sandbox.batch import Aside, BatchOutcomes, Pending
-from aclnn_cts.sandbox.child import Child, Ending
+from aclnn_cts.sandbox.batch import BackgroundWork, BatchOutcomes, PendingBatch
+from aclnn_cts.sandbox.child import Child, ChildEnd
 from aclnn_cts.sandbox.declaration import Declaration, declaration_of
 from aclnn_cts.sandbox.host import DeviceCheck, SessionHost
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits, beyond, memory_of_runner
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits, limits_with_slack, memory_of_runner
 from aclnn_cts.sandbox.wire import (
     Batch,
+    BufferPlace,
     ChannelError,
-    Opened,
-    Opening,
-    Place,
-    Refused,
+    OpenRefusal,
+    OpenReply,
+    OpenRequest,
     WireCall,
     decoded,
     outcome_of_message,
@@ -51,7 +51,7 @@ __all__ = ["Limits", "ProcessHost"]
 _WORTH_SECONDS = 0.005
 """Of work, from which on a thread costs little beside it."""
 
-Answers: TypeAlias = tuple[list[Outcome], Ending | None]
+Answers: TypeAlias = tuple[list[Outcome], ChildEnd | None]
 """Of a runner, and how it ended if it did."""
 
 
@@ -81,14 +81,14 @@ class ProcessHost(SessionHost):
         spare: bool = True,
     ) -> None:
         folders = tuple(str(folder.resolve()) for folder in spec_folders)
-        opening = Opening(adapter=adapter, target=target, spec_folders=folders, edition=edition)
+        opening = OpenRequest(adapter=adapter, target=target, spec_folders=folders, edition=edition)
         self._limits = limits or Limits()
         self._encoder = msgspec.msgpack.Encoder()
         self._outcomes = msgspec.msgpack.Decoder(Outcome)
         self._arena = Arena()
         memory = (self._limits.memory_bytes or 0, "")
         if not self._limits.memory_bytes:
-            memory = memory_of_runner(workers, python=choose(adapter).is_python, max_bytes=max_bytes)
+            memory = memory_of_runner(workers, python=parse_adapter_word(adapter).is_python, max_bytes=max_bytes)
         self._runners = self._new_runners(opening, memory=memory, spare=spare)
         self._check: DeviceCheck | None = None
         self._succeeded: dict[str, Case] = {}
@@ -97,23 +97,23 @@ class ProcessHost(SessionHost):
         """What every call comes to once the device was taken out."""
         self._no_runner = ""
         """Why none could be started for the last calls."""
-        self._batch: Pending | None = None
+        self._batch: PendingBatch | None = None
         """The one that was started last."""
         self._call_seconds: float | None = None
         """How long a call has taken lately, the way to the runner and back included."""
         try:
-            opened = self._runners.opened()
+            opened = self._runners.open_first()
             self.capabilities, self.environment = opened.capabilities, opened.environment
             # A device reads copies of the memory that the runner shares.
             self.has_guard_pages = self.capabilities.target is None
             if limits is None:
-                self._limits = beyond(self._limits, self.capabilities.call_seconds)
-            self._patience = Patience(seconds=self._limits.call_seconds, least=self._limits.hung_seconds)
+                self._limits = limits_with_slack(self._limits, self.capabilities.call_seconds)
+            self._patience = AdaptiveTimeout(seconds=self._limits.call_seconds, least=self._limits.hung_seconds)
         except BaseException:
             self._runners.kill()
             raise
 
-    def _new_runners(self, opening: Opening, *, memory: tuple[int, str], spare: bool) -> Runners:
+    def _new_runners(self, opening: OpenRequest, *, memory: tuple[int, str], spare: bool) -> Runners:
         return Runners(opening, arena=self._arena, limits=self._limits, memory=memory, spare=spare)
 
     @property
@@ -150,7 +150,7 @@ class ProcessHost(SessionHost):
             pass
         return outcomes.known
 
-    def start(self, calls: Sequence[Call]) -> Pending:
+    def start(self, calls: Sequence[Call]) -> PendingBatch:
         """Have the calls made while the caller does something else. What was started before is finished first.
 
         A thread reads what the runner says, and ends it beyond its limits; starting and replacing runners is left to
@@ -160,7 +160,7 @@ class ProcessHost(SessionHost):
         held = self._arena.hold(call.buffers.memory for call in calls if call.buffers is not None)
         outcomes = BatchOutcomes(calls)
         worth = self._call_seconds is None or len(calls) * self._call_seconds >= _WORTH_SECONDS
-        self._batch = Pending(
+        self._batch = PendingBatch(
             outcomes.known,
             steps=self._made(outcomes, calls, aside=worth),
             release=partial(self._arena.release, held),
@@ -174,7 +174,7 @@ class ProcessHost(SessionHost):
 
     def _made(
         self, outcomes: BatchOutcomes, calls: Sequence[Call], *, aside: bool
-    ) -> Generator[Aside[Answers], None, None]:
+    ) -> Generator[BackgroundWork[Answers], None, None]:
         """Make the calls; with `aside` it yields what to wait for whenever a runner has been given some."""
         wired = [self._wire(call) for call in calls]
         while not outcomes.complete:
@@ -185,7 +185,7 @@ class ProcessHost(SessionHost):
             seconds = map(self._patience.seconds, calls[done:])
             sendable = tuple(zip(calls[done:], _leading_raw(wired[done:]), seconds, strict=False))
             try:
-                child = self._runners.ready()
+                child = self._runners.ready_runner()
             except (HarnessError, UsageError) as error:
                 self._no_runner = f"no runner could be started: {error}"
                 outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=self._no_runner))
@@ -193,7 +193,7 @@ class ProcessHost(SessionHost):
             self._no_runner = ""
             work: Callable[[], Answers] = partial(self._work, child, sendable)
             if aside:
-                work = Aside(work, strike=child.strike)
+                work = BackgroundWork(work, strike=child.strike)
                 try:
                     yield work
                 except GeneratorExit:
@@ -209,7 +209,7 @@ class ProcessHost(SessionHost):
                 ending = self._located(ending, calls)
                 suspicion = outcomes.runner_ended(answers, ending)
             for call, outcome in zip(calls[done:], outcomes.known[done:], strict=False):
-                self._patience.saw(call, outcome)
+                self._patience.note_outcome(call, outcome)
                 self._note_success(call, outcome)
             # A fault is of the device; and who dies or hangs in the middle of its work may leave it unfit.
             if suspicion is not None and (suspicion.ended in PROCESS_ENDS or self.capabilities.target is not None):
@@ -219,7 +219,7 @@ class ProcessHost(SessionHost):
     def refresh(self) -> None:
         """Replace the runner by one that has made no call yet, and wait for each call in full again."""
         self._finish()
-        self._patience.renew()
+        self._patience.note_fresh_process()
         self._runners.refresh()
 
     def close(self) -> None:
@@ -234,7 +234,7 @@ class ProcessHost(SessionHost):
             buffers = call.buffers
             start = self._arena.locate(buffers.memory)
             guards = buffers.layout.guards if isinstance(buffers, CallBuffers) else InputGuards.BANDS
-            place = Place(start, buffers.memory.nbytes, tuple(buffers.outputs), guards)
+            place = BufferPlace(start, buffers.memory.nbytes, tuple(buffers.outputs), guards)
         try:
             return msgspec.Raw(self._encoder.encode(WireCall(call.case, place, dict(call.call_mode), call.group)))
         except OverflowError:
@@ -251,12 +251,12 @@ class ProcessHost(SessionHost):
         for _, _, seconds in calls:
             note = self._patience.note(seconds)
             reply = child.receive(seconds=seconds, note=note)
-            if isinstance(reply, Ending):
+            if isinstance(reply, ChildEnd):
                 return outcomes, reply
             try:
                 outcomes.append(outcome_of_message(self._outcomes, reply))
             except ChannelError as error:
-                return outcomes, child.broken(str(error))
+                return outcomes, child.end_as_broken(str(error))
             if outcomes[-1].ended in PROCESS_ENDS:
                 return outcomes, child.end("the process came to its end with this call")
         lately = (time.monotonic() - began) / len(calls)
@@ -277,7 +277,7 @@ class ProcessHost(SessionHost):
         else:
             self._succeeded.setdefault(operator, first_phase(call.case))
 
-    def _located(self, ending: Ending, calls: Sequence[Call]) -> Ending:
+    def _located(self, ending: ChildEnd, calls: Sequence[Call]) -> ChildEnd:
         """The end of a runner; of one that met a guard page, it names the input beside which that lies."""
         fault = ending.fault
         if fault is None:
@@ -319,14 +319,18 @@ class Runners:
     The thread that makes them must outlive them: the system ends a runner with the thread that started it.
     """
 
-    def __init__(self, opening: Opening, *, arena: Arena, limits: Limits, memory: tuple[int, str], spare: bool) -> None:
+    def __init__(
+        self, opening: OpenRequest, *, arena: Arena, limits: Limits, memory: tuple[int, str], spare: bool
+    ) -> None:
         """`memory`: bytes that each may take, and what to say beside that limit."""
         self._opening = opening
         self._arena = arena
         self._limits = limits
         self._keep_spare = spare
         self._memory_bytes, self._memory_note = memory
-        self._answers: msgspec.msgpack.Decoder[Opened | Refused] = msgspec.msgpack.Decoder(Opened | Refused)
+        self._answers: msgspec.msgpack.Decoder[OpenReply | OpenRefusal] = msgspec.msgpack.Decoder(
+            OpenReply | OpenRefusal
+        )
         self.children: list[Child] = []
         """The runner at work first, then the spare."""
         self._ready: set[Child] = set()
@@ -335,11 +339,11 @@ class Runners:
         # Runs at exit too, and when a host is forgotten: no runner outlives its host.
         self._finalizer = weakref.finalize(self, _end_all, self.children, arena)
 
-    def opened(self) -> Declaration:
+    def open_first(self) -> Declaration:
         """Start the first runner; what its adapter declares. Raises UsageError or HarnessError, as the adapter does."""
         return self._await_open(self._start())
 
-    def ready(self) -> Child:
+    def ready_runner(self) -> Child:
         """The runner at work, started if there is none. Raises as `opened`."""
         if self.children and self.children[0] not in self._ready:
             # A spare that came to grief while it waited says nothing of the next.
@@ -399,7 +403,7 @@ class Runners:
     def _await_open(self, child: Child) -> Declaration:
         with self.ended_on_interrupt():
             reply = child.receive(seconds=self._limits.open_seconds)
-        if isinstance(reply, Ending):
+        if isinstance(reply, ChildEnd):
             self.retire(child)
             raise HarnessError(f"--adapter {self._opening.adapter}: its runner ended while opening it: {reply.message}")
         try:
@@ -415,7 +419,7 @@ class Runners:
             answer = decoded(self._answers, reply)
         except ChannelError as error:
             raise HarnessError(f"--adapter {self._opening.adapter}: opening it failed: {error}") from None
-        if isinstance(answer, Refused):
+        if isinstance(answer, OpenRefusal):
             raise (UsageError if answer.usage else HarnessError)(answer.message)
         return declaration_of(answer, adapter=self._opening.adapter)
 

@@ -34,7 +34,7 @@ def descendants(process: int) -> list[int]:
     return found
 
 
-def of_session(session: int) -> list[int]:
+def processes_of_session(session: int) -> list[int]:
     """The ids of all processes of a session, wherever they hang."""
     return [process for process, _, of in _all() if of == session]
 
@@ -85,7 +85,7 @@ def memory_of(processes: Sequence[int], *, known: Collection[int], known_bytes: 
     return private + shared
 
 
-def allocated(descriptor: int) -> int:
+def allocated_bytes(descriptor: int) -> int:
     """Bytes of a file that have memory behind them."""
     return os.fstat(descriptor).st_blocks * _BLOCK
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from aclnn_cts.adapters.protocol import Call, Session
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, candidate_error, perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -29,7 +29,7 @@ from aclnn_cts.sandbox.batch import groups
 from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.guard_pages import closed_pages, record_faults
 from aclnn_cts.sandbox.interrupts import ENDINGS, die_with
-from aclnn_cts.sandbox.limits import keep_for_good
+from aclnn_cts.sandbox.limits import freeze_objects
 from aclnn_cts.sandbox.wire import (
     CONTROL_SIZE,
     FAULT_ADDRESS,
@@ -39,11 +39,11 @@ from aclnn_cts.sandbox.wire import (
     MEMORY_ADDRESS,
     MESSAGE_BYTES,
     Batch,
-    Frames,
-    Opened,
-    Opening,
-    Place,
-    Refused,
+    BufferPlace,
+    FrameReader,
+    OpenRefusal,
+    OpenReply,
+    OpenRequest,
     WireCall,
     read_frame,
     write_frame,
@@ -65,7 +65,7 @@ class _Replies:
         self._number = 0
         self._encoder = msgspec.msgpack.Encoder()
 
-    def send(self, answer: Opened | Refused) -> None:
+    def send(self, answer: OpenReply | OpenRefusal) -> None:
         body = self._encoder.encode(answer)
         if len(body) > MESSAGE_BYTES:
             raise HarnessError(f"capabilities and environment have {len(body)} bytes; the limit is {MESSAGE_BYTES}")
@@ -132,24 +132,24 @@ class _Runner:
                     stack.enter_context(closed_pages(buffers))
             return perform(self._session, calls)
 
-    def _buffers(self, case: Case, place: Place) -> CallBuffers:
+    def _buffers(self, case: Case, place: BufferPlace) -> CallBuffers:
         from aclnn_cts.generate.buffers import InputGuards, attach  # noqa: PLC0415 - first phases alone have none
 
         block = self._bytes[place.start : place.start + place.size]
         return attach(case, outputs=frozenset(place.outputs), memory=block, guards=InputGuards(place.guards))
 
 
-def _answer(opening: Opening, replies: _Replies) -> Session | None:
+def _answer(opening: OpenRequest, replies: _Replies) -> Session | None:
     try:
         specs = load_specs([Path(folder) for folder in opening.spec_folders], edition=opening.edition)
-        session = load(choose(opening.adapter)).open(opening.target, specs)
+        session = load(parse_adapter_word(opening.adapter)).open(opening.target, specs)
         declaration = declaration_of(session, adapter=opening.adapter)
-        replies.send(Opened(declaration.capabilities, declaration.environment))
+        replies.send(OpenReply(declaration.capabilities, declaration.environment))
     except (UsageError, HarnessError) as error:
-        replies.send(Refused(isinstance(error, UsageError), str(error)[:MESSAGE_LIMIT]))
+        replies.send(OpenRefusal(isinstance(error, UsageError), str(error)[:MESSAGE_LIMIT]))
     except Exception as error:  # noqa: BLE001 - whatever an adapter raises, the parent must hear of it
         message = f"--adapter {opening.adapter}: opening it failed: {type(error).__name__}: {error}"
-        replies.send(Refused(usage=False, message=message[:MESSAGE_LIMIT]))
+        replies.send(OpenRefusal(usage=False, message=message[:MESSAGE_LIMIT]))
     else:
         return session
     return None
@@ -166,18 +166,18 @@ def main(arguments: Sequence[str]) -> int:
         # What native code may start must not keep the pipe open after this process has died.
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - os has no keyword for it
     batches_pipe = _own_input()
-    replies, frames = _Replies(pipe), Frames()
+    replies, frames = _Replies(pipe), FrameReader()
     body = read_frame(batches_pipe, frames)
     if body is None:
         return os.EX_OK
-    session = _answer(msgspec.msgpack.decode(body, type=Opening), replies)
+    session = _answer(msgspec.msgpack.decode(body, type=OpenRequest), replies)
     if session is None:
         return os.EX_UNAVAILABLE
     words = memoryview(mmap.mmap(control, CONTROL_SIZE)).cast("q")
     runner = _Runner(session, memory=memory, control=words, replies=replies)
     record_faults(words, FAULT_ADDRESS)
     batches = msgspec.msgpack.Decoder(Batch)
-    keep_for_good()
+    freeze_objects()
     while (body := read_frame(batches_pipe, frames)) is not None:
         runner.batch(batches.decode(body))
     session.close()

@@ -31,7 +31,7 @@ _NEAR = ("", "*/", "*/*/")
 """How far below a folder of the candidate's a copy is looked for."""
 
 
-class View(NamedTuple):
+class VisibleFiles(NamedTuple):
     """What a process sees."""
 
     path: Sequence[str]
@@ -42,7 +42,7 @@ class View(NamedTuple):
     """Folders and files below hidden ones that are visible all the same."""
 
 
-def view_of(folder: Path | None) -> View:
+def visible_files_of(folder: Path | None) -> VisibleFiles:
     """What a candidate sees whose file lies in this folder; None: its module is on the path."""
     folders = [*([str(folder)] if folder else []), *sys.path]
     found = dict.fromkeys(os.path.realpath(place or os.curdir) for place in folders)
@@ -56,7 +56,7 @@ def view_of(folder: Path | None) -> View:
     others = {str(item) for item in Path("/").iterdir() if _is_hidden(item)} - set(kept)
     kept += [entry for place in path if place in closed for entry in _importable(Path(place))]
     hidden = {*closed, *map(str, roots), *others}
-    return View(path, sorted(hidden, key=len), sorted(dict.fromkeys(kept), key=len))
+    return VisibleFiles(path, sorted(hidden, key=len), sorted(dict.fromkeys(kept), key=len))
 
 
 def _is_hidden(item: Path) -> bool:

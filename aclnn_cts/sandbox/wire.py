@@ -50,7 +50,7 @@ class ChannelError(Exception):
     """What came down the pipe is no message of ours; the text says why, and names the limit that was broken."""
 
 
-class Opening(msgspec.Struct, frozen=True, tag="open"):
+class OpenRequest(msgspec.Struct, frozen=True, tag="open"):
     """First frame to a runner: which adapter to open, for what."""
 
     adapter: str
@@ -61,7 +61,7 @@ class Opening(msgspec.Struct, frozen=True, tag="open"):
     """Of the documents."""
 
 
-class Opened(msgspec.Struct, frozen=True, tag="opened"):
+class OpenReply(msgspec.Struct, frozen=True, tag="opened"):
     """The adapter is open and ready for batches."""
 
     capabilities: Any
@@ -69,7 +69,7 @@ class Opened(msgspec.Struct, frozen=True, tag="opened"):
     environment: Any
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class OpenRefusal(msgspec.Struct, frozen=True, tag="refused"):
     """The adapter could not be opened."""
 
     usage: bool
@@ -77,7 +77,7 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     message: str
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
+class BufferPlace(msgspec.Struct, frozen=True, array_like=True):
     """Where in the shared memory a call's buffers lie, and which parameters are outputs there."""
 
     start: int
@@ -91,7 +91,7 @@ class WireCall(msgspec.Struct, frozen=True, array_like=True):
     """One call; `place` is None where it has no buffers."""
 
     case: Case
-    place: Place | None
+    place: BufferPlace | None
     call_mode: dict[str, str | int | bool]
     group: int | None
 
@@ -117,7 +117,7 @@ def write_frame(descriptor: int, body: bytes, number: int) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def read_frame(descriptor: int, frames: Frames) -> bytes | None:
+def read_frame(descriptor: int, frames: FrameReader) -> bytes | None:
     """Wait for a whole frame; None where the other side has closed."""
     while True:
         if (body := frames.take()) is not None:
@@ -129,7 +129,7 @@ def read_frame(descriptor: int, frames: Frames) -> bytes | None:
         frames.feed(chunk)
 
 
-class Frames:
+class FrameReader:
     """Frames out of pieces, as they arrive."""
 
     def __init__(self, *, limit: int | None = None) -> None:

@@ -18,7 +18,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.formula.emulator import Variant
 from aclnn_cts.formula.mutants import Mutant, Site
 from aclnn_cts.selftest.generated_mutants import CorrectVariant
@@ -134,7 +134,7 @@ class Catalogue:
         if entry is None:
             known = [*self.faults, *self.decoys]
             raise UsageError(
-                f"{where}{identifier!r}: not in the catalogue{nearest(identifier, known)}; "
+                f"{where}{identifier!r}: not in the catalogue{did_you_mean(identifier, known)}; "
                 f"`aclnn-cts faults --list` lists all {len(known)}"
             )
         return entry

@@ -36,15 +36,15 @@ from aclnn_cts.selftest.power import slices
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Constraint, Spec
-from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.output_file import begins_with
 from aclnn_cts.store.provenance import MadeBy
 from aclnn_cts.trials.batches import calls_of
 from aclnn_cts.trials.plan import Profile, plan_parts
-from aclnn_cts.trials.trial_runner import Bench, Judged
+from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
 from aclnn_cts.workers.pool import Surroundings, spread
 
 FORMAT = "aclnn-cts/generated-mutants/1"
-MUTANTS_FILE = begins(rb'\{\n  "format": "aclnn-cts/generated-mutants/')
+MUTANTS_FILE = begins_with(rb'\{\n  "format": "aclnn-cts/generated-mutants/')
 """Files of `GeneratedMatrix.to_json`."""
 
 RARE = 100
@@ -166,7 +166,7 @@ class GeneratedMatrix(msgspec.Struct, frozen=True, kw_only=True):
         """Decoys that failed a trial."""
         return tuple(row for row in self.decoys if row.accused)
 
-    def rate(self, *, rare: bool, operator: str = "") -> tuple[int, int]:
+    def found_and_judged(self, *, rare: bool, operator: str = "") -> tuple[int, int]:
         """Of the mutants that are (not) rare and not equivalent: how many were found, and how many there are."""
         rows = [
             row for row in self.mutants if row.rare is rare and not row.equivalent and operator in ("", row.operator)
@@ -373,11 +373,11 @@ def _plan(spec: Spec, wanted: Wanted, bench: Bench) -> list[_Planned]:
     return planned
 
 
-def _records(judged: Iterable[Judged]) -> list[Record]:
+def _records(judged: Iterable[JudgedBatch]) -> list[Record]:
     return [record for batch in judged for record in batch.records]
 
 
-def _decoy(decoy: CorrectVariant, judged: Iterable[Judged]) -> DecoyResult:
+def _decoy(decoy: CorrectVariant, judged: Iterable[JudgedBatch]) -> DecoyResult:
     records = _records(judged)
     failed = [record for record in records if record.verdict.result == Result.FAILED]
     return DecoyResult(

@@ -13,7 +13,7 @@ import msgspec
 
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import DOCUMENT_BYTES, converted, read_outside, strict_json
-from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.output_file import begins_with
 from aclnn_cts.store.provenance import MadeBy
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Attempt(SeedResult, frozen=True, kw_only=True):
 
 FORMAT = "aclnn-cts/kill-matrix/1"
 
-MATRIX_FILE = begins(rb'\{\n  "format": "aclnn-cts/kill-matrix/')
+MATRIX_FILE = begins_with(rb'\{\n  "format": "aclnn-cts/kill-matrix/')
 """Files of `KillMatrix.to_json`."""
 
 SOON = 60

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.adapters.protocol import Adapter, Call, Capabilities, Session, TensorBuffer
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import Case, owner
 from aclnn_cts.core.dtypes import component, components, promoted_inputs
 from aclnn_cts.core.errors import UsageError
@@ -55,7 +55,7 @@ from aclnn_cts.selftest.kinds import (
 )
 from aclnn_cts.selftest.subject import Subject
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.expression_parser import compile_text
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 
@@ -330,7 +330,7 @@ _MOST_DIGITS = 5
 
 
 def _reference(target: Target, specs: Mapping[str, Spec]) -> Session:
-    adapter: Adapter = load(choose("reference"))
+    adapter: Adapter = load(parse_adapter_word("reference"))
     return adapter.open(target, specs)
 
 
@@ -352,20 +352,20 @@ _COMPUTED = (Site.INPUT, Site.ARGUMENT, Site.OPERATION)
 
 def _amount(mutant: Mutant, question: OracleInput) -> float:
     """The value of a mutant for a call; 0 where it has none."""
-    return float(compiled(mutant.value)(question.arguments, question.target)) if mutant.value else 0.0
+    return float(compile_text(mutant.value)(question.arguments, question.target)) if mutant.value else 0.0
 
 
 def _amounts(mutant: Mutant, question: OracleInput) -> NDArray[Any]:
     """The same of an operation: for places, one for each `i` along the last dimension of the first input."""
     if mutant.kind != "places":
         return np.asarray(_amount(mutant, question))
-    value, length = compiled(mutant.value), next(iter(question.tensors.values())).shape[-1]
+    value, length = compile_text(mutant.value), next(iter(question.tensors.values())).shape[-1]
     arguments = dict(question.arguments)
     return np.array([int(value({**arguments, "i": place}, question.target)) for place in range(length)], np.int64)
 
 
 def _argument(mutant: Mutant, question: OracleInput) -> int | float:
-    value = compiled(mutant.value)(question.arguments, question.target)
+    value = compile_text(mutant.value)(question.arguments, question.target)
     if mutant.kind in ROUNDED:
         return float(rounded(np.array(float(value)), ROUNDED[mutant.kind]))
     return int(value) if isinstance(question.arguments[mutant.of], int) else float(value)

@@ -8,11 +8,11 @@ from typing import Any
 
 from aclnn_cts.core.case import POINTERS, Argument, Case, Tensor, TensorList, argument_kind, tensors_in
 from aclnn_cts.core.case_json import check_int64
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED, Node
-from aclnn_cts.speclang.kinds_dtype import is_allowed, relations
+from aclnn_cts.speclang.kinds_dtype import are_dtypes_allowed, relations
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Parameter, Spec
@@ -26,7 +26,7 @@ def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
     if case.operator not in specs:
         raise UsageError(
             f"{where}: $.operator: {shown(case.operator)} is not known; `aclnn-cts ops` lists the operators"
-            f"{nearest(case.operator, known)}"
+            f"{did_you_mean(case.operator, known)}"
         )
     spec = specs[case.operator]
     check_product(case.product, where=f"{where}: $.product")
@@ -44,7 +44,7 @@ def check_prototype(spec: Spec, case: Case, *, where: str, path: str = "$.argume
         if name not in names:
             raise UsageError(
                 f"{where}: $.arguments: unknown argument {shown(name)}; {spec.operator} takes {', '.join(names)}"
-                f"{nearest(name, names)}"
+                f"{did_you_mean(name, names)}"
             )
     for item in spec.parameters:
         if item.name not in case.arguments:
@@ -205,7 +205,9 @@ def _dtype(spec: Spec, item: Parameter, arguments: Mapping[str, Argument], produ
                 return entry[item.name]
     own = item.dtypes.get(product, ())
     fitting = [
-        dtype for dtype in own if is_allowed(relations(spec, product), {**given, item.name: dtype}, Target(product))
+        dtype
+        for dtype in own
+        if are_dtypes_allowed(relations(spec, product), {**given, item.name: dtype}, Target(product))
     ]
     own = tuple(fitting) or own
     first = next((given[name] for name in spec.inputs if name in given), "")

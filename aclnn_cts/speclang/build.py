@@ -37,14 +37,14 @@ from aclnn_cts.speclang.build_parameters import (
 )
 from aclnn_cts.speclang.evaluate import ConstraintTests, in_evaluation_order
 from aclnn_cts.speclang.kinds import Strength
-from aclnn_cts.speclang.kinds_tensor import CallPresent, Rank, RankIs
+from aclnn_cts.speclang.kinds_tensor import CallPointerRule, RankRangeRule, RankRule
 from aclnn_cts.speclang.model import Clause, Constraint, Draw, Spec
 from aclnn_cts.speclang.operator_file import read_operator
 from aclnn_cts.speclang.package import product_names
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.properties import followed, imply, written_rule
+from aclnn_cts.speclang.properties import imply_constraints, order_rules, written_rule
 from aclnn_cts.speclang.schema import ConstraintModel, InterfaceModel, OperatorModel, ParameterModel
-from aclnn_cts.speclang.stock_clauses import Sentences, StockClauses
+from aclnn_cts.speclang.stock_clauses import StockClauses, StockSentences
 from aclnn_cts.speclang.yaml_file import YamlFile
 
 WORKSPACE = "workspace"
@@ -107,7 +107,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         rows=rows,
         kinds=kinds,
         constraints=[rule for rule, _ in rules],
-        sentences=Sentences(products, operator.tables),
+        sentences=StockSentences(products, operator.tables),
     )
     clauses = list(stock.clauses())
     context = ConstraintContext(
@@ -166,7 +166,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
         open=tuple(place.at for place in operator.open_),
         claims=build_claims(operator.claims, [clause for clause, _ in clauses], problems),
         tests=ConstraintTests(constraints, products),
-        pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPresent)),
+        pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPointerRule)),
     )
     problems.places = {
         **{("clauses", entry.at): path for entry, path in clauses},
@@ -216,10 +216,12 @@ def _rules(
         (written_rule(entry, names, columns), ("constraints", number))
         for number, entry in enumerate(operator.constraints)
     ]
-    drawn, implied = imply(written, kinds, operator.defaults, [str(entry.get("id")) for entry, _ in own], problems)
+    drawn, implied = imply_constraints(
+        written, kinds, operator.defaults, [str(entry.get("id")) for entry, _ in own], problems
+    )
     entries = [
         *zip(implied.constraints, implied.origins, strict=True),
-        *zip(followed(own, implied.constraints, problems), [path for _, path in own], strict=True),
+        *zip(order_rules(own, implied.constraints, problems), [path for _, path in own], strict=True),
     ]
     read = [(problems.read(ConstraintModel, entry, path), path) for entry, path in entries]
     rules = [(rule, path) for rule, path in read if rule is not None]
@@ -277,7 +279,7 @@ def _verify_checks(rules: Constraints, ordered: Sequence[Constraint], problems: 
 
 
 def _advice(item: Constraint, other: Constraint) -> str:
-    if isinstance(other.rule, (Rank, RankIs)) and other.rule.of == getattr(item.rule, "of", None):
+    if isinstance(other.rule, (RankRangeRule, RankRule)) and other.rule.of == getattr(item.rule, "of", None):
         return "list a code for the rank too, since sizes require it"
     return f"leave the {_SILENCING[other.strength]} out of `requires`"
 

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_clauses import clauses_by_constraint
 from aclnn_cts.speclang.problems import Problems
@@ -103,7 +103,7 @@ def _claim(key: str, address: str, words: Sequence[str], known: _Clauses, proble
             problems.add(
                 path,
                 f"{address}: {shown(word)} is no clause, constraint with a clause or reason why nothing is tested"
-                f"{nearest(word, options)}",
+                f"{did_you_mean(word, options)}",
             )
         claimed.update(clauses)
     return SpecClaim(key, tuple(sorted(claimed, key=known.order.index)), is_plain=PLAIN in words)

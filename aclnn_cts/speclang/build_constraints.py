@@ -10,34 +10,41 @@ from typing import Any, TypeAlias
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
-from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds import Strength
-from aclnn_cts.speclang.kinds_data import STRUCTURES, Elements, Finite, Structure
+from aclnn_cts.speclang.kinds_data import STRUCTURES, ElementsRule, FiniteRule, StructureRule
 from aclnn_cts.speclang.kinds_dtype import (
     PROMOTE,
-    CastFrom,
-    DtypeRows,
-    LayoutIn,
-    Listed,
-    ModeSupported,
-    Promotes,
-    SameAsPromoted,
-    SameDtype,
-    SameFormat,
+    CastRule,
+    DtypeRowsRule,
+    LayoutRule,
+    ListedRule,
+    PromotedDtypeRule,
+    PromotionRule,
+    SameDtypeRule,
+    SameFormatRule,
+    SupportedModeRule,
 )
-from aclnn_cts.speclang.kinds_number import Holds, Range
-from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, LengthIs, ShapeIs, SizeIs
+from aclnn_cts.speclang.kinds_number import PredicateRule, RangeRule
+from aclnn_cts.speclang.kinds_size import (
+    BroadcastRule,
+    DimensionsRule,
+    LengthRangeRule,
+    LengthRule,
+    ShapeRule,
+    SizeRule,
+)
 from aclnn_cts.speclang.kinds_tensor import (
-    CallPresent,
-    Contiguous,
-    EachItem,
-    ListLength,
-    NotEmpty,
-    Present,
-    Rank,
-    RankIs,
-    WordIn,
+    CallPointerRule,
+    ContiguousRule,
+    EachItemRule,
+    ListLengthRule,
+    NotEmptyRule,
+    PresentRule,
+    RankRangeRule,
+    RankRule,
+    WordRule,
 )
 from aclnn_cts.speclang.model import Constraint, Modes, Rule
 from aclnn_cts.speclang.problems import Problems
@@ -222,7 +229,7 @@ def _on_tensors(build: _Builder) -> _Builder:
         if not isinstance(model.of, str) or context.kinds.get(model.of) != "tensor_list":
             return build(model, path, context)
         kinds = {**context.kinds, model.of: "tensor", INDEX: "int"}
-        return EachItem(model.of, build(model, path, replace(context, kinds=kinds)))
+        return EachItemRule(model.of, build(model, path, replace(context, kinds=kinds)))
 
     return built
 
@@ -239,7 +246,9 @@ def _of(model: ConstraintModel, path: YamlPath, context: ConstraintContext, *kin
     if context.problems.known(model.of, context.kinds, (*path, "of"), "parameter") and kinds:
         kind = context.kinds[model.of]
         context.problems.add_if(
-            kind not in kinds, (*path, "of"), f"{model.of} is of kind {kind}; {model.kind} takes {either(kinds)}"
+            kind not in kinds,
+            (*path, "of"),
+            f"{model.of} is of kind {kind}; {model.kind} takes {alternatives_text(kinds)}",
         )
     return model.of
 
@@ -285,42 +294,42 @@ def _group_members(model: ConstraintModel, context: ConstraintContext) -> tuple[
 
 def _present(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if isinstance(model.of, str) and model.of in context.call_level:
-        return CallPresent(model.of)
-    return Present(_of(model, path, context, *POINTERS))
+        return CallPointerRule(model.of)
+    return PresentRule(_of(model, path, context, *POINTERS))
 
 
 def _listed(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     known, kinds = (DTYPES, ("tensor", "scalar")) if model.kind == "dtype" else (FORMATS, ("tensor",))
     table = product_table(model.in_, (*path, "in"), context, known, model.kind)
     of = _of(model, path, context, *kinds)
-    return Listed(of=of, what=model.kind, table=table, group=_group_members(model, context))
+    return ListedRule(of=of, what=model.kind, table=table, group=_group_members(model, context))
 
 
 def _layout(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     table = rank_table(model.in_, (*path, "in"), context.problems)
-    return LayoutIn(of=_of(model, path, context, "tensor"), table=table)
+    return LayoutRule(of=_of(model, path, context, "tensor"), table=table)
 
 
 def _rows(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if context.rows is None:
         context.problems.add(path, "dtype_rows needs the top-level table `rows`; add it")
-        return DtypeRows(parameters=(), rows={})
-    return DtypeRows(parameters=context.rows.parameters, rows=context.rows.by_product)
+        return DtypeRowsRule(parameters=(), rows={})
+    return DtypeRowsRule(parameters=context.rows.parameters, rows=context.rows.by_product)
 
 
 def _mode(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if context.modes is None:
         context.problems.add(path, "mode needs the top-level table `modes`; add it")
-        return ModeSupported(Modes(attribute="", by="", sources=(), names={}, operand={}))
-    return ModeSupported(context.modes)
+        return SupportedModeRule(Modes(attribute="", by="", sources=(), names={}, operand={}))
+    return SupportedModeRule(context.modes)
 
 
 def _rank(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     of = _of(model, path, context, "tensor")
     if model.is_ is not None:
-        return RankIs(of, _expected(model, path, context))
+        return RankRule(of, _expected(model, path, context))
     low, high = _integers(model, path, context)
-    return Rank(of=of, low=low, high=high)
+    return RankRangeRule(of=of, low=low, high=high)
 
 
 def _expected(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> str:
@@ -332,15 +341,15 @@ def _expected(model: ConstraintModel, path: YamlPath, context: ConstraintContext
 def _length(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if isinstance(model.of, str) and context.kinds.get(model.of) == "tensor_list":
         context.problems.add_if(model.is_ is None, path, "is: missing; say how many tensors the list has")
-        return ListLength(model.of, _expected(model, path, context))
+        return ListLengthRule(model.of, _expected(model, path, context))
     if isinstance(model.is_, str) and not context.kinds.keys().isdisjoint(re.findall(r"[A-Za-z_]\w*", model.is_)):
         of = _of(model, path, context, "int_array", "bool_array", "float_array")
-        return LengthIs(of, _expected(model, path, context))
+        return LengthRule(of, _expected(model, path, context))
     low, high = _integers(model, path, context) if model.in_ is not None else (model.is_, model.is_)
     if type(low) is not int or type(high) is not int or low < 0 or high > MAX_ITEMS:
         context.problems.add(path, f"is: {shown(model.is_)}; expected a number of items, at most {MAX_ITEMS}")
         low = high = 0
-    return Length(of=_of(model, path, context, "int_array", "bool_array", "float_array"), low=low, high=high)
+    return LengthRangeRule(of=_of(model, path, context, "int_array", "bool_array", "float_array"), low=low, high=high)
 
 
 def _word(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -348,7 +357,7 @@ def _word(model: ConstraintModel, path: YamlPath, context: ConstraintContext) ->
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         context.problems.add(path, f"in: {shown(words)}; expected a list of words")
         words = [""]
-    return WordIn(_of(model, path, context, "string"), tuple(words))
+    return WordRule(_of(model, path, context, "string"), tuple(words))
 
 
 def _dims(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -358,7 +367,7 @@ def _dims(model: ConstraintModel, path: YamlPath, context: ConstraintContext) ->
             context.problems.add((*path, "in"), f"{shown(bound)}; expected an integer or null")
             low = high = None
     axes = tuple(model.axes) if model.axes is not None else None
-    return Dims(of=_of(model, path, context, "tensor", "int_array"), low=low, high=high, axes=axes)
+    return DimensionsRule(of=_of(model, path, context, "tensor", "int_array"), low=low, high=high, axes=axes)
 
 
 def _shape(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -366,21 +375,21 @@ def _shape(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -
     context.problems.add_if(
         not isinstance(model.is_, str), path, f"is: {shown(model.is_)}; expected a shape expression such as '[*input]'"
     )
-    return ShapeIs(
+    return ShapeRule(
         of=_of(model, path, context, "tensor", "int_array"),
         shape=context.problems.shape(text, (*path, "is"), context.kinds),
     )
 
 
 def _broadcast(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
-    return Broadcast(*_beside(model, path, context, "broadcasts({}, {})", "broadcast(a, b)"))
+    return BroadcastRule(*_beside(model, path, context, "broadcasts({}, {})", "broadcast(a, b)"))
 
 
 def _size(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     context.problems.add_if(model.axis is None or model.is_ is None, path, "size needs `axis` and `is`; add them")
     node = context.problems.node(model.is_ if model.is_ is not None else 0, (*path, "is"), context.kinds)
     text = str(model.is_) if node is not None else "0"
-    return SizeIs(of=_of(model, path, context, "tensor", "int_array"), axis=model.axis or 0, text=text)
+    return SizeRule(of=_of(model, path, context, "tensor", "int_array"), axis=model.axis or 0, text=text)
 
 
 def _range(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -391,7 +400,7 @@ def _range(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -
         context.problems.known(model.draw, (*context.draws, *context.kinds), (*path, "draw"), "draw")
     elif readable and of not in context.kinds:
         context.problems.add(path, f"of: {shown(of)} is no attribute; name the `draw` that a break changes")
-    return Range(of=of if readable else "0", low=low, high=high, draw=model.draw)
+    return RangeRule(of=of if readable else "0", low=low, high=high, draw=model.draw)
 
 
 def _holds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -400,7 +409,7 @@ def _holds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -
     if context.problems.node(text, (*path, "that"), context.kinds) is None:
         text = "true"
     context.problems.add_if(not model.breaks, path, "holds needs `breaks`: assignments to draws that break it")
-    return Holds(text)
+    return PredicateRule(text)
 
 
 def _finite(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -412,7 +421,7 @@ def _finite(model: ConstraintModel, path: YamlPath, context: ConstraintContext) 
     context.problems.add_if(
         model.in_ not in (None, ["inf"]), (*path, "in"), f"in: {shown(model.in_)}; expected [inf], or nothing"
     )
-    return Finite(tuple(names), infinite=model.in_ is not None)
+    return FiniteRule(tuple(names), infinite=model.in_ is not None)
 
 
 def _elements(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -421,7 +430,7 @@ def _elements(model: ConstraintModel, path: YamlPath, context: ConstraintContext
     if besides is not None:
         integers = [name for name, kind in context.kinds.items() if kind == "int"]
         context.problems.known(besides, integers, (*path, "is"), "integer attribute")
-    return Elements(of=_of(model, path, context, "tensor"), low=low, high=high, besides=besides)
+    return ElementsRule(of=_of(model, path, context, "tensor"), low=low, high=high, besides=besides)
 
 
 def _beside(
@@ -444,7 +453,7 @@ def _promotable(model: ConstraintModel, path: YamlPath, context: ConstraintConte
 def _promotion(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     of, other = _promotable(model, path, context)
     table = None if model.in_ is None else product_table(model.in_, (*path, "in"), context, DTYPES, "dtype")
-    return Promotes(of=of, other=other, table=table)
+    return PromotionRule(of=of, other=other, table=table)
 
 
 def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
@@ -468,7 +477,7 @@ def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContex
         if type(least) is not int or least < 0:
             context.problems.add((*path, "in"), f"{shown(model.in_)}; expected [LEAST, null]: the least length")
             least = 0
-    return Structure(
+    return StructureRule(
         of=_of(model, path, context, "tensor", "int_array"),
         structure=structure if structure in STRUCTURES else STRUCTURES[0],
         number=0 if number is None or node is None else str(number),
@@ -483,7 +492,7 @@ def _corners(model: ConstraintModel, path: YamlPath, context: ConstraintContext)
     context.problems.add_if(model.is_ is not None, (*path, "is"), "expected nothing beside `in`; write two rules")
     for place, side in enumerate(sides or ()):
         context.problems.node(side, (*path, "in", place), context.kinds)
-    return Structure(
+    return StructureRule(
         of=_of(model, path, context, "tensor"),
         structure="regions",
         number=0,
@@ -495,12 +504,12 @@ def _corners(model: ConstraintModel, path: YamlPath, context: ConstraintContext)
 
 def _same_dtype(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     if model.as_ is not None and model.as_.startswith(PROMOTE):
-        return SameAsPromoted(*_promotable(model, path, context))
+        return PromotedDtypeRule(*_promotable(model, path, context))
     if isinstance(model.of, str) and context.kinds.get(model.of) == "scalar":
         # A scalar's dtype is drawn by itself, within the relations that name it.
-        return SameAsPromoted(of=model.of, other=f"dtype({_other(model, path, context)})")
+        return PromotedDtypeRule(of=model.of, other=f"dtype({_other(model, path, context)})")
     others = tuple(_other(model, path, context).split(" or "))
-    return SameDtype(of=_of(model, path, context, "tensor"), others=others)
+    return SameDtypeRule(of=_of(model, path, context, "tensor"), others=others)
 
 
 KINDS: Mapping[str, _Builder] = {
@@ -508,12 +517,12 @@ KINDS: Mapping[str, _Builder] = {
     "dtype": _on_tensors(_listed),
     "same_dtype": _on_tensors(_same_dtype),
     "promotion": _promotion,
-    "cast": lambda model, path, context: CastFrom(*_promotable(model, path, context)),
+    "cast": lambda model, path, context: CastRule(*_promotable(model, path, context)),
     "dtype_rows": _rows,
     "mode": _mode,
     "format": _on_tensors(_listed),
     "same_format": _on_tensors(
-        lambda model, path, context: SameFormat(_of(model, path, context, "tensor"), _other(model, path, context))
+        lambda model, path, context: SameFormatRule(_of(model, path, context, "tensor"), _other(model, path, context))
     ),
     "layout": _on_tensors(_layout),
     "rank": _on_tensors(_rank),
@@ -525,8 +534,8 @@ KINDS: Mapping[str, _Builder] = {
     "size": _on_tensors(_size),
     "range": _range,
     "holds": _holds,
-    "contiguous": _of_tensor(Contiguous),
-    "not_empty": _of_tensor(NotEmpty),
+    "contiguous": _of_tensor(ContiguousRule),
+    "not_empty": _of_tensor(NotEmptyRule),
     "finite": _finite,
     "elements": _elements,
     "structure": _structure,

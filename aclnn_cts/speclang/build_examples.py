@@ -42,7 +42,7 @@ def _example(
         if name not in entry.arguments:
             problems.add(place[:-1], f"argument {shown(name)} is missing; an example gives them all")
             continue
-        where = problems.file.at(place)
+        where = problems.file.location_of(place)
         try:
             content = _argument(entry.arguments[name], kind, where)
             arguments[name] = argument_from_json(content, where=where, path=name)

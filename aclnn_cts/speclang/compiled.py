@@ -23,7 +23,7 @@ from aclnn_cts.core.case import Argument
 from aclnn_cts.speclang import kinds, kinds_data, kinds_dtype, kinds_number, kinds_size, kinds_tensor, model
 from aclnn_cts.speclang.evaluate import ConstraintTests
 from aclnn_cts.speclang.evaluator import Evaluator
-from aclnn_cts.speclang.kinds_tensor import CallPresent
+from aclnn_cts.speclang.kinds_tensor import CallPointerRule
 from aclnn_cts.speclang.model import Clause, Example, Spec
 from aclnn_cts.speclang.package import package_folder
 from aclnn_cts.speclang.shape import ShapeExpression, parse_shape
@@ -72,7 +72,7 @@ def read_compiled(path: Path, text: str, *, name: str) -> Spec | None:
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         text=text,
         tests=ConstraintTests(constraints, given["products"]),
-        pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPresent)),
+        pointers=tuple((item.rule.of, item) for item in constraints if isinstance(item.rule, CallPointerRule)),
     )
 
 

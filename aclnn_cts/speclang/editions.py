@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 
 _FOLDER = "editions"
@@ -31,5 +31,5 @@ def check_edition(edition: str, folders: Sequence[Path], *, where: str = "--edit
     if edition and edition not in known:
         raise UsageError(
             f"{where}: {shown(edition)} is not known; expected one of {', '.join(known) or 'none'}, or leave it out"
-            f"{nearest(edition, known)}"
+            f"{did_you_mean(edition, known)}"
         )

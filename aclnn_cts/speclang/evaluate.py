@@ -14,8 +14,8 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Strength, Test
-from aclnn_cts.speclang.kinds_size import Broadcast, Dims, ShapeIs, SizeIs
-from aclnn_cts.speclang.kinds_tensor import CallPresent, EachItem, NotEmpty, Rank, RankIs
+from aclnn_cts.speclang.kinds_size import BroadcastRule, DimensionsRule, ShapeRule, SizeRule
+from aclnn_cts.speclang.kinds_tensor import CallPointerRule, EachItemRule, NotEmptyRule, RankRangeRule, RankRule
 from aclnn_cts.speclang.model import Constraint, ConstraintTest, Rule, Spec
 
 _DECIDING = (Strength.LISTED, Strength.LIMIT, Strength.OPEN, Strength.ACCURACY)
@@ -124,12 +124,16 @@ def in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, 
     """
     ranks: dict[str, list[str]] = {}
     for item in constraints:
-        if isinstance(rule := _on_a_tensor(item), (Rank, RankIs)):
+        if isinstance(rule := _on_a_tensor(item), (RankRangeRule, RankRule)):
             ranks.setdefault(rule.of, []).append(item.id)
     completed = []
     for item in constraints:
         rule = _on_a_tensor(item)
-        implied = ranks.get(rule.of, []) if isinstance(rule, (Broadcast, Dims, ShapeIs, SizeIs, NotEmpty)) else []
+        implied = (
+            ranks.get(rule.of, [])
+            if isinstance(rule, (BroadcastRule, DimensionsRule, ShapeRule, SizeRule, NotEmptyRule))
+            else []
+        )
         completed.append(replace(item, requires=tuple(dict.fromkeys((*item.requires, *implied)))))
     waiting = {item.id: item for item in completed}
     ordered: list[Constraint] = []
@@ -145,7 +149,7 @@ def in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, 
 
 def _on_a_tensor(item: Constraint) -> Rule:
     """The rule, or what each tensor of a list keeps."""
-    return item.rule.rule if isinstance(item.rule, EachItem) else item.rule
+    return item.rule.rule if isinstance(item.rule, EachItemRule) else item.rule
 
 
 class ConstraintTests(dict[str, tuple[ConstraintTest, ...]]):
@@ -156,7 +160,7 @@ class ConstraintTests(dict[str, tuple[ConstraintTest, ...]]):
 
     def __init__(self, constraints: Sequence[Constraint], products: Sequence[str]) -> None:
         super().__init__()
-        self._constraints = [item for item in constraints if not isinstance(item.rule, CallPresent)]
+        self._constraints = [item for item in constraints if not isinstance(item.rule, CallPointerRule)]
         self._products = products
         self._bits = {item.id: 1 << position for position, item in enumerate(constraints)}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled
-from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.expression_parser import compile_text
 from aclnn_cts.speclang.shape import compile_shape, parse_shape
 
 
@@ -28,7 +28,7 @@ class Evaluator:
         """The function of `(arguments, target)`."""
         if self._compiled is None:
             is_shape = isinstance(self.text, str) and self.text.startswith("[")
-            self._compiled = compile_shape(parse_shape(str(self.text))) if is_shape else compiled(self.text)
+            self._compiled = compile_shape(parse_shape(str(self.text))) if is_shape else compile_text(self.text)
         return self._compiled
 
     def __call__(self, arguments: Mapping[str, Any], target: Target) -> Any:  # noqa: ANN401 - what it gives

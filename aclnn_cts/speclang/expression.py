@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from aclnn_cts.core.case import Scalar, TensorList, number
-from aclnn_cts.core.dtypes import converts, itemsize, promoted, promoted_by_scalar
+from aclnn_cts.core.dtypes import can_convert, itemsize, promoted, promoted_by_scalar
 from aclnn_cts.core.target import Target
 
 UNDEFINED = (AttributeError, IndexError, KeyError, ZeroDivisionError, TypeError, OverflowError)
@@ -141,7 +141,7 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "item": (2, lambda value, index: value[index]),
     "dtype": (1, lambda value: value.dtype),
     "promote": (-1, _promote),
-    "castable": (2, lambda source, to: converts(_dtype(source), _dtype(to))),
+    "castable": (2, lambda source, to: can_convert(_dtype(source), _dtype(to))),
     "format": (1, lambda value: value.format),
     "value": (1, number),
     "given": (1, lambda value: value is not None),

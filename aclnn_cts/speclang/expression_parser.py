@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import (
@@ -39,7 +39,7 @@ class ExpressionError(ValueError):
     """An expression that cannot be read; the message says what and where, the caller adds file and line."""
 
 
-class Expression:
+class ExpressionParser:
     """A cursor over the tokens of one expression (the parser's state; callers use `parse`)."""
 
     def __init__(self, text: str) -> None:
@@ -162,7 +162,7 @@ class Expression:
                 known = [f"target.{name}" for name in sorted(_TARGET_FIELDS)]
                 raise ExpressionError(
                     f"{shown(self.text)}: {shown(word)} is not known; expected one of "
-                    f"{', '.join(known)}{nearest(word, known)}"
+                    f"{', '.join(known)}{did_you_mean(word, known)}"
                 )
             return Node("target", fact)
         if self.peek() == ("op", "("):
@@ -177,7 +177,7 @@ class Expression:
         if word not in FUNCTIONS:
             raise ExpressionError(
                 f"{shown(self.text)}: no function {shown(word)}; expected one of "
-                f"{', '.join(FUNCTIONS)}{nearest(word, FUNCTIONS)}"
+                f"{', '.join(FUNCTIONS)}{did_you_mean(word, FUNCTIONS)}"
             )
         self.at += 1
         operands: list[Node] = []
@@ -200,7 +200,7 @@ class Expression:
         if word == "holds" and operands[1].kind == "word" and operands[1].value not in VALUE_WORDS:
             raise ExpressionError(
                 f"{shown(self.text)}: {shown(operands[1].value)}; holds takes a number or one of "
-                f"{', '.join(VALUE_WORDS)}{nearest(operands[1].value, VALUE_WORDS)}"
+                f"{', '.join(VALUE_WORDS)}{did_you_mean(operands[1].value, VALUE_WORDS)}"
             )
 
 
@@ -218,7 +218,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     return tokens
 
 
-def substituted(text: str, meanings: Mapping[str, str]) -> str:
+def substitute_names(text: str, meanings: Mapping[str, str]) -> str:
     """The text with names replaced by what they stand for; a text that cannot be read is left as it is."""
     try:
         _tokens(text)
@@ -242,13 +242,13 @@ def parse(text: str | float) -> Node:
     """Parse an expression; a number stands for itself. Kept, since the rules of one file repeat each other's parts."""
     if isinstance(text, (int, float)):
         return Node("number", text)
-    cursor = Expression(text)
+    cursor = ExpressionParser(text)
     node = cursor.disjunction()
     if cursor.peek()[0] != "end":
         raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
     return node
 
 
-def compiled(text: str | float) -> Compiled:
+def compile_text(text: str | float) -> Compiled:
     """An expression that is known to be right, compiled."""
     return compile_node(parse(text))

@@ -13,9 +13,9 @@ from typing import Any
 
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.package import checked_file, package_folder
-from aclnn_cts.speclang.placeholders import placed
+from aclnn_cts.speclang.placeholders import fill_placeholders
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.properties import PROPERTIES, over, role_of
+from aclnn_cts.speclang.properties import PROPERTIES, merge_property, role_of
 from aclnn_cts.speclang.schema import FamilyModel
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath, read_yaml
 
@@ -61,7 +61,7 @@ def family_content(name: str) -> Mapping[str, Any]:
     return content
 
 
-def with_common(file: YamlFile, problems: Problems) -> YamlFile:
+def with_family_content(file: YamlFile, problems: Problems) -> YamlFile:
     """A file with what its family and its own roles say; each place keeps the line it comes from."""
     own: Mapping[str, Any] = file.content
     name = own.get("family")
@@ -94,7 +94,7 @@ def with_common(file: YamlFile, problems: Problems) -> YamlFile:
         if key == "constraints":
             inherited = {entry.get("id") for entry, place in zip(content[key], places, strict=True) if place is None}
             _check_properties(own["parameters"], inherited, problems)
-    return replace(file, content=placed(content, names), origins=origins)
+    return replace(file, content=fill_placeholders(content, names), origins=origins)
 
 
 def _check_properties(parameters: Sequence[Mapping[str, Any]], inherited: Container[Any], problems: Problems) -> None:
@@ -125,10 +125,10 @@ def _parameter(
     of_both = "outputs" if "Tensor" in str(item["type"]) else ""
     role = {"input": of_inputs, "output": "outputs", "inout": of_both}.get(_role(item), "")
     given: dict[str, Any] = {**roles.get(role, {}), **by_name.get(item["name"], {})}
-    given = placed(given, {key: str(item[key]) for key in ("name", "like") if key in item})
+    given = fill_placeholders(given, {key: str(item[key]) for key in ("name", "like") if key in item})
     replaced = {key for words in _ALTERNATIVES if words & item.keys() for key in words - item.keys()}
     kept = {key: value for key, value in given.items() if key not in replaced}
-    own = {key: over(key, kept[key], value) if key in kept else value for key, value in item.items()}
+    own = {key: merge_property(key, kept[key], value) if key in kept else value for key, value in item.items()}
     return {**kept, **own}
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from msgspec import inspect
 
-from aclnn_cts.core.errors import nearest
-from aclnn_cts.core.printable import ECHO_LIMIT, either, printable, shown
+from aclnn_cts.core.errors import did_you_mean
+from aclnn_cts.core.printable import ECHO_LIMIT, alternatives_text, printable, shown
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
 _ECHO = 60
@@ -59,7 +59,7 @@ def _mistakes(file: YamlFile, value: object, form: inspect.Type, path: YamlPath)
             return
     if not any(_is_of(value, inner) for inner in _alternatives(form)):
         words = [_words(inner) for inner in _alternatives(form) if not isinstance(inner, inspect.NoneType)]
-        expected = either(list(dict.fromkeys(words)))
+        expected = alternatives_text(list(dict.fromkeys(words)))
         given = "not filled in" if value is None else shown(value, _ECHO)
         yield path, f"{_place(file, path)}: {given}; expected {expected}"
 
@@ -72,7 +72,7 @@ def _of_keys(
         if key in fields:
             yield from _mistakes(file, item, fields[key].type, (*path, key))
         else:
-            hint = nearest(str(key), fields)
+            hint = did_you_mean(str(key), fields)
             yield (*path, key), f"unknown key {shown(key)}; expected any of {', '.join(fields)}{hint}"
     for key in (key for key, item in fields.items() if item.required and key not in value):
         yield (*path, key), f"{_place(file, (*path, key))}: missing; add it"
@@ -117,9 +117,9 @@ def _is_day(text: str) -> bool:
 
 def _words(form: inspect.Type) -> str:
     if isinstance(form, inspect.LiteralType):
-        return either([str(word) for word in form.values])
+        return alternatives_text([str(word) for word in form.values])
     if isinstance(form, inspect.EnumType):
-        return either([str(item.value) for item in form.cls])
+        return alternatives_text([str(item.value) for item in form.cls])
     if isinstance(form, inspect.StrType) and form.pattern not in (None, NOT_BLANK):
         return f"a text of the form {form.pattern}"
     if isinstance(form, _LISTS) and form.min_length is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aclnn_cts.core.case import Case, Data, Tensor, owner, tensors_in
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled
-from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.expression_parser import compile_text
 from aclnn_cts.speclang.kinds import Test, Way, Words
 from aclnn_cts.speclang.model import ParameterRule, Rule
 
@@ -111,7 +111,7 @@ def _given(value: object) -> tuple[Tensor, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Finite(Rule):
+class FiniteRule(Rule):
     """The inputs named hold no inf and no nan."""
 
     of: tuple[str, ...]
@@ -138,7 +138,7 @@ class Finite(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class Elements(ParameterRule):
+class ElementsRule(ParameterRule):
     """Every element of a tensor lies in a range; a bound may be None."""
 
     low: str | int | None
@@ -212,7 +212,7 @@ class Elements(ParameterRule):
 def _besides(spec: Spec, case: Case, of: str) -> Iterator[str]:
     """The attributes whose values other rules admit among the elements of a tensor."""
     for rule in (item.rule for item in spec.constraints_for(case.product)):
-        if isinstance(rule, Elements) and rule.of == of and rule.besides is not None:
+        if isinstance(rule, ElementsRule) and rule.of == of and rule.besides is not None:
             yield rule.besides
 
 
@@ -222,7 +222,7 @@ def _is_storable(value: int, dtype: str) -> bool:
 
 def _bound(value: str | int | None, none: float) -> Compiled:
     """A bound over the arguments of a call."""
-    return (lambda _arguments, _target: none) if value is None else compiled(value)
+    return (lambda _arguments, _target: none) if value is None else compile_text(value)
 
 
 SEGMENTS = ("offsets", "ends", "lengths", "partial_lengths")
@@ -250,7 +250,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Structure(ParameterRule):
+class StructureRule(ParameterRule):
     """The elements of a tensor along an axis, or the items of an int array, have a structure."""
 
     structure: str
@@ -266,7 +266,7 @@ class Structure(ParameterRule):
 
     @property
     def test(self) -> Test:
-        number, sides = compiled(self.number), [compiled(side) for side in self.sides]
+        number, sides = compile_text(self.number), [compile_text(side) for side in self.sides]
 
         def fits(arguments: Mapping[str, Any], target: Target) -> bool:
             value, wanted = arguments[self.of], int(number(arguments, target))
@@ -347,8 +347,8 @@ class Structure(ParameterRule):
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         value = case.arguments[self.of]
-        wanted = int(compiled(self.number)(case.arguments, case.target))
-        ends = tuple(int(compiled(side)(case.arguments, case.target)) for side in self.sides)
+        wanted = int(compile_text(self.number)(case.arguments, case.target))
+        ends = tuple(int(compile_text(side)(case.arguments, case.target)) for side in self.sides)
         if isinstance(value, tuple):
             for text, items in self._broken(len(value), wanted, ends):
                 yield Way(text=f"{self.of}: {text}", values={self.of: items})

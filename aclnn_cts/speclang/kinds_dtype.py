@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aclnn_cts.core.case import Case, Scalar, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.expression_parser import compiled, parse
+from aclnn_cts.speclang.expression_parser import compile_text, parse
 from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
 from aclnn_cts.speclang.model import ParameterRule, Rule
 
@@ -59,7 +59,7 @@ _CHINESE = {"dtype": "数据类型", "format": "数据格式"}
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(ParameterRule):
+class ListedRule(ParameterRule):
     """The dtype or format is in the product's list."""
 
     what: str
@@ -82,7 +82,7 @@ class Listed(ParameterRule):
         others = _OTHERS[self.what]
         names = dict.fromkeys(name for name in (*elsewhere, *sisters, *others) if name in others)
         for rule in (constraint.rule for constraint in spec.constraints_for(case.product)):
-            if isinstance(rule, Listed) and (rule.of, rule.what) == (self.of, self.what):
+            if isinstance(rule, ListedRule) and (rule.of, rule.what) == (self.of, self.what):
                 names.update(dict.fromkeys(rule.table[case.product]))
         rejected = [name for name in names if name not in self.table[case.product]]
         if case.arguments[self.of] is None:
@@ -101,7 +101,7 @@ class Listed(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutIn(ParameterRule):
+class LayoutRule(ParameterRule):
     """The format is one of those for the tensor's number of dimensions. Of a number without formats it says nothing."""
 
     table: Mapping[int, tuple[str, ...]]
@@ -128,7 +128,7 @@ class LayoutIn(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class SameDtype(ParameterRule):
+class SameDtypeRule(ParameterRule):
     """Two dtypes are equal."""
 
     others: tuple[str, ...]
@@ -174,7 +174,7 @@ def _listed_dtypes(spec: Spec, name: str, product: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class DtypeRows(Rule):
+class DtypeRowsRule(Rule):
     """The dtypes of several parameters stand in one row of the product's table."""
 
     parameters: tuple[str, ...]
@@ -213,7 +213,7 @@ class DtypeRows(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class ModeSupported(Rule):
+class SupportedModeRule(Rule):
     """The compute mode is one that the document does not reject for the product and dtype."""
 
     modes: Modes
@@ -258,7 +258,7 @@ class ModeSupported(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class SameFormat(ParameterRule):
+class SameFormatRule(ParameterRule):
     """Two formats are equal."""
 
     other: str
@@ -284,7 +284,7 @@ PROMOTE = "promote("
 
 
 @dataclass(frozen=True, slots=True)
-class Relation(ParameterRule):
+class DtypeRelationRule(ParameterRule):
     """A rule on the dtype of `of` and on those that an expression reads; each kind has its own test."""
 
     other: str
@@ -313,7 +313,7 @@ class Relation(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Promotes(Relation):
+class PromotionRule(DtypeRelationRule):
     """The dtype promotes with others, and where a list is given, to one of it."""
 
     table: Mapping[str, tuple[str, ...]] | None = None
@@ -324,7 +324,7 @@ class Promotes(Relation):
 
     @property
     def test(self) -> Test:
-        promote, table = compiled(f"promote({self.other}, {self.of})"), self.table
+        promote, table = compile_text(f"promote({self.other}, {self.of})"), self.table
         names = self.operands
 
         def promotes(arguments: Mapping[str, Any], target: Target) -> bool:
@@ -347,12 +347,12 @@ class Promotes(Relation):
 
 
 @dataclass(frozen=True, slots=True)
-class CastFrom(Relation):
+class CastRule(DtypeRelationRule):
     """The dtype is one to which another can be converted."""
 
     @property
     def test(self) -> Test:
-        return compiled(f"castable({self.other}, {self.of})")
+        return compile_text(f"castable({self.other}, {self.of})")
 
     def describe(self, product: str) -> Words:
         return Words(
@@ -362,12 +362,12 @@ class CastFrom(Relation):
 
 
 @dataclass(frozen=True, slots=True)
-class SameAsPromoted(Relation):
+class PromotedDtypeRule(DtypeRelationRule):
     """The dtype is the one that others promote to."""
 
     @property
     def test(self) -> Test:
-        return compiled(f"dtype({self.of}) == {self.other}")
+        return compile_text(f"dtype({self.of}) == {self.other}")
 
     def describe(self, product: str) -> Words:
         return Words(f"dtype of {self.of} equals {self.other}", f"{self.of} 的数据类型等于 {self.other}")
@@ -378,13 +378,13 @@ def names_read(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.value for node in parse(text).walk() if node.kind == "name"))
 
 
-def relations(spec: Spec, product: str) -> tuple[Relation, ...]:
+def relations(spec: Spec, product: str) -> tuple[DtypeRelationRule, ...]:
     """The relations of dtypes that a document states for a product."""
     rules = (item.rule for item in spec.constraints_for(product))
-    return tuple(rule for rule in rules if isinstance(rule, Relation))
+    return tuple(rule for rule in rules if isinstance(rule, DtypeRelationRule))
 
 
-def is_allowed(
+def are_dtypes_allowed(
     rules: Iterable[ParameterRule], tensors: Mapping[str, str], target: Target, scalars: Mapping[str, str] | None = None
 ) -> bool:
     """Whether no relation is broken by tensors and scalars of these dtypes; one that reads another says nothing."""
@@ -400,9 +400,9 @@ def is_allowed(
 
 
 def scalar_dtypes(
-    rules: Iterable[Relation], item: Parameter, tensors: Mapping[str, str], target: Target
+    rules: Iterable[DtypeRelationRule], item: Parameter, tensors: Mapping[str, str], target: Target
 ) -> tuple[str, ...]:
     """The dtypes that a scalar may have beside tensors of these; where the relations allow none, all that it lists."""
     listed = item.dtypes.get(target.product, ())
     own = [rule for rule in rules if item.name in (rule.of, *rule.reads)]
-    return tuple(name for name in listed if is_allowed(own, tensors, target, {item.name: name})) or listed
+    return tuple(name for name in listed if are_dtypes_allowed(own, tensors, target, {item.name: name})) or listed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.speclang.expression import UNDEFINED, Compiled
-from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.expression_parser import compile_text
 from aclnn_cts.speclang.kinds import Test, Way, Words
 from aclnn_cts.speclang.model import Rule
 
@@ -38,7 +38,7 @@ def bound_text(low: object, high: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Range(Rule):
+class RangeRule(Rule):
     """A number lies between two bounds, either of which may be absent."""
 
     of: str
@@ -48,9 +48,9 @@ class Range(Rule):
     """The draw that a break changes."""
 
     def _compiled(self) -> tuple[Compiled, Compiled | None, Compiled | None]:
-        value = compiled(self.of)
-        low = compiled(self.low) if self.low is not None else None
-        high = compiled(self.high) if self.high is not None else None
+        value = compile_text(self.of)
+        low = compile_text(self.low) if self.low is not None else None
+        high = compile_text(self.high) if self.high is not None else None
         return value, low, high
 
     @property
@@ -121,14 +121,14 @@ def _double_way(name: str, old: object, new: float) -> Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Holds(Rule):
+class PredicateRule(Rule):
     """A predicate holds. It has no ways of its own to break it: the spec writes them (`breaks`)."""
 
     text: str
 
     @property
     def test(self) -> Test:
-        predicate = compiled(self.text)
+        predicate = compile_text(self.text)
         return lambda arguments, target: bool(predicate(arguments, target))
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.case import BoolArray, Case, FloatArray, Tensor
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.expression_parser import compile_text
 from aclnn_cts.speclang.kinds import Test, Way, Words
 from aclnn_cts.speclang.kinds_number import bound_text
 from aclnn_cts.speclang.model import ParameterRule
@@ -45,7 +45,7 @@ def _items_way(case: Case, of: str, count: int) -> Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Length(ParameterRule):
+class LengthRangeRule(ParameterRule):
     """The number of items of an array lies in a range."""
 
     low: int
@@ -75,14 +75,14 @@ class Length(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class LengthIs(ParameterRule):
+class LengthRule(ParameterRule):
     """The number of items of an array equals an expression."""
 
     text: str
 
     @property
     def test(self) -> Test:
-        of, expected = self.of, compiled(self.text)
+        of, expected = self.of, compile_text(self.text)
         return lambda arguments, target: len(arguments[of]) == expected(arguments, target)
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
@@ -96,7 +96,7 @@ class LengthIs(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Dims(ParameterRule):
+class DimensionsRule(ParameterRule):
     """Every dimension of a tensor or item of an array, or those of some axes, lies in a range; bounds may be absent."""
 
     low: int | None
@@ -170,7 +170,7 @@ def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: i
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeIs(ParameterRule):
+class ShapeRule(ParameterRule):
     """A shape (or the items of an array) equals a shape expression."""
 
     shape: ShapeExpression
@@ -211,7 +211,7 @@ class ShapeIs(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Broadcast(ParameterRule):
+class BroadcastRule(ParameterRule):
     """Two shapes broadcast: counted from the last dimension, sizes are equal, or one of them is 1."""
 
     other: str
@@ -219,12 +219,12 @@ class Broadcast(ParameterRule):
 
     @property
     def test(self) -> Test:
-        broadcasts = compiled(f"broadcasts({self.of}, {self.other})")
+        broadcasts = compile_text(f"broadcasts({self.of}, {self.other})")
         return lambda arguments, target: bool(broadcasts(arguments, target))
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         own = sizes_of(case.arguments[self.of])
-        others = sizes_of(compiled(self.other)(case.arguments, case.target))
+        others = sizes_of(compile_text(self.other)(case.arguments, case.target))
         is_tensor = self.other in case.arguments
         for back in range(1, min(len(own), len(others)) + 1):
             size, other = own[-back], others[-back]
@@ -249,7 +249,7 @@ class Broadcast(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class SizeIs(ParameterRule):
+class SizeRule(ParameterRule):
     """One dimension (or item) equals an expression."""
 
     axis: int
@@ -257,7 +257,7 @@ class SizeIs(ParameterRule):
 
     @property
     def test(self) -> Test:
-        of, axis, expected = self.of, self.axis, compiled(self.text)
+        of, axis, expected = self.of, self.axis, compile_text(self.text)
         return lambda arguments, target: sizes_of(arguments[of])[axis] == expected(arguments, target)
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:

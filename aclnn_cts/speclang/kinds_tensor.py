@@ -10,7 +10,7 @@ import msgspec
 
 from aclnn_cts.core.case import Case, TensorList
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression_parser import compiled
+from aclnn_cts.speclang.expression_parser import compile_text
 from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
 from aclnn_cts.speclang.model import ParameterRule, Rule
 from aclnn_cts.speclang.shape import INDEX
@@ -35,7 +35,7 @@ class _Pointer(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Present(_Pointer):
+class PresentRule(_Pointer):
     """The pointer is not null."""
 
     @property
@@ -52,7 +52,7 @@ class Present(_Pointer):
 
 
 @dataclass(frozen=True, slots=True)
-class CallPresent(_Pointer):
+class CallPointerRule(_Pointer):
     """A pointer of the interface itself (`workspaceSize`, `executor`) is not null; evaluated on the call options."""
 
     @property
@@ -64,7 +64,7 @@ class CallPresent(_Pointer):
 
 
 @dataclass(frozen=True, slots=True)
-class Rank(ParameterRule):
+class RankRangeRule(ParameterRule):
     """The number of dimensions lies in a range."""
 
     low: int
@@ -97,14 +97,14 @@ class Rank(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class RankIs(ParameterRule):
+class RankRule(ParameterRule):
     """The number of dimensions equals an expression."""
 
     text: str
 
     @property
     def test(self) -> Test:
-        of, expected = self.of, compiled(self.text)
+        of, expected = self.of, compile_text(self.text)
         return lambda arguments, target: len(arguments[of].shape) == expected(arguments, target)
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
@@ -118,7 +118,7 @@ class RankIs(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Contiguous(ParameterRule):
+class ContiguousRule(ParameterRule):
     """The tensor is contiguous. The strides of a single element move nothing: there, those that are written count."""
 
     @property
@@ -140,7 +140,7 @@ class Contiguous(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class NotEmpty(ParameterRule):
+class NotEmptyRule(ParameterRule):
     """No dimension is 0."""
 
     @property
@@ -158,7 +158,7 @@ class NotEmpty(ParameterRule):
 
 
 @dataclass(frozen=True, slots=True)
-class WordIn(ParameterRule):
+class WordRule(ParameterRule):
     """The text is one of the words, letter by letter."""
 
     words: tuple[str, ...]
@@ -189,7 +189,7 @@ _Key = TypeVar("_Key", bound="str | tuple[str, int]")
 
 
 @dataclass(frozen=True, slots=True)
-class EachItem(ParameterRule):
+class EachItemRule(ParameterRule):
     """A rule on a tensor that every tensor of a list keeps; it reads its place as `index`."""
 
     rule: Rule
@@ -256,14 +256,14 @@ def _of_item(way: Way, of: str, name: str) -> Way:
 
 
 @dataclass(frozen=True, slots=True)
-class ListLength(ParameterRule):
+class ListLengthRule(ParameterRule):
     """A list has as many tensors as an expression says."""
 
     text: str
 
     @property
     def test(self) -> Test:
-        of, expected = self.of, compiled(self.text)
+        of, expected = self.of, compile_text(self.text)
         return lambda arguments, target: len(arguments[of]) == expected(arguments, target)
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:

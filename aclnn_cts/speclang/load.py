@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.compiled import read_compiled, write_compiled
 from aclnn_cts.speclang.editions import check_edition, edition_file, edition_files
@@ -91,7 +91,7 @@ class Specs(Mapping[str, Spec]):
     def __len__(self) -> int:
         return len(self._specs)
 
-    def on(self, product: str) -> Specs:
+    def for_product(self, product: str) -> Specs:
         """Those whose documents name a product."""
         return Specs([spec for spec in self.values() if product in spec.products])
 
@@ -108,7 +108,7 @@ class Specs(Mapping[str, Spec]):
                 return self[operator]
         known = [name for spec in self._specs.values() for name in (spec.operator, spec.stem)]
         raise UsageError(
-            f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{nearest(word, known)}"
+            f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{did_you_mean(word, known)}"
         )
 
     def select(self, words: Sequence[str]) -> tuple[Spec, ...]:

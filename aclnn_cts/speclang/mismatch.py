@@ -9,25 +9,41 @@ from fractions import Fraction
 from typing import Any
 
 from aclnn_cts.core.case import Case, Scalar, Tensor, TensorList, number
-from aclnn_cts.core.printable import either, number_text, shown
+from aclnn_cts.core.printable import alternatives_text, number_text, shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import COMPARISONS, UNDEFINED, Node, compile_node
-from aclnn_cts.speclang.expression_parser import compiled, parse
-from aclnn_cts.speclang.kinds_data import Elements, Finite, Structure, data_is_finite, data_range
+from aclnn_cts.speclang.expression_parser import compile_text, parse
+from aclnn_cts.speclang.kinds_data import ElementsRule, FiniteRule, StructureRule, data_is_finite, data_range
 from aclnn_cts.speclang.kinds_dtype import (
-    DtypeRows,
-    LayoutIn,
-    Listed,
-    ModeSupported,
-    Promotes,
-    Relation,
-    SameAsPromoted,
-    SameDtype,
-    SameFormat,
+    DtypeRelationRule,
+    DtypeRowsRule,
+    LayoutRule,
+    ListedRule,
+    PromotedDtypeRule,
+    PromotionRule,
+    SameDtypeRule,
+    SameFormatRule,
+    SupportedModeRule,
 )
-from aclnn_cts.speclang.kinds_number import Holds, Range, bound_text
-from aclnn_cts.speclang.kinds_size import Broadcast, Dims, Length, LengthIs, ShapeIs, SizeIs, sizes_of
-from aclnn_cts.speclang.kinds_tensor import Contiguous, EachItem, ListLength, NotEmpty, Rank, RankIs, WordIn
+from aclnn_cts.speclang.kinds_number import PredicateRule, RangeRule, bound_text
+from aclnn_cts.speclang.kinds_size import (
+    BroadcastRule,
+    DimensionsRule,
+    LengthRangeRule,
+    LengthRule,
+    ShapeRule,
+    SizeRule,
+    sizes_of,
+)
+from aclnn_cts.speclang.kinds_tensor import (
+    ContiguousRule,
+    EachItemRule,
+    ListLengthRule,
+    NotEmptyRule,
+    RankRangeRule,
+    RankRule,
+    WordRule,
+)
 from aclnn_cts.speclang.model import Constraint, Rule
 from aclnn_cts.speclang.shape import INDEX, compile_shape
 
@@ -42,7 +58,7 @@ _WORDS: Mapping[str, str] = {
 _MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def mismatch(constraint: Constraint, case: Case) -> str:
+def mismatch_text(constraint: Constraint, case: Case) -> str:
     """As `512; must be 64`, of a constraint that a case breaks; empty where the rule's own words say all of it."""
     try:
         return _mismatch(constraint.rule, case.arguments, case.target)
@@ -92,7 +108,7 @@ def _mismatch(_rule: Rule, _arguments: Mapping[str, Any], _target: Target) -> st
 
 
 @_mismatch.register
-def _(rule: EachItem, arguments: Mapping[str, Any], target: Target) -> str:
+def _(rule: EachItemRule, arguments: Mapping[str, Any], target: Target) -> str:
     for place, item in enumerate(arguments[rule.of].items):
         own = {**arguments, rule.of: item, INDEX: place}
         if not rule.rule.test(own, target):
@@ -101,7 +117,7 @@ def _(rule: EachItem, arguments: Mapping[str, Any], target: Target) -> str:
 
 
 @_mismatch.register
-def _(rule: Holds, arguments: Mapping[str, Any], target: Target) -> str:
+def _(rule: PredicateRule, arguments: Mapping[str, Any], target: Target) -> str:
     reasons: dict[tuple[str, str], list[str]] = {}
     for named, found, wanted in _reasons(parse(rule.text), arguments, target):
         reasons.setdefault((named, found), []).append(wanted)
@@ -170,138 +186,138 @@ def _words(node: Node) -> str:
 
 
 @_mismatch.register
-def _(rule: Range, arguments: Mapping[str, Any], target: Target) -> str:
+def _(rule: RangeRule, arguments: Mapping[str, Any], target: Target) -> str:
     found, low, high = (
-        None if text is None else compiled(text)(arguments, target) for text in (rule.of, rule.low, rule.high)
+        None if text is None else compile_text(text)(arguments, target) for text in (rule.of, rule.low, rule.high)
     )
     return _must(found, _within(low, high))
 
 
 @_mismatch.register
-def _(rule: Length, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: LengthRangeRule, arguments: Mapping[str, Any], _target: Target) -> str:
     return _must(len(arguments[rule.of]), _within(rule.low, rule.high))
 
 
 @_mismatch.register
-def _(rule: LengthIs, arguments: Mapping[str, Any], target: Target) -> str:
-    return _must(len(arguments[rule.of]), f"be {_text(compiled(rule.text)(arguments, target))}")
+def _(rule: LengthRule, arguments: Mapping[str, Any], target: Target) -> str:
+    return _must(len(arguments[rule.of]), f"be {_text(compile_text(rule.text)(arguments, target))}")
 
 
 @_mismatch.register
-def _(rule: ListLength, arguments: Mapping[str, Any], target: Target) -> str:
-    return _must(len(arguments[rule.of]), f"be {_text(compiled(rule.text)(arguments, target))}")
+def _(rule: ListLengthRule, arguments: Mapping[str, Any], target: Target) -> str:
+    return _must(len(arguments[rule.of]), f"be {_text(compile_text(rule.text)(arguments, target))}")
 
 
 @_mismatch.register
-def _(rule: Rank, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: RankRangeRule, arguments: Mapping[str, Any], _target: Target) -> str:
     return _must(len(arguments[rule.of].shape), _within(rule.low, rule.high))
 
 
 @_mismatch.register
-def _(rule: RankIs, arguments: Mapping[str, Any], target: Target) -> str:
-    return _must(len(arguments[rule.of].shape), f"be {_text(compiled(rule.text)(arguments, target))}")
+def _(rule: RankRule, arguments: Mapping[str, Any], target: Target) -> str:
+    return _must(len(arguments[rule.of].shape), f"be {_text(compile_text(rule.text)(arguments, target))}")
 
 
 @_mismatch.register
-def _(rule: Dims, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: DimensionsRule, arguments: Mapping[str, Any], _target: Target) -> str:
     sizes = sizes_of(arguments[rule.of])
     found = sizes if rule.axes is None else tuple(sizes[axis] for axis in rule.axes)
     return _must(found, f"each {_within(rule.low, rule.high)}")
 
 
 @_mismatch.register
-def _(rule: ShapeIs, arguments: Mapping[str, Any], target: Target) -> str:
+def _(rule: ShapeRule, arguments: Mapping[str, Any], target: Target) -> str:
     return _must(sizes_of(arguments[rule.of]), f"be {_text(compile_shape(rule.shape)(arguments, target))}")
 
 
 @_mismatch.register
-def _(rule: SizeIs, arguments: Mapping[str, Any], target: Target) -> str:
-    return _must(sizes_of(arguments[rule.of])[rule.axis], f"be {_text(compiled(rule.text)(arguments, target))}")
+def _(rule: SizeRule, arguments: Mapping[str, Any], target: Target) -> str:
+    return _must(sizes_of(arguments[rule.of])[rule.axis], f"be {_text(compile_text(rule.text)(arguments, target))}")
 
 
 @_mismatch.register
-def _(rule: Broadcast, arguments: Mapping[str, Any], target: Target) -> str:
-    other = sizes_of(compiled(rule.other)(arguments, target))
+def _(rule: BroadcastRule, arguments: Mapping[str, Any], target: Target) -> str:
+    other = sizes_of(compile_text(rule.other)(arguments, target))
     return f"{_text(sizes_of(arguments[rule.of]))} and {_text(other)}; must broadcast"
 
 
 @_mismatch.register
-def _(rule: NotEmpty, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: NotEmptyRule, arguments: Mapping[str, Any], _target: Target) -> str:
     return _must(arguments[rule.of].shape, "have no dimension of 0")
 
 
 @_mismatch.register
-def _(rule: Contiguous, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: ContiguousRule, arguments: Mapping[str, Any], _target: Target) -> str:
     tensor = arguments[rule.of]
     return f"shape {_text(tensor.shape)} with strides {_text(tensor.strides)}; must be contiguous"
 
 
 @_mismatch.register
-def _(rule: WordIn, arguments: Mapping[str, Any], _target: Target) -> str:
-    return f"{shown(arguments[rule.of])}; must be {either([shown(word) for word in rule.words])}"
+def _(rule: WordRule, arguments: Mapping[str, Any], _target: Target) -> str:
+    return f"{shown(arguments[rule.of])}; must be {alternatives_text([shown(word) for word in rule.words])}"
 
 
 @_mismatch.register
-def _(rule: Listed, arguments: Mapping[str, Any], target: Target) -> str:
+def _(rule: ListedRule, arguments: Mapping[str, Any], target: Target) -> str:
     return _one_of(getattr(arguments[rule.of], rule.what), rule.table.get(target.product, ()))
 
 
 def _one_of(found: str, listed: Iterable[str]) -> str:
-    return f"{found}; must be {either(list(listed)) or 'none at all'}"
+    return f"{found}; must be {alternatives_text(list(listed)) or 'none at all'}"
 
 
 @_mismatch.register
-def _(rule: LayoutIn, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: LayoutRule, arguments: Mapping[str, Any], _target: Target) -> str:
     tensor = arguments[rule.of]
     return _one_of(f"{tensor.format} of rank {len(tensor.shape)}", rule.table[len(tensor.shape)])
 
 
 @_mismatch.register
-def _(rule: SameDtype, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: SameDtypeRule, arguments: Mapping[str, Any], _target: Target) -> str:
     other = next(arguments[name] for name in rule.others if arguments[name] is not None)
     return _must(arguments[rule.of].dtype, f"be {other.dtype}")
 
 
 @_mismatch.register
-def _(rule: SameFormat, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: SameFormatRule, arguments: Mapping[str, Any], _target: Target) -> str:
     return _must(arguments[rule.of].format, f"be {arguments[rule.other].format}")
 
 
 @_mismatch.register
-def _(rule: DtypeRows, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: DtypeRowsRule, arguments: Mapping[str, Any], _target: Target) -> str:
     given = [arguments[name] for name in rule.parameters]
     return f"{', '.join('null' if value is None else value.dtype for value in given)}; must be a row of the table"
 
 
 @_mismatch.register
-def _(rule: ModeSupported, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: SupportedModeRule, arguments: Mapping[str, Any], _target: Target) -> str:
     dtype = rule.modes.dtype_of({name: arguments[name].dtype for name in rule.modes.sources})
     return f"{_text(arguments[rule.modes.attribute])} with {dtype}; must be supported"
 
 
 @_mismatch.register
-def _(rule: Promotes, arguments: Mapping[str, Any], target: Target) -> str:
+def _(rule: PromotionRule, arguments: Mapping[str, Any], target: Target) -> str:
     dtypes = " and ".join(arguments[name].dtype for name in rule.operands)
     try:
-        found = compiled(f"promote({rule.other}, {rule.of})")(arguments, target)
+        found = compile_text(f"promote({rule.other}, {rule.of})")(arguments, target)
     except KeyError:
         return f"{dtypes}; must promote"
     return _one_of(f"{dtypes} promote to {found}", (rule.table or {}).get(target.product, ()))
 
 
 @_mismatch.register
-def _(rule: Relation, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: DtypeRelationRule, arguments: Mapping[str, Any], _target: Target) -> str:
     dtypes = " and ".join(arguments[name].dtype for name in rule.reads)
     return f"{arguments[rule.of].dtype}; must be convertible from {dtypes}"
 
 
 @_mismatch.register
-def _(rule: SameAsPromoted, arguments: Mapping[str, Any], target: Target) -> str:
-    return _must(arguments[rule.of].dtype, f"be {_text(compiled(rule.other)(arguments, target))}")
+def _(rule: PromotedDtypeRule, arguments: Mapping[str, Any], target: Target) -> str:
+    return _must(arguments[rule.of].dtype, f"be {_text(compile_text(rule.other)(arguments, target))}")
 
 
 @_mismatch.register
-def _(rule: Finite, arguments: Mapping[str, Any], _target: Target) -> str:
+def _(rule: FiniteRule, arguments: Mapping[str, Any], _target: Target) -> str:
     special = [name for name in rule.of if not all(map(data_is_finite, _tensors(arguments[name])))]
     return f"inf or nan in {' and '.join(special)}; must be finite"
 
@@ -311,16 +327,16 @@ def _tensors(value: Any) -> tuple[Tensor, ...]:  # noqa: ANN401 - an argument
 
 
 @_mismatch.register
-def _(rule: Elements, arguments: Mapping[str, Any], target: Target) -> str:
+def _(rule: ElementsRule, arguments: Mapping[str, Any], target: Target) -> str:
     least, most = data_range(arguments[rule.of])
-    low, high = (None if end is None else compiled(end)(arguments, target) for end in (rule.low, rule.high))
+    low, high = (None if end is None else compile_text(end)(arguments, target) for end in (rule.low, rule.high))
     found = _text(least) if least == most else f"from {_text(least)} to {_text(most)}"
     return f"{found}; must {_within(low, high)}"
 
 
 @_mismatch.register
-def _(rule: Structure, arguments: Mapping[str, Any], target: Target) -> str:
+def _(rule: StructureRule, arguments: Mapping[str, Any], target: Target) -> str:
     value = arguments[rule.of]
     found = value if isinstance(value, tuple) else value.data.values or value.data.recipe
-    total = compiled(rule.number)(arguments, target)
+    total = compile_text(rule.number)(arguments, target)
     return f"{_text(found)}; must hold {rule.words(total).en}"

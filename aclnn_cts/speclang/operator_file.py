@@ -14,9 +14,9 @@ import msgspec
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.expression import FUNCTIONS
-from aclnn_cts.speclang.expression_parser import ExpressionError, parse, substituted
-from aclnn_cts.speclang.families import with_common
-from aclnn_cts.speclang.placeholders import unrolled
+from aclnn_cts.speclang.expression_parser import ExpressionError, parse, substitute_names
+from aclnn_cts.speclang.families import with_family_content
+from aclnn_cts.speclang.placeholders import expand_rules
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
@@ -45,12 +45,12 @@ class _Includable(msgspec.Struct):
 
 def read_operator(problems: Problems) -> OperatorModel | None:
     """The whole content of a spec file, which `problems.file` then has; None after a mistake of form or an include."""
-    problems.file = unrolled(problems.file)
+    problems.file = expand_rules(problems.file)
     try:
         msgspec.convert(problems.file.content, _Includable)
     except msgspec.ValidationError:
         return problems.read(OperatorModel, problems.file.content)
-    problems.file = _with_meanings(_with_other_products(with_common(problems.file, problems)), problems)
+    problems.file = _with_meanings(_with_other_products(with_family_content(problems.file, problems)), problems)
     operator = problems.read(OperatorModel, problems.file.content)
     return operator if not problems.messages else None
 
@@ -130,7 +130,7 @@ def _with_meanings(file: YamlFile, problems: Problems) -> YamlFile:
         if name in known:
             problems.add(("let", name), f"{shown(name)} means something else already; take another name")
             continue
-        meaning = substituted(str(text).lower() if isinstance(text, bool) else str(text), meanings)
+        meaning = substitute_names(str(text).lower() if isinstance(text, bool) else str(text), meanings)
         try:
             parse(meaning)
         except ExpressionError as error:
@@ -148,7 +148,7 @@ def _with_meanings(file: YamlFile, problems: Problems) -> YamlFile:
 
 def _replaced(value: Any, meanings: Mapping[str, str], *, everywhere: bool) -> Any:  # noqa: ANN401 - a YAML value
     if isinstance(value, str):
-        return substituted(value, meanings) if everywhere else value
+        return substitute_names(value, meanings) if everywhere else value
     if isinstance(value, list):
         return [_replaced(item, meanings, everywhere=everywhere) for item in value]
     if isinstance(value, dict):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel, WordingModel
@@ -73,7 +73,7 @@ def check_product(word: str, *, where: str) -> None:
     known = product_names()
     if word not in known:
         raise UsageError(
-            f"{where}: {shown(word)} is not known; expected one of {', '.join(known)}{nearest(word, known)}"
+            f"{where}: {shown(word)} is not known; expected one of {', '.join(known)}{did_you_mean(word, known)}"
         )
 
 

@@ -16,12 +16,12 @@ _MOST = 64
 """Values for which one entry is repeated, and one more."""
 
 
-def with_lists(entry: Mapping[str, Any]) -> dict[str, Any]:
+def expand_lists(entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry with a list wherever one item stands for it."""
     return {key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in entry.items()}
 
 
-def placed(value: Any, values: Mapping[str, object]) -> Any:  # noqa: ANN401 - a YAML value
+def fill_placeholders(value: Any, values: Mapping[str, object]) -> Any:  # noqa: ANN401 - a YAML value
     """A value with others in the place of their names in braces, keys included; a name alone stands for the value."""
     if isinstance(value, str):
         alone = _PLACEHOLDER.fullmatch(value)
@@ -29,10 +29,10 @@ def placed(value: Any, values: Mapping[str, object]) -> Any:  # noqa: ANN401 - a
             return values[alone[1]]
         return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), value)
     if isinstance(value, list):
-        return [placed(item, values) for item in value]
+        return [fill_placeholders(item, values) for item in value]
     if isinstance(value, dict):
         return {
-            str(placed(key, values)) if isinstance(key, str) else key: placed(item, values)
+            str(fill_placeholders(key, values)) if isinstance(key, str) else key: fill_placeholders(item, values)
             for key, item in value.items()
         }
     return value
@@ -46,7 +46,7 @@ def placeholders(value: object) -> set[str]:
     return {name for item in items for name in placeholders(item)}
 
 
-def unrolled(file: YamlFile) -> YamlFile:
+def expand_rules(file: YamlFile) -> YamlFile:
     """The file with the rules that `for` and `rules` write once in the place of that entry, one for each value."""
     entries = file.content.get("constraints") if isinstance(file.content, dict) else None
     if not isinstance(entries, list) or not any(map(_is_repeated, entries)):
@@ -82,4 +82,4 @@ def _rules(entry: Any, path: YamlPath) -> Iterator[tuple[Any, YamlPath]]:  # noq
     columns = entry["for"]
     for values in zip(*columns.values(), strict=True):
         for place, rule in enumerate(entry["rules"]):
-            yield placed(rule, dict(zip(columns, values, strict=True))), (*path, "rules", place)
+            yield fill_placeholders(rule, dict(zip(columns, values, strict=True))), (*path, "rules", place)

@@ -9,9 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from aclnn_cts.core.case import POINTERS
-from aclnn_cts.core.errors import nearest
+from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.outside import MESSAGE_LIMIT
-from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import SIZES, Node
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
@@ -41,7 +41,7 @@ class Problems:
     def add(self, path: Sequence[str | int], message: str) -> None:
         """Record a mistake at a path; the first `MESSAGE_LIMIT` of a file."""
         if not self.is_full and not self._is_open(path):
-            self.messages[f"{self.file.at(path)}: {message}"] = None
+            self.messages[f"{self.file.location_of(path)}: {message}"] = None
 
     def add_if(self, wrong: object, path: Sequence[str | int], message: str) -> None:
         """Record a mistake where something is wrong."""
@@ -59,7 +59,7 @@ class Problems:
         if section == "parameters" and rest and self.known(rest[0], names, ("open", number, "at"), "parameter"):
             place = (section, list(names).index(rest[0]), *rest[1:])
         advice = f"; read {', '.join(read)}" if read else ""
-        self.open[place] = f"{self.file.at(('open', number))}: open: {at}{advice}"
+        self.open[place] = f"{self.file.location_of(('open', number))}: open: {at}{advice}"
 
     def sorted(self) -> tuple[str, ...]:
         """The messages in the order of the file."""
@@ -86,7 +86,9 @@ class Problems:
         if word in names:
             return True
         options = list(dict.fromkeys(names))
-        known = f"expected any of {', '.join(options)}{nearest(word, options)}" if options else "none is known here"
+        known = (
+            f"expected any of {', '.join(options)}{did_you_mean(word, options)}" if options else "none is known here"
+        )
         self.add(path, f"unknown {what} {shown(word)}; {known}")
         return False
 
@@ -127,7 +129,7 @@ class Problems:
         if (
             ok
             and isinstance(names, Mapping)
-            and (message := misread(Node("whole", operands=(node,)), names)) is not None
+            and (message := misread_name(Node("whole", operands=(node,)), names)) is not None
         ):
             self.add(path, f"{shown(str(text))}: {message}")
             return None
@@ -185,7 +187,7 @@ _SIZES = ("shape", "sizes", *SIZES)
 _INSTEAD = {("dim", "int_array"): "item", ("dim", RUN): "item", ("item", "tensor"): "dim", ("len", "tensor"): "rank"}
 
 
-def misread(node: Node, kinds: Mapping[str, str]) -> str | None:
+def misread_name(node: Node, kinds: Mapping[str, str]) -> str | None:
     """What is wrong with the first name that is read as something else than it is; None where all is well."""
     sizes = [operand for operand in node.operands if operand.kind == "call" and operand.value in _SIZES]
     is_compared = node.kind == "compare" and set(node.value) <= {"==", "!="} and len(sizes) == len(node.operands)
@@ -199,7 +201,7 @@ def misread(node: Node, kinds: Mapping[str, str]) -> str | None:
         wanted = _TAKES.get(str(node.value)) if is_typed else None
         if operand.kind == "name" and (message := _misread_name(node, str(operand.value), wanted, kinds)) is not None:
             return message
-        if (message := misread(operand, kinds)) is not None:
+        if (message := misread_name(operand, kinds)) is not None:
             return message
     return None
 
@@ -215,7 +217,7 @@ def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: 
         instead = _INSTEAD.get((str(node.value), kind))
         advice = f"; write {instead}({name}, ...)" if instead in ("dim", "item") else ""
         advice = f"; write {instead}({name})" if instead == "rank" else advice
-        return f"{node.value}({name}): {given}; expected {either([_WORDS[item] for item in wanted])}{advice}"
+        return f"{node.value}({name}): {given}; expected {alternatives_text([_WORDS[item] for item in wanted])}{advice}"
     reads = {
         "tensor": f"dim({name}, 0) or numel({name})",
         "int_array": f"{name}[0] or numel({name})",
@@ -229,7 +231,7 @@ def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: 
 def misread_shape(shape: ShapeExpression, kinds: Mapping[str, str]) -> str | None:
     """The same for a shape expression: `*` takes what has sizes, and what has sizes takes a `*`."""
     if shape.condition is not None and shape.otherwise is not None:
-        rest = misread(Node("or", operands=(shape.condition,)), kinds) or misread_shape(shape.otherwise, kinds)
+        rest = misread_name(Node("or", operands=(shape.condition,)), kinds) or misread_shape(shape.otherwise, kinds)
         if rest is not None:
             return rest
     for item in shape.items:
@@ -241,6 +243,6 @@ def misread_shape(shape: ShapeExpression, kinds: Mapping[str, str]) -> str | Non
         if not item.spliced and kind in _WORDS:
             return f"{name} is {_WORDS[kind]}; write *{name} for all its sizes"
         for node in (item.node, item.start, item.stop):
-            if node is not None and (message := misread(node, kinds)) is not None:
+            if node is not None and (message := misread_name(node, kinds)) is not None:
                 return message
     return None

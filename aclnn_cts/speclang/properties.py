@@ -11,9 +11,9 @@ import msgspec
 
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
-from aclnn_cts.core.printable import either, shown
+from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.speclang.kinds_dtype import PROMOTE
-from aclnn_cts.speclang.placeholders import with_lists
+from aclnn_cts.speclang.placeholders import expand_lists
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel, ParameterModel
 from aclnn_cts.speclang.yaml_file import YamlPath
@@ -73,7 +73,7 @@ _ALWAYS = "true"
 
 
 @dataclass(slots=True)
-class Implied:
+class ImpliedConstraints:
     """The constraints of one file so far, and where each comes from."""
 
     constraints: list[dict[str, Any]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Implied:
         return [item for item in self.constraints if item["of"] == name and item["kind"] == kind]
 
 
-def promised(entry: Mapping[str, Any], otherwise: str) -> str:
+def strength_of_entry(entry: Mapping[str, Any], otherwise: str) -> str:
     """The strength of a constraint that states none: listed where it names a code."""
     status = entry.get("status")
     if status is None:
@@ -95,18 +95,18 @@ def promised(entry: Mapping[str, Any], otherwise: str) -> str:
     return "limit" if status in (ANY_ERROR, [ANY_ERROR]) else "listed"
 
 
-def imply(
+def imply_constraints(
     parameters: Sequence[ParameterModel],
     kinds: Mapping[str, str],
     defaults: Mapping[str, Any],
     written: Iterable[str],
     problems: Problems,
-) -> tuple[list[ParameterModel], Implied]:
+) -> tuple[list[ParameterModel], ImpliedConstraints]:
     """The parameters as valid calls draw them, and the constraints of their properties but those that are `written`."""
     for key in defaults:
         problems.known(key, PROPERTIES, ("defaults", key), "property")
     replaced = frozenset(written)
-    implied = Implied()
+    implied = ImpliedConstraints()
     drawn: list[ParameterModel] = []
     tiers: list[dict[str, list[dict[str, Any]]]] = []
     for number, item in enumerate(parameters):
@@ -117,7 +117,9 @@ def imply(
             if kind in entry.of:
                 found[key] = _tiers(key, item, defaults, path, problems)
             elif key in _properties(item):
-                problems.add(path, f"{item.name} is of kind {kind}; {key} is a property of {either(entry.of)}")
+                problems.add(
+                    path, f"{item.name} is of kind {kind}; {key} is a property of {alternatives_text(entry.of)}"
+                )
         tiers.append(found)
         drawn.append(_parameter(item, kind, found))
     for key in PROPERTIES:
@@ -141,7 +143,7 @@ def _made(
     key: str,
     tiers: Sequence[Mapping[str, Any]],
     path: YamlPath,
-    implied: Implied,
+    implied: ImpliedConstraints,
     problems: Problems,
 ) -> Iterator[tuple[YamlPath, dict[str, Any]]]:
     """The constraints of one property of one parameter, and where each is written."""
@@ -161,7 +163,7 @@ def _made(
         yield where, made
 
 
-def _group_what_breaks_together(implied: Implied) -> None:
+def _group_what_breaks_together(implied: ImpliedConstraints) -> None:
     """Groups where none is written: lists of dtypes that have to be equal, and tensors that a size empties together."""
     free = [item for item in implied.constraints if item["id"] not in implied.grouped]
     followed = {
@@ -214,7 +216,7 @@ def _tiers(
     return [] if any(_NONE in entry for entry in merged) else merged
 
 
-def over(key: str, common: Any, own: Any) -> Any:  # noqa: ANN401 - YAML values
+def merge_property(key: str, common: Any, own: Any) -> Any:  # noqa: ANN401 - YAML values
     """A parameter's property over that of its role: of a mapping without a value, the other holds the rest."""
     if key in PROPERTIES and own != _NONE and (_is_rest(common) or _is_rest(own)):
         common_entry, own_entry = _whole(key, common), _whole(key, own)
@@ -292,19 +294,19 @@ def _constraint(
     entry: Property,
     tier: Mapping[str, Any],
     earlier: Sequence[str],
-    implied: Implied,
+    implied: ImpliedConstraints,
     path: YamlPath,
     problems: Problems,
 ) -> dict[str, Any]:
     """One tier as the entry of a constraint."""
-    rest = with_lists({key: value for key, value in tier.items() if key not in ("id", "is", "strength", _NONE)})
+    rest = expand_lists({key: value for key, value in tier.items() if key not in ("id", "is", "strength", _NONE)})
     made: dict[str, Any] = {"id": f"{name}.{tier.get('id', entry.suffix)}", "kind": entry.kind, "of": name}
     if entry.value is not None:
         problems.add_if("is" not in tier, path, f"{name}: no value; add `is`")
         value = tier.get("is", "")
         key = "in" if entry.kind == "length" and isinstance(value, list) else entry.value
         made[key] = f"[*{value}]" if entry.kind == "shape" else value
-    made["strength"] = tier.get("strength") or promised(tier, entry.strength if not earlier else "limit")
+    made["strength"] = tier.get("strength") or strength_of_entry(tier, entry.strength if not earlier else "limit")
     if "requires" not in rest:
         relates = entry.kind.startswith("same_") or entry.kind in _RELATIONS
         others = _named(tier.get("is")) if relates else []
@@ -321,7 +323,9 @@ def _constraint(
     return {**made, **{key: value for key, value in rest.items() if value is not None}}
 
 
-def _compared(name: str, other: str, made: Mapping[str, Any], implied: Implied, group: object = None) -> list[str]:
+def _compared(
+    name: str, other: str, made: Mapping[str, Any], implied: ImpliedConstraints, group: object = None
+) -> list[str]:
     """What an equality says nothing without: that both sides are in their lists. In one group, it promises the same."""
     if made["strength"] == "listed" and made["kind"] in _RELATIONS:
         return []
@@ -379,7 +383,7 @@ def written_rule(entry: Mapping[str, Any], names: Collection[str], columns: Sequ
 
     Rows of dtypes require the list of each of their `columns`, a size the rank of each tensor whose `dim` it reads.
     """
-    made = {**with_lists(entry), "strength": entry.get("strength", promised(entry, "limit"))}
+    made = {**expand_lists(entry), "strength": entry.get("strength", strength_of_entry(entry, "limit"))}
     if "kind" not in made and {"that", "axis"} & made.keys():
         made["kind"] = "holds" if "that" in made else "size"
     owner = str(made.get("id")).partition(".")[0]
@@ -392,7 +396,7 @@ def written_rule(entry: Mapping[str, Any], names: Collection[str], columns: Sequ
     return made
 
 
-def followed(
+def order_rules(
     rules: Sequence[tuple[dict[str, Any], YamlPath]], implied: Sequence[Mapping[str, Any]], problems: Problems
 ) -> list[dict[str, Any]]:
     """Rules that say which rule they follow, with that one and what it requires before what they require."""

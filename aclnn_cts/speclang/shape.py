@@ -17,7 +17,7 @@ from aclnn_cts.core.case import Tensor, TensorList
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled, Node, compile_node
-from aclnn_cts.speclang.expression_parser import Expression, ExpressionError
+from aclnn_cts.speclang.expression_parser import ExpressionError, ExpressionParser
 
 INDEX = "index"
 """What the shape of a tensor of a list calls its place, from 0 on. `*other` is then the tensor of that place there."""
@@ -77,14 +77,14 @@ class ShapeExpression:
 @functools.lru_cache(maxsize=4096)
 def parse_shape(text: str) -> ShapeExpression:
     """Parse a shape expression; ExpressionError says what is wrong. Kept, since specs repeat each other's shapes."""
-    cursor = Expression(text)
+    cursor = ExpressionParser(text)
     shape = _shape(cursor)
     if cursor.peek()[0] != "end":
         raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
     return shape
 
 
-def _shape(cursor: Expression) -> ShapeExpression:
+def _shape(cursor: ExpressionParser) -> ShapeExpression:
     """One list in brackets, or two with a condition between them; the second may be such a pair again."""
     cursor.expect("[")
     items: list[ShapeItem] = []
@@ -99,7 +99,7 @@ def _shape(cursor: Expression) -> ShapeExpression:
     return ShapeExpression(text=cursor.text, items=tuple(items), condition=condition, otherwise=_shape(cursor))
 
 
-def _item(cursor: Expression) -> ShapeItem:
+def _item(cursor: ExpressionParser) -> ShapeItem:
     if not cursor.take("*"):
         return ShapeItem(cursor.disjunction())
     kind, word = cursor.peek()

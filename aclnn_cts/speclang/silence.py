@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.kinds import Strength
-from aclnn_cts.speclang.kinds_dtype import Listed, SameFormat
-from aclnn_cts.speclang.kinds_tensor import EachItem
+from aclnn_cts.speclang.kinds_dtype import ListedRule, SameFormatRule
+from aclnn_cts.speclang.kinds_tensor import EachItemRule
 from aclnn_cts.speclang.model import Constraint, Rule, Spec
 from aclnn_cts.speclang.problems import Problems
 
@@ -20,7 +20,7 @@ def unfounded_promises(spec: Spec, problems: Problems) -> list[str]:
     found = [*_on_ambiguous_sentences(spec), *_of_mixed_formats(spec), *_of_nd(spec)]
     file = problems.file
     placed = [(problems.place(section, name), text) for section, name, text in found]
-    return [f"{file.at(path)}: {text}" for path, text in sorted(placed, key=lambda item: file.line(item[0]))]
+    return [f"{file.location_of(path)}: {text}" for path, text in sorted(placed, key=lambda item: file.line(item[0]))]
 
 
 _Doubt = tuple[str, str, str]
@@ -48,7 +48,7 @@ def _of_mixed_formats(spec: Spec) -> Iterator[_Doubt]:
         rules = spec.constraints_for(product)
         formats = {name: rows for name, rows in _formats(rules, product).items() if len(set().union(*rows)) > 1}
         kept = {name: set.intersection(*rows) for name, rows in formats.items()}
-        for rule in (item.rule for item in rules if isinstance(item.rule, SameFormat)):
+        for rule in (item.rule for item in rules if isinstance(item.rule, SameFormatRule)):
             if rule.of in kept and rule.other in kept:
                 both = kept[rule.of] & kept[rule.other]
                 joined = {id(kept[rule.of]), id(kept[rule.other])}
@@ -86,7 +86,7 @@ def _formats(rules: Sequence[Constraint], product: str) -> Mapping[str, list[set
     return found
 
 
-def _format_list(rule: Rule) -> Listed | None:
+def _format_list(rule: Rule) -> ListedRule | None:
     """The list of formats that a rule has, for a tensor or for each tensor of a list."""
-    inner = rule.rule if isinstance(rule, EachItem) else rule
-    return inner if isinstance(inner, Listed) and inner.what == "format" else None
+    inner = rule.rule if isinstance(rule, EachItemRule) else rule
+    return inner if isinstance(inner, ListedRule) and inner.what == "format" else None

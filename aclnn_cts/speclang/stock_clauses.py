@@ -13,7 +13,7 @@ from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_constraints import Rows
 from aclnn_cts.speclang.package import products, wording
-from aclnn_cts.speclang.placeholders import placed, placeholders, with_lists
+from aclnn_cts.speclang.placeholders import expand_lists, fill_placeholders, placeholders
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import (
     Bilingual,
@@ -31,14 +31,14 @@ _TOGETHER = re.compile(r"(?:broadcast|promote)\(([^()]*)\)")
 LANGUAGES: tuple[Literal["en", "zh"], ...] = ("en", "zh")
 
 
-def listed(names: Sequence[str], language: str) -> str:
+def join_names(names: Sequence[str], language: str) -> str:
     """Names in a sentence: `x, y and z`."""
     if language == "zh" or len(names) < 2:
         return "、".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def on_rule(rule: ConstraintModel, *, is_error: bool) -> Bilingual | None:
+def rule_sentence(rule: ConstraintModel, *, is_error: bool) -> Bilingual | None:
     """The stock sentence on a rule; None where there is none: loss of accuracy, and most of what is left open."""
     words = wording()
     if is_error and rule.strength == "listed":
@@ -61,47 +61,55 @@ def _kind(rule: ConstraintModel) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences:
+class StockSentences:
     """The sentences of one file, which read its products and tables."""
 
     products: Sequence[str]
     tables: Mapping[str, Mapping[str, Sequence[str]]]
 
-    def on_rules(self, rules: Sequence[ConstraintModel], on: Sequence[str], *, is_error: bool) -> dict[str, str] | None:
+    def rules_sentence(
+        self, rules: Sequence[ConstraintModel], products: Sequence[str], *, is_error: bool
+    ) -> dict[str, str] | None:
         """What rules that differ in their parameters alone say, on products where some are named; None: no words.
 
         The sentence on a shape tells of its number of dimensions as well.
         """
         shaped = {rule.of for rule in rules if rule.kind == "shape"}
         rules = [rule for rule in rules if rule.kind != "rank" or rule.of not in shaped]
-        texts = on_rule(rules[0], is_error=is_error)
+        texts = rule_sentence(rules[0], is_error=is_error)
         if texts is None or len({(_kind(rule), rule.strength) for rule in rules}) > 1:
             return None
-        alone = [self._fields([rule], on, "en") for rule in rules]
+        alone = [self._fields([rule], products, "en") for rule in rules]
         if any(
             len({each[key] for each in alone}) > 1 for key in alone[0] if key != "name" and f"{{{key}}}" in texts.en
         ):
             return None
         made: dict[str, str] = {}
         for language in LANGUAGES:
-            opening = getattr(wording().rules["on"], language).format(product=titles(on, language)) if on else ""
-            made[language] = opening + getattr(texts, language).format(**self._fields(rules, on, language))
+            opening = (
+                getattr(wording().rules["on"], language).format(product=product_titles(products, language))
+                if products
+                else ""
+            )
+            made[language] = opening + getattr(texts, language).format(**self._fields(rules, products, language))
         return made
 
-    def takes(
+    def accepts_sentence(
         self,
         what: Taken,
-        on: Sequence[str] = (),
+        products: Sequence[str] = (),
         **fields: str | tuple[str, ...],
     ) -> dict[str, str]:
         """What valid calls take, on some products where they are named."""
         texts = wording().takes[what]
-        if on and what in ("dtype", "format"):
+        if products and what in ("dtype", "format"):
             texts = wording().takes["dtype_on" if what == "dtype" else "format_on"]
         return {
             language: getattr(texts, language).format(
-                product=titles(on, language),
-                **{key: listed(text, language) if isinstance(text, tuple) else text for key, text in fields.items()},
+                product=product_titles(products, language),
+                **{
+                    key: join_names(text, language) if isinstance(text, tuple) else text for key, text in fields.items()
+                },
             )
             for language in LANGUAGES
         }
@@ -114,7 +122,7 @@ class Sentences:
         rows = by_product.items() if isinstance(by_product, Mapping) else ()
         return {name: tuple(map(str, row)) for name, row in rows if isinstance(row, list)}
 
-    def _fields(self, rules: Sequence[ConstraintModel], on: Sequence[str], language: str) -> dict[str, str]:
+    def _fields(self, rules: Sequence[ConstraintModel], products: Sequence[str], language: str) -> dict[str, str]:
         """What the placeholders of a sentence on rules stand for."""
         rule = rules[0]
         names = [
@@ -125,28 +133,28 @@ class Sentences:
         status = rule.status or []
         together = _TOGETHER.search(str(rule.as_ if rule.is_ is None else rule.is_))
         return {
-            "name": listed([str(name) for name in dict.fromkeys(names)], language),
-            "other": listed([name.strip() for name in together[1].split(",")], language)
+            "name": join_names([str(name) for name in dict.fromkeys(names)], language),
+            "other": join_names([name.strip() for name in together[1].split(",")], language)
             if together is not None and rule.kind in ("shape", "broadcast", "promotion", "cast", "same_dtype")
             else str(rule.is_)[2:-1]
             if rule.kind == "shape"
             else str(rule.as_ or "").replace(" or ", ", else " if language == "en" else "，否则 "),
-            "axes": listed([str(axis) for axis in rule.axes or (rule.axis,)], language),
+            "axes": join_names([str(axis) for axis in rule.axes or (rule.axis,)], language),
             "status": " / ".join(status if isinstance(status, list) else [status]),
-            "values": self._values(rule, on, language),
+            "values": self._values(rule, products, language),
         }
 
-    def _values(self, rule: ConstraintModel, on: Sequence[str], language: str) -> str:
+    def _values(self, rule: ConstraintModel, products: Sequence[str], language: str) -> str:
         """What a rule allows, in words."""
         if rule.kind in ("dtype", "format"):
-            stated = on or self.products
+            stated = products or self.products
             by_product = self.by_product(rule.in_)
             separator = ", " if language == "en" else "、"
             lists = {name: separator.join(values) for name, values in by_product.items() if name in stated}
             if len(set(lists.values())) <= 1:
                 return next(iter(lists.values()), "")
             between, form = ("；", "{}（{}）") if language == "zh" else ("; ", "{} ({})")
-            return between.join(form.format(values, titles([name], language)) for name, values in lists.items())
+            return between.join(form.format(values, product_titles([name], language)) for name, values in lists.items())
         if rule.kind == "layout" and isinstance(rule.in_, Mapping):
             comma, between = (", ", "; ") if language == "en" else ("、", "；")
             return between.join(f"{rank} {comma.join(names)}" for rank, names in rule.in_.items())
@@ -165,10 +173,10 @@ class Sentences:
         return f"{low} to {high}" if language == "en" else f"{low} 至 {high}"
 
 
-def titles(names: Sequence[str], language: str) -> str:
+def product_titles(names: Sequence[str], language: str) -> str:
     """Products by the names that documents give them."""
     known = products()
-    return listed([getattr(known[name].title, language) if name in known else name for name in names], language)
+    return join_names([getattr(known[name].title, language) if name in known else name for name in names], language)
 
 
 _Clause = dict[str, Any]
@@ -204,7 +212,7 @@ class StockClauses:
     rows: Rows
     kinds: Mapping[str, str]
     constraints: Sequence[ConstraintModel]
-    sentences: Sentences
+    sentences: StockSentences
     _known_values: dict[tuple[str, str], Mapping[str, object]] = field(default_factory=dict, init=False)
     """What `_of_parameter` has given: thousands of sentences speak of some dozen parameters."""
 
@@ -218,7 +226,7 @@ class StockClauses:
         for section in known:
             number = 0
             for entry, path in self._entries(section, sections.get(section), named):
-                for clause in self.said(section, entry, path):
+                for clause in self.clauses_of_entry(section, entry, path):
                     number = self._number(clause.pop("at", number + 1), path)
                     made = self.problems.read(ClauseModel, {"at": f"{section}.{number}", **clause}, path)
                     if made is not None:
@@ -280,7 +288,7 @@ class StockClauses:
         words = [word for word, entry in wording().sections.get(section, {}).items() if entry.implied]
         if head == "returns":
             codes = [rule for rule in self.constraints if rule.strength == "listed"]
-            return [*words, *(rule.id for rule in codes if on_rule(rule, is_error=True))]
+            return [*words, *(rule.id for rule in codes if rule_sentence(rule, is_error=True))]
         if head != "params" or name not in self.kinds:
             return words
         parameter = next(item for item in self.parameters if item.name == name)
@@ -294,19 +302,19 @@ class StockClauses:
         words += ["left_out"] if parameter.present is not None and not parameter.optional and computed else []
         own = [rule for rule in rules if rule.id not in named]
         codes = [rule for rule in own if rule.kind == "present" and rule.strength == "listed"]
-        return [*words, *(rule.id for rule in own if rule not in codes and on_rule(rule, is_error=False))]
+        return [*words, *(rule.id for rule in own if rule not in codes and rule_sentence(rule, is_error=False))]
 
-    def said(self, section: str, entry: object, path: YamlPath) -> Iterator[_Clause]:
+    def clauses_of_entry(self, section: str, entry: object, path: YamlPath) -> Iterator[_Clause]:
         """One entry of a section: a word, rules, a word with other fields, or a clause of the spec's own."""
-        fields = with_lists(entry) if isinstance(entry, dict) else {"say": entry}
+        fields = expand_lists(entry) if isinstance(entry, dict) else {"say": entry}
         name = section.partition(".")[2]
         word = fields.get("say")
         own = self.operator.sentences.get(word) if isinstance(word, str) else None
         if isinstance(own, dict):
-            own = with_lists(own)
+            own = expand_lists(own)
             used = placeholders(own)
-            filled = placed(own, self._values(name, fields, "en"))
-            filled.update({"zh": placed(own["zh"], self._values(name, fields, "zh"))} if "zh" in own else {})
+            filled = fill_placeholders(own, self._values(name, fields, "en"))
+            filled.update({"zh": fill_placeholders(own["zh"], self._values(name, fields, "zh"))} if "zh" in own else {})
             rest = {key: value for key, value in fields.items() if key != "say" and key not in used - _FIELDS}
             fields = {**filled, **rest}
             if "rules" in fields:
@@ -392,7 +400,7 @@ class StockClauses:
             if item.name != _IMPLIED and (value := getattr(sentence, item.name)) != item.default
         }
         made = {
-            key: placed(value, self._values(name, fields, "zh" if key == "zh" else "en"))
+            key: fill_placeholders(value, self._values(name, fields, "zh" if key == "zh" else "en"))
             for key, value in written.items()
         }
         for key in placeholders(made):
@@ -408,7 +416,7 @@ class StockClauses:
             known = self._known_values[name, language] = self._of_parameter(name, language)
         return {
             **known,
-            "product": titles(_strings(fields.get("products")) or (), language),
+            "product": product_titles(_strings(fields.get("products")) or (), language),
             "of": fields.get("output"),
             **{key: value for key, value in fields.items() if key != "say"},
         }
@@ -428,9 +436,9 @@ class StockClauses:
             "first": tensors[0] if tensors else "",
             "last": outputs[-1] if outputs else "",
             "header": self.operator.header or "",
-            "parameters": listed(list(self.kinds), language),
-            "outputs": listed(outputs, language),
-            "const": listed(const, language),
+            "parameters": join_names(list(self.kinds), language),
+            "outputs": join_names(outputs, language),
+            "const": join_names(const, language),
             "call": "; ".join(f"{key} {_as_written(value)}" for key, value in arguments.items()),
         }
 
@@ -468,7 +476,7 @@ class StockClauses:
         self, what: Taken, on: Sequence[str] | None, when: str | None = None, **fields: str | tuple[str, ...]
     ) -> _Clause:
         """The sentence on what valid calls take, on the products that list it; values show it in calls that do."""
-        clause = {**self.sentences.takes(what, on or (), **fields), **({"products": list(on)} if on else {})}
+        clause = {**self.sentences.accepts_sentence(what, on or (), **fields), **({"products": list(on)} if on else {})}
         return clause if when is None else {**clause, "check": "values", "when": when}
 
     def _format(self, name: str, word: str, on: Sequence[str] | None) -> _Clause:
@@ -518,7 +526,7 @@ class StockClauses:
         if {*LANGUAGES} <= fields.keys():
             return made
         stated = _strings(fields.get("products")) or made.get("products", ())
-        texts = self.sentences.on_rules(rules, stated, is_error=section == "returns")
+        texts = self.sentences.rules_sentence(rules, stated, is_error=section == "returns")
         self.problems.add_if(
             texts is None, path, f"{', '.join(made['constraints'])}: no stock sentence; write en and zh"
         )

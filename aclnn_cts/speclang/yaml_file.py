@@ -63,7 +63,7 @@ class YamlFile:
             place = place[:-1]
         return self.lines.get(place, 1)
 
-    def at(self, path: Sequence[str | int]) -> str:
+    def location_of(self, path: Sequence[str | int]) -> str:
         """`file:line` of a path."""
         return f"{self.name}:{self.line(path)}"
 

@@ -14,11 +14,11 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import (
     OPEN_BECAUSE,
     TWIN_FAILED,
-    Aim,
     Observation,
     Record,
     Result,
     Skip,
+    TrialAim,
     Verdict,
     aim_of,
     compares_values,
@@ -168,7 +168,7 @@ class CoverageCount(msgspec.Struct):
     """Tried, and never judged: this implementation cannot be given them, say."""
 
 
-class Tried(_Sum):
+class TriedCount(_Sum):
     """Trials of one dtype or rule that are to be judged, and those that were."""
 
     planned: int = 0
@@ -190,7 +190,7 @@ class CornerCount(_Sum):
         return bool(self.aside and not self.planned)
 
 
-class Unjudged(msgspec.Struct, omit_defaults=True):
+class UnjudgedCount(msgspec.Struct, omit_defaults=True):
     """Trials that ended without a verdict for one reason, with an example."""
 
     aim: str
@@ -271,7 +271,7 @@ class OpenRow(NamedTuple):
     open: OpenShare
 
 
-class Observed(msgspec.Struct):
+class ObservationCount(msgspec.Struct):
     """Trials that showed one observation (`core.verdict.Observation`) of one constraint, with an example."""
 
     kind: str
@@ -288,7 +288,7 @@ _MOST_REASONS = 64
 _LONGEST = 200
 """Characters of a message and a case that are kept."""
 _NUMBER = re.compile(r"\d+")
-_Example = TypeVar("_Example", Unjudged, Observed)
+_Example = TypeVar("_Example", UnjudgedCount, ObservationCount)
 
 
 class OperatorSummary(msgspec.Struct):
@@ -299,19 +299,19 @@ class OperatorSummary(msgspec.Struct):
     coverage: dict[str, CoverageCount] = {}
     """Of a campaign, when it ended: by sort, which are `constraints`, `limits` and `pairs`."""
     aims: dict[str, Counts] = {}
-    """By what trials were planned for (`aims.Aim`), of those that ended; without pinned ones."""
-    dtypes: dict[str, Tried] = {}
+    """By what trials were planned for (`core.verdict.TrialAim`), of those that ended; without pinned ones."""
+    dtypes: dict[str, TriedCount] = {}
     """Valid calls by listed dtype, as `grad FLOAT`; only those that the plan must reach (`Summary.demand`)."""
-    rules: dict[str, Tried] = {}
+    rules: dict[str, TriedCount] = {}
     """Broken calls by listed status rule; only those that the plan must reach."""
     corners: dict[str, CornerCount] = {}
     """By corner, as `reduction: 1`. Those that the list of the operator has are there from the start."""
     cells: dict[str, int] = {}
     """Calls judged on values, by size regime, dtype of the first output and layout, as `aligned FLOAT16 strided`. Those
     that the plan is to reach are there from the start, and 0 where it did not."""
-    unjudged: dict[str, Unjudged] = {}
+    unjudged: dict[str, UnjudgedCount] = {}
     """Why trials have no verdict."""
-    observed: dict[str, Observed] = {}
+    observed: dict[str, ObservationCount] = {}
     """What was recorded and breaks no rule, by kind and constraint."""
     openness: dict[str, OpenShare] = {}
     """By dtype of the first output and check, as `FLOAT16 values`: how much of the values could not be judged."""
@@ -398,9 +398,9 @@ class OperatorSummary(msgspec.Struct):
             found.judged += not is_aside and leaves_no_value(verdict)
         if is_aside:
             return
-        if aim == Aim.VALUES:
+        if aim == TrialAim.VALUES:
             _try(self.dtypes, dtypes, judged=compares_values(verdict), every=every)
-        elif aim == Aim.STATUS and verdict.kind != Skip.UNSAFE:
+        elif aim == TrialAim.STATUS and verdict.kind != Skip.UNSAFE:
             _try(self.rules, (rule,), judged=is_judged(verdict), every=every)
 
     def _leave(self, record: Record, aim: str) -> None:
@@ -415,7 +415,7 @@ class OperatorSummary(msgspec.Struct):
         if known is not None and known.trial <= record.trial_id:
             known.number += 1
             return
-        left = Unjudged(
+        left = UnjudgedCount(
             aim=aim,
             result=verdict.result,
             kind=verdict.kind,
@@ -435,7 +435,7 @@ class OperatorSummary(msgspec.Struct):
             known.number += 1
             return
         text = case_text(record.trial.case)[:_LONGEST]
-        seen = Observed(kind=kind.value, constraint=constraint, trial=record.trial_id, case=text, number=1)
+        seen = ObservationCount(kind=kind.value, constraint=constraint, trial=record.trial_id, case=text, number=1)
         _include_examples(self.observed, {key: seen})
 
     def copy(self) -> OperatorSummary:
@@ -463,10 +463,10 @@ def total_of(parts: Iterable[Counts]) -> Counts:
     return total
 
 
-def _try(tried: dict[str, Tried], names: Iterable[str], *, judged: bool, every: bool) -> None:
+def _try(tried: dict[str, TriedCount], names: Iterable[str], *, judged: bool, every: bool) -> None:
     for name in names:
         if every and name:
-            tried.setdefault(name, Tried())
+            tried.setdefault(name, TriedCount())
         if (found := tried.get(name)) is not None:
             found.planned += 1
             found.judged += judged

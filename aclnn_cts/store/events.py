@@ -19,14 +19,14 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class TrialsExpected:
     """About so many trials are going to be planned: what the time that is left is reckoned from."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class TrialsPlanned:
     """So many trials of an operator's kind of case are going to be run; comes before the first record of them."""
 
     operator: str
@@ -35,7 +35,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class TrialsSkipped:
     """Planned trials that no record will tell of, and why."""
 
     operator: str
@@ -94,7 +94,15 @@ class RunFinished:
 
 
 Event: TypeAlias = (
-    RunStarted | Expected | Planned | Skipped | PhaseStarted | OperatorFinished | BatchJudged | Notice | RunFinished
+    RunStarted
+    | TrialsExpected
+    | TrialsPlanned
+    | TrialsSkipped
+    | PhaseStarted
+    | OperatorFinished
+    | BatchJudged
+    | Notice
+    | RunFinished
 )
 
 

@@ -50,7 +50,7 @@ def judging_hash(parts: Mapping[str, str] | None = None) -> str:
     return hashlib.sha256("".join(f"{name}\0{sha}\0" for name, sha in sorted(given.items())).encode()).hexdigest()
 
 
-def differing(other: Mapping[str, str]) -> tuple[str, ...]:
+def differing_parts(other: Mapping[str, str]) -> tuple[str, ...]:
     """The parts in which another harness is not this one, as far as hashes tell."""
     mine = harness_parts()
     return tuple(name for name in sorted({*mine, *other}) if mine.get(name) != other.get(name))

@@ -49,7 +49,7 @@ _LIBRARIES = (
 Value: TypeAlias = str | int | float | bool | None
 
 
-class Known:
+class FactSource:
     """How a fact is known (values of `Fact.known`)."""
 
     MEASURED = "measured"
@@ -63,7 +63,7 @@ class Fact(msgspec.Struct, frozen=True):
     """One row of the environment."""
 
     value: Value
-    known: str = Known.MEASURED
+    known: str = FactSource.MEASURED
     zh: str | msgspec.UnsetType = msgspec.UNSET
     """The value in Chinese, where it is a sentence and no name, number or word of a setting."""
 
@@ -178,7 +178,7 @@ def ran_on(manifest: Manifest, language: Literal["en", "zh"] = "en") -> str:
 def version_of(manifest: Manifest) -> str:
     """The implementation's version; empty where it is not known."""
     fact = manifest.environment.get("adapter.version")
-    return "" if fact is None or fact.known == Known.UNKNOWN else str(fact.value)
+    return "" if fact is None or fact.known == FactSource.UNKNOWN else str(fact.value)
 
 
 def is_software(manifest: Manifest) -> bool:
@@ -224,7 +224,7 @@ def environment_facts() -> dict[str, Fact]:
         "harness.judging_sha256": judging_hash(),
     }
     facts |= {f"library.{name}": _installed(name) for name in _LIBRARIES}
-    return {name: _fact(value, Known.MEASURED) for name, value in facts.items()}
+    return {name: _fact(value, FactSource.MEASURED) for name, value in facts.items()}
 
 
 @functools.cache
@@ -252,7 +252,9 @@ def adapter_facts(
     measured = capabilities.measured if capabilities is not None else frozenset()
     chinese = capabilities.environment_zh if capabilities is not None else {}
     facts = {
-        name: value if isinstance(value, Fact) else _fact(value, Known.MEASURED if name in measured else Known.DECLARED)
+        name: value
+        if isinstance(value, Fact)
+        else _fact(value, FactSource.MEASURED if name in measured else FactSource.DECLARED)
         for name, value in environment.items()
     }
     return {
@@ -276,8 +278,8 @@ def own_adapter_facts(file: Path | None) -> dict[str, Fact]:
 
 
 def _fact(value: Value, known: str) -> Fact:
-    unknown = value is None or (isinstance(value, str) and value.partition(":")[0] == Known.UNKNOWN)
-    return Fact(value, Known.UNKNOWN if unknown else known)
+    unknown = value is None or (isinstance(value, str) and value.partition(":")[0] == FactSource.UNKNOWN)
+    return Fact(value, FactSource.UNKNOWN if unknown else known)
 
 
 def _installed(name: str) -> str | None:

@@ -39,7 +39,7 @@ _READ_IN_FOLDERS = (".yaml", ".py")
 """What a command reads of a folder that it is given: specs and oracles."""
 
 
-def begins(pattern: bytes) -> Recognizer:
+def begins_with(pattern: bytes) -> Recognizer:
     """Recognizes a file whose first bytes match the pattern; `.` matches line breaks too."""
     compiled = re.compile(pattern, re.DOTALL)
     return lambda file: compiled.match(file.read(_HEAD)) is not None
@@ -189,11 +189,11 @@ class OutputFile:
 
     def _check_place(self, target: Path) -> None:
         """Whether a new file may be made there."""
-        from aclnn_cts.store.run_directory import is_of_a_run, run_around  # noqa: PLC0415 - NumPy comes with it, and a command speaks first
+        from aclnn_cts.store.run_directory import belongs_to_run, enclosing_run  # noqa: PLC0415 - NumPy comes with it, and a command speaks first
 
-        if is_of_a_run(target):
+        if belongs_to_run(target):
             raise UsageError(
-                f"{self._where}: {target.name} belongs to the run {run_around(target)}; name a file outside of it"
+                f"{self._where}: {target.name} belongs to the run {enclosing_run(target)}; name a file outside of it"
             )
         folder = target.parent
         if not folder.is_dir():
@@ -221,7 +221,7 @@ class OutputFile:
         force: bool,
     ) -> None:
         """Whether the file that is there may be replaced."""
-        from aclnn_cts.store.run_directory import run_around  # noqa: PLC0415 - as above
+        from aclnn_cts.store.run_directory import enclosing_run  # noqa: PLC0415 - as above
 
         try:
             with target.open("rb") as file:
@@ -232,7 +232,7 @@ class OutputFile:
             raise UsageError(f"{self._where}: exists and cannot be read: {error.strerror}; name another file") from None
         if (read := _same_input(known, inputs, ours=ours)) is not None:
             raise UsageError(f"{self._where}: the command reads this file ({read}); name another file")
-        if (run := run_around(target)) is not None:
+        if (run := enclosing_run(target)) is not None:
             raise UsageError(f"{self._where}: lies in the run {run}; name a file outside of it")
         if _KEY.search(head) is not None:
             raise UsageError(f"{self._where}: holds a key, which is never replaced; name another file")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.store.run_directory import FAILURES, RunDirectory, read_own
+from aclnn_cts.store.run_directory import FAILURES, RunDirectory, read_run_file
 from aclnn_cts.store.store_reader import ResultReader
 
 SUFFIXES: Mapping[str, str] = {"cpp": ".cpp", "python": ".py", "numpy": "_numpy.py", "torch": "_torch.py"}
@@ -77,6 +77,6 @@ def stored_programs(results: ResultReader) -> dict[str, StoredPrograms]:
 def read_programs(run: RunDirectory, trial_file: str, stored: StoredPrograms) -> dict[str, bytes]:
     """The texts of a finding's programs by language; HarnessError where one cannot be read."""
     return {
-        language: read_own(run.path / FAILURES / program_name(trial_file, language), limit=PROGRAM_BYTES)
+        language: read_run_file(run.path / FAILURES / program_name(trial_file, language), limit=PROGRAM_BYTES)
         for language in stored.languages
     }

@@ -62,7 +62,7 @@ class RunDirectory:
     def manifest(self) -> Manifest:
         """What was run, and on what."""
         path = self.path / MANIFEST
-        return manifest_from_json(read_own(path), where=str(path))
+        return manifest_from_json(read_run_file(path), where=str(path))
 
     def results(self) -> ResultReader:
         """The records; to be closed."""
@@ -90,14 +90,14 @@ class RunDirectory:
         return tuple(sorted((self.path / FAILURES).glob("*.json")))
 
 
-def run_around(path: Path) -> Path | None:
+def enclosing_run(path: Path) -> Path | None:
     """The run's directory that a path without links lies in, at whatever depth; None where it lies in none."""
     return next((folder for folder in path.absolute().parents if _is_run(folder)), None)
 
 
-def is_of_a_run(path: Path) -> bool:
+def belongs_to_run(path: Path) -> bool:
     """Whether a path is one that a run's directory keeps for its own: its files, and all that lies in its folders."""
-    run = run_around(path)
+    run = enclosing_run(path)
     if run is None:
         return False
     name = path.absolute().relative_to(run).parts[0]
@@ -141,14 +141,14 @@ def default_run_path(command: str, adapter: str, *, now: datetime | None = None,
     return path
 
 
-def read_own(path: Path, *, limit: int = RUN_DOCUMENT_BYTES) -> bytes:
+def read_run_file(path: Path, *, limit: int = RUN_DOCUMENT_BYTES) -> bytes:
     """A file of a run's directory; HarnessError where it cannot be read, is longer, or is no regular file."""
     return read_outside(path, limit=limit, expected=_EXPECTED, error=HarnessError, regular=True)
 
 
 def read_document(path: Path) -> Any:  # noqa: ANN401 - any JSON
-    """A JSON file of a run's directory; HarnessError as `read_own`, and where it is not valid."""
-    return strict_json(read_own(path), where=str(path), error=HarnessError, containers=FEW_CONTAINERS)
+    """A JSON file of a run's directory; HarnessError as `read_run_file`, and where it is not valid."""
+    return strict_json(read_run_file(path), where=str(path), error=HarnessError, containers=FEW_CONTAINERS)
 
 
 def _listed(folder: Path) -> tuple[Path, ...]:

@@ -14,10 +14,10 @@ from itertools import groupby
 import msgspec
 
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.verdict import Aim, OutOfScope, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip, TrialAim
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.counts import Counts, OperatorSummary, Unjudged, total_of
+from aclnn_cts.store.counts import Counts, OperatorSummary, UnjudgedCount, total_of
 
 MIN_JUDGED = 90
 """Percent of the planned valid calls that must be judged on values, unless `--min-judged` says otherwise."""
@@ -28,7 +28,7 @@ REASONS_SHOWN = 3
 _EXIT_CODES = {RunVerdict.FAILS: 1, RunVerdict.INCONCLUSIVE: 3}
 
 
-def worst(verdicts: Iterable[RunVerdict]) -> RunVerdict:
+def worst_verdict(verdicts: Iterable[RunVerdict]) -> RunVerdict:
     """The verdict on several operators or runs together; inconclusive where there is none."""
     order = list(RunVerdict)
     return min(verdicts, key=order.index, default=RunVerdict.INCONCLUSIVE)
@@ -39,7 +39,7 @@ def exit_code(verdict: RunVerdict) -> int:
     return _EXIT_CODES.get(verdict, 0)
 
 
-class Plan(str, Enum):
+class RunPlan(str, Enum):
     """What was run, and so what it must come to."""
 
     PROFILE = "profile"
@@ -56,7 +56,7 @@ class Plan(str, Enum):
 class Terms(msgspec.Struct, frozen=True):
     """What a run's counts are measured by; fixed before anything is run."""
 
-    plan: Plan
+    plan: RunPlan
     min_judged: int = MIN_JUDGED
     """Percent."""
     named: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ def percent(share: float) -> int:
     return int(100.0 * share + 1e-9)
 
 
-def concluded(
+def conclude_run(
     operators: Mapping[str, OperatorSummary],
     terms: Terms | None,
     *,
@@ -160,7 +160,7 @@ def concluded(
         if name not in parts:
             parts[name] = _operator_verdict(name, OperatorSummary(), terms)
     causes = [*problems]
-    if terms is None or (not finished and terms.plan != Plan.CAMPAIGN):
+    if terms is None or (not finished and terms.plan != RunPlan.CAMPAIGN):
         causes.append(Note("it did not come to its end", NoteCode.UNFINISHED))
     if not parts:
         causes.append(Note("nothing was judged", NoteCode.NOTHING_JUDGED, {"operator": ""}))
@@ -169,7 +169,7 @@ def concluded(
         verdicts.append(RunVerdict.FAILS)
     elif causes:
         verdicts.append(RunVerdict.INCONCLUSIVE)
-    verdict = worst(verdicts)
+    verdict = worst_verdict(verdicts)
     shown = [item for item in parts.values() if item.verdict == verdict]
     own = {RunVerdict.FAILS: violations, RunVerdict.INCONCLUSIVE: causes}.get(verdict, ())
     reasons = [reason for item in shown for reason in item.reasons]
@@ -214,11 +214,13 @@ def _of_counts(name: str, operator: OperatorSummary, terms: Terms | None) -> Ope
     total = operator.total
     scope = dict(sorted(total.out_of_scope_by_reason.items(), key=lambda item: _scope_order(item[0])))
     plan = terms.plan if terms is not None else None
-    counts = total_of(map(operator.aim, (Aim.VALUES, Aim.STATUS))) if plan == Plan.PROFILE else operator.asked
+    counts = (
+        total_of(map(operator.aim, (TrialAim.VALUES, TrialAim.STATUS))) if plan == RunPlan.PROFILE else operator.asked
+    )
     # Whoever chooses cases can have them made on a software device (--unsafe).
-    counted = counts.counted + (counts.unsafe if plan == Plan.CASES else 0)
+    counted = counts.counted + (counts.unsafe if plan == RunPlan.CASES else 0)
     # Of a plan, what was not tried any more has no aim: it counts whole.
-    counted += total.skipped_by_reason.get(Skip.STOPPED, 0) if plan == Plan.PROFILE else 0
+    counted += total.skipped_by_reason.get(Skip.STOPPED, 0) if plan == RunPlan.PROFILE else 0
     failures = total.unwaived
     if failures:
         note = Note(
@@ -235,9 +237,9 @@ def _of_counts(name: str, operator: OperatorSummary, terms: Terms | None) -> Ope
             counted=counted,
             scope=scope,
             causes=tuple(causes),
-            reasons=tuple(_reasons(name, operator, _aims(causes) if plan == Plan.PROFILE else None)),
+            reasons=tuple(_reasons(name, operator, _aims(causes) if plan == RunPlan.PROFILE else None)),
         )
-    if plan == Plan.CAMPAIGN:
+    if plan == RunPlan.CAMPAIGN:
         verdict = RunVerdict.NOTHING_FOUND
     else:
         verdict = RunVerdict.CONFORMS_WITH_WAIVERS if total.waived else RunVerdict.CONFORMS
@@ -247,19 +249,19 @@ def _of_counts(name: str, operator: OperatorSummary, terms: Terms | None) -> Ope
 def _missing(name: str, operator: OperatorSummary, terms: Terms) -> Iterator[Note]:
     """What keeps an operator without a fault from conforming."""
     asked = operator.asked
-    counts = operator.aim(Aim.VALUES) if terms.plan == Plan.PROFILE else asked
-    counted = counts.counted + (counts.unsafe if terms.plan == Plan.CASES else 0)
+    counts = operator.aim(TrialAim.VALUES) if terms.plan == RunPlan.PROFILE else asked
+    counted = counts.counted + (counts.unsafe if terms.plan == RunPlan.CASES else 0)
     if errors := operator.total.errors:
         text = f"{name}: {errors} {'trial' if errors == 1 else 'trials'} ended in an error"
         yield Note(text, NoteCode.ERRORS, {"operator": name, "n": errors})
     if not counts.judged:
         yield _nothing(name, asked)
         return
-    if terms.plan == Plan.CAMPAIGN:
+    if terms.plan == RunPlan.CAMPAIGN:
         return
-    least = 100 if terms.plan == Plan.CASES else terms.min_judged
+    least = 100 if terms.plan == RunPlan.CASES else terms.min_judged
     # As in a run, a failure that a waiver accepts keeps no test of the gate from conforming, nor what hangs on it.
-    accepted = counts.twin_waived if terms.plan == Plan.CHECK else 0
+    accepted = counts.twin_waived if terms.plan == RunPlan.CHECK else 0
     if 100 * counts.judged < least * (counted - accepted):
         what = _WHAT[terms.plan]
         values: dict[str, str | int] = {
@@ -285,10 +287,10 @@ def _missing(name: str, operator: OperatorSummary, terms: Terms) -> Iterator[Not
 
 
 _WHAT = {
-    Plan.PROFILE: "valid calls were judged on values",
-    Plan.STATUSES: "calls were judged by their status",
-    Plan.CASES: "cases were judged",
-    Plan.CHECK: "trials were judged",
+    RunPlan.PROFILE: "valid calls were judged on values",
+    RunPlan.STATUSES: "calls were judged by their status",
+    RunPlan.CASES: "cases were judged",
+    RunPlan.CHECK: "trials were judged",
 }
 
 
@@ -303,10 +305,10 @@ def _nothing(name: str, total: Counts) -> Note:
 
 
 _AIM_OF_CAUSE = {
-    NoteCode.FEW_JUDGED: Aim.VALUES,
-    NoteCode.DTYPE: Aim.VALUES,
-    NoteCode.RULE: Aim.STATUS,
-    NoteCode.CORNER: Aim.VALUES,
+    NoteCode.FEW_JUDGED: TrialAim.VALUES,
+    NoteCode.DTYPE: TrialAim.VALUES,
+    NoteCode.RULE: TrialAim.STATUS,
+    NoteCode.CORNER: TrialAim.VALUES,
 }
 
 
@@ -319,7 +321,7 @@ def _aims(causes: Iterable[Note]) -> frozenset[str] | None:
 def _reasons(name: str, operator: OperatorSummary, aims: frozenset[str] | None) -> Iterator[Reason]:
     """Why trials of an operator have no verdict. Open ones are named only where there is nothing else."""
     entries = [(key, item) for key, item in operator.unjudged.items() if aims is None or item.aim in aims]
-    groups: dict[str, list[Unjudged]] = {}
+    groups: dict[str, list[UnjudgedCount]] = {}
     for key, item in [entry for entry in entries if not _is_open(entry[1])] or entries:
         groups.setdefault(key.removeprefix(f"{item.aim}: "), []).append(item)
     for items in groups.values():
@@ -331,7 +333,7 @@ def _reasons(name: str, operator: OperatorSummary, aims: frozenset[str] | None) 
         yield Reason(number=number, text=reason, operator=name, example="")
 
 
-def _is_open(item: Unjudged) -> bool:
+def _is_open(item: UnjudgedCount) -> bool:
     return item.kind in (Skip.OPEN, Skip.UNSAFE)
 
 
@@ -365,7 +367,7 @@ SUFFICIENT = frozenset({"standard", "thorough", "cann-standard", "cann-l0", "can
 """Profiles that acceptance can rest on."""
 
 
-class Insufficient(str, Enum):
+class InsufficiencyReason(str, Enum):
     """Why acceptance cannot rest on a run, whatever its verdict."""
 
     CAMPAIGN = "fuzz"
@@ -377,23 +379,23 @@ class Insufficient(str, Enum):
     UNFINISHED = "unfinished"
 
 
-def insufficient(terms: Terms | None, *, profile: str, finished: bool) -> tuple[Insufficient, ...]:
+def insufficiency_of_run(terms: Terms | None, *, profile: str, finished: bool) -> tuple[InsufficiencyReason, ...]:
     """Why acceptance cannot rest on a run of that profile; empty where it can, if the run is not inconclusive."""
-    plan, least = (terms.plan, terms.min_judged) if terms is not None else (Plan.CASES, MIN_JUDGED)
-    is_campaign = plan == Plan.CAMPAIGN
+    plan, least = (terms.plan, terms.min_judged) if terms is not None else (RunPlan.CASES, MIN_JUDGED)
+    is_campaign = plan == RunPlan.CAMPAIGN
     holds = {
-        Insufficient.PHASES: plan == Plan.STATUSES,
-        Insufficient.CAMPAIGN: is_campaign,
-        Insufficient.CASES: not is_campaign and not profile,
-        Insufficient.PROFILE: not is_campaign and profile and profile not in SUFFICIENT,
-        Insufficient.MAX_CASES: terms is not None and terms.is_limited,
-        Insufficient.MIN_JUDGED: plan == Plan.PROFILE and least < MIN_JUDGED,
-        Insufficient.UNFINISHED: not finished,
+        InsufficiencyReason.PHASES: plan == RunPlan.STATUSES,
+        InsufficiencyReason.CAMPAIGN: is_campaign,
+        InsufficiencyReason.CASES: not is_campaign and not profile,
+        InsufficiencyReason.PROFILE: not is_campaign and profile and profile not in SUFFICIENT,
+        InsufficiencyReason.MAX_CASES: terms is not None and terms.is_limited,
+        InsufficiencyReason.MIN_JUDGED: plan == RunPlan.PROFILE and least < MIN_JUDGED,
+        InsufficiencyReason.UNFINISHED: not finished,
     }
     return tuple(reason for reason in holds if holds[reason])
 
 
-_PLANS = {Plan.STATUSES: "statuses alone", Plan.CASES: "chosen cases alone"}
+_PLANS = {RunPlan.STATUSES: "statuses alone", RunPlan.CASES: "chosen cases alone"}
 
 
 def headline(conclusion: Conclusion) -> str:
@@ -403,7 +405,7 @@ def headline(conclusion: Conclusion) -> str:
     if verdict in (RunVerdict.CONFORMS, RunVerdict.CONFORMS_WITH_WAIVERS) and terms is not None:
         said.append(_PLANS.get(terms.plan, ""))
         said.append("fewer cases than its profile has" if terms.is_limited else "")
-        if terms.min_judged < MIN_JUDGED and terms.plan != Plan.CASES:
+        if terms.min_judged < MIN_JUDGED and terms.plan != RunPlan.CASES:
             said.append(f"judged at least {terms.min_judged}%, not {MIN_JUDGED}%")
         said.append(corners_text(conclusion.operators.values()))
     return "; ".join(part for part in (*said, scope_text(conclusion.scope)) if part)
@@ -417,7 +419,7 @@ def corners_text(operators: Iterable[OperatorVerdict]) -> str:
     return f"{judged:,} of {every:,} corners" if judged else ""
 
 
-def explained(conclusion: Conclusion, *, causes: int = 2) -> Iterator[str]:
+def explain_conclusion(conclusion: Conclusion, *, causes: int = 2) -> Iterator[str]:
     """Why there is no better verdict, a line each: so many causes at most, then the most frequent reasons."""
     yield from (note.text for note in conclusion.causes[:causes])
     if (more := len(conclusion.causes) - causes) > 0:

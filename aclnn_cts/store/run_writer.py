@@ -18,7 +18,7 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.case_files import trial_text
-from aclnn_cts.store.events import BatchJudged, Event, Planned, RunFinished, Skipped
+from aclnn_cts.store.events import BatchJudged, Event, RunFinished, TrialsPlanned, TrialsSkipped
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.output_file import no_new_folders_on_failure, storage_failure, write_atomically
 from aclnn_cts.store.run_directory import (
@@ -32,7 +32,7 @@ from aclnn_cts.store.run_directory import (
     SUMMARY,
     WAIVERS,
     RunDirectory,
-    run_around,
+    enclosing_run,
 )
 from aclnn_cts.store.run_verdict import Terms
 from aclnn_cts.store.store import STORE_ENDS, ResultStore, remove_unused
@@ -79,9 +79,9 @@ class RunWriter(AbstractContextManager["RunWriter"]):
 
     def __call__(self, event: Event, /) -> None:
         """Take one event of the run."""
-        if isinstance(event, Planned):
+        if isinstance(event, TrialsPlanned):
             self.summary.plan(event.operator, event.kind, number=event.number)
-        elif isinstance(event, Skipped):
+        elif isinstance(event, TrialsSkipped):
             self.summary.skip(event.operator, event.kind, reason=event.reason, number=event.number, result=event.result)
         elif isinstance(event, BatchJudged):
             self.append(event.records, coverage=event.coverage, state=event.state)
@@ -202,7 +202,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         name = failure_name(record.key, waiver=record.waiver)
         # One that needs other calls before it is shown with them, and stands before one that conforms alone.
         if name not in self._failures or record.after:
-            write_atomically(self.path / FAILURES / name, trial_text(record.shown))
+            write_atomically(self.path / FAILURES / name, trial_text(record.reproducing_trial))
             self._failures.add(name)
 
     def close(self) -> None:
@@ -286,7 +286,7 @@ def _make_room(path: Path) -> bool:
     """Make the directory, or see that it may be filled; whether a run had begun there. Raises UsageError."""
     if not str(path).isprintable():
         raise UsageError(f"{str(path)!r}: a run's directory cannot have line breaks or control characters in its name")
-    if (around := run_around(Path(os.path.realpath(path)))) is not None:
+    if (around := enclosing_run(Path(os.path.realpath(path)))) is not None:
         raise UsageError(f"{path}: lies in the run {around}; choose another directory with -o")
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -16,17 +16,17 @@ from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Case, Tensor, owner
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
-from aclnn_cts.core.errors import HarnessError, nearest
+from aclnn_cts.core.errors import HarnessError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Aim, OutOfScope, Result, Verdict, aim_of
+from aclnn_cts.core.verdict import OutOfScope, Result, TrialAim, Verdict, aim_of
 from aclnn_cts.speclang.model import Spec
 
 Names = tuple[str, ...] | None
 """Sorted names; None: all."""
 
 
-class Asked(Protocol):
+class PlannedCall(Protocol):
     """A call to be made, as `execution.executor` has it."""
 
     @property
@@ -59,7 +59,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         """Whether anything of an operator is offered for a product."""
         return _has(self.operators, operator) and _has(self.products, product)
 
-    def outside(self, trial: Trial, calls: Sequence[Asked], spec: Spec) -> str:
+    def outside(self, trial: Trial, calls: Sequence[PlannedCall], spec: Spec) -> str:
         """What of a trial is not offered (`OutOfScope`); empty where it can be made.
 
         `calls` are all of its calls. A broken call for an implementation without statuses is made all the same: it may
@@ -69,14 +69,14 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             return f"{OutOfScope.OPERATOR} {trial.case.operator}"
         if not _has(self.products, trial.case.product):
             return f"{OutOfScope.PRODUCT} {trial.case.product}"
-        broken = aim_of(trial) == Aim.STATUS
+        broken = aim_of(trial) == TrialAim.STATUS
         # Where nothing is judged of a broken call, its valid twin shows nothing.
         asked = calls if not broken or self.statuses or self.rejections else calls[-1:]
         reasons = (reason for call in asked if (reason := self._excluded(call, spec, broken=broken)))
         found = next(reasons, "")
         return OutOfScope.STATUSES if found and broken and not self.statuses else found
 
-    def _excluded(self, call: Asked, spec: Spec, *, broken: bool) -> str:
+    def _excluded(self, call: PlannedCall, spec: Spec, *, broken: bool) -> str:
         case = call.case
         if not self.phases and (case.call.phases == 1 or case.call.null):
             return OutOfScope.PHASES
@@ -95,7 +95,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
                 return OutOfScope.INVALID_FORMATS if broken else f"{OutOfScope.FORMAT} {tensor.format}"
         return ""
 
-    def verdict(self, trial: Trial, calls: Sequence[Asked], spec: Spec) -> Verdict | None:
+    def verdict(self, trial: Trial, calls: Sequence[PlannedCall], spec: Spec) -> Verdict | None:
         """The verdict on a trial that is out of scope; None on any other."""
         if not (reason := self.outside(trial, calls, spec)):
             return None
@@ -118,7 +118,7 @@ def declared_scope(capabilities: Capabilities, *, adapter: str) -> Scope:
             if name not in known:
                 raise HarnessError(
                     f"--adapter {adapter}: capabilities.{field}: {shown(name)} is not known; expected names such as "
-                    f"{', '.join(sorted(known)[:3])}{nearest(name, known)}"
+                    f"{', '.join(sorted(known)[:3])}{did_you_mean(name, known)}"
                 )
     return Scope(
         operators=_sorted(capabilities.operators),

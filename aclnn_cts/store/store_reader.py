@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, final
 
 from aclnn_cts.core.case_json import check_case
-from aclnn_cts.core.errors import HarnessError, UsageError, nearest
+from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import DOCUMENT_BYTES, HOLLOW, is_hollow
 from aclnn_cts.core.printable import shown
@@ -233,7 +233,7 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
 def _listed(columns: tuple[str, ...]) -> str:
     for name in columns:
         if name not in COLUMNS:
-            raise ValueError(f"no column {name!r}; expected any of {', '.join(COLUMNS)}{nearest(name, COLUMNS)}")
+            raise ValueError(f"no column {name!r}; expected any of {', '.join(COLUMNS)}{did_you_mean(name, COLUMNS)}")
     return ", ".join(columns)
 
 

@@ -17,8 +17,8 @@ from aclnn_cts.core.outside import converted
 from aclnn_cts.core.verdict import Record, Result, RunVerdict
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.model import Constraint
-from aclnn_cts.store.counts import CornerCount, Counts, OpenRow, OperatorSummary, Tried, total_of
-from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict, Terms, concluded, exit_code, percent
+from aclnn_cts.store.counts import CornerCount, Counts, OpenRow, OperatorSummary, TriedCount, total_of
+from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict, Terms, conclude_run, exit_code, percent
 from aclnn_cts.store.scope import Scope
 
 HELD = "held"
@@ -86,7 +86,7 @@ class Summary(msgspec.Struct):
             mine.cells.setdefault(cell, 0)
         for known, names in ((mine.dtypes, dtypes), (mine.rules, rules)):
             for name in names:
-                known.setdefault(name, Tried())
+                known.setdefault(name, TriedCount())
 
     def plan(self, operator: str, kind: str, *, number: int = 1) -> None:
         """Say that so many trials of a kind of case are to be run: what `add` and `skip` must come up to."""
@@ -187,7 +187,7 @@ class Summary(msgspec.Struct):
     def conclusion(self) -> Conclusion:
         """The verdict and what it rests on."""
         known = {note.text: note for note in self.notes}
-        return concluded(
+        return conclude_run(
             self.operators,
             self.terms,
             finished=self.finished,

@@ -23,13 +23,13 @@ import msgspec
 import numpy as np
 
 from aclnn_cts.candidates.arrays import BoundCall, bind, evaluation, first_broken_rule
-from aclnn_cts.candidates.check import document, shipped_specs
+from aclnn_cts.candidates.check import judged_document, shipped_specs
 from aclnn_cts.core.case import Case, Data, Origin, Tensor, owner, with_arguments
 from aclnn_cts.core.dtypes import DTYPES, INEXACT, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import read_outside
 from aclnn_cts.core.printable import shown
-from aclnn_cts.generate.configuration import Template
+from aclnn_cts.generate.configuration import RecipeTemplate
 from aclnn_cts.generate.sampler import Sampler, data_value
 from aclnn_cts.training.inverse import inverse_bindings
 
@@ -95,7 +95,7 @@ def _case(call: DumpedCall, *, seed: int, product: str | None) -> tuple[Case, st
     operator, given = next(named_calls(call))
     source = f"call of {call.function or call.operator}"
     case = bound_case(operator, given, source=source, seed=seed, product=product)
-    known = document(operator, product)
+    known = judged_document(operator, product)
     bound = BoundCall(case=case, inputs={}, inferred=frozenset())
     rules = evaluation(known.spec, bound, known.contents)
     return case, f"breaks the rule {first_broken_rule(known.spec, bound, rules)}" if rules.broken else ""
@@ -105,7 +105,7 @@ def bound_case(
     operator: str, given: Mapping[str, Any], *, source: str, seed: int = 0, product: str | None = None
 ) -> Case:
     """The case of a call with these arguments, its data drawn. Raises UsageError where the prototype has others."""
-    known = document(operator, product)
+    known = judged_document(operator, product)
     written = {name for name, own in known.names.items() if known.spec.parameter(own).role == "output"}
     inputs = {name: _value(value, name) for name, value in given.items() if value is not None and name not in written}
     bound = bind(known.spec, inputs, {}, names=known.names, target=known.target, where="arguments")
@@ -190,7 +190,7 @@ def _strided(tensor: Tensor, strides: Sequence[int] | None) -> Tensor:
     return msgspec.structs.replace(tensor, strides=tuple(strides), storage_shape=(last + 1,))
 
 
-def _data(templates: Sequence[Template], case: Case, seed: int) -> Data:
+def _data(templates: Sequence[RecipeTemplate], case: Case, seed: int) -> Data:
     """Contents as the spec draws them for such an input, where what it reads is among the arguments."""
     for template in templates:
         try:

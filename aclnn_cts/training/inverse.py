@@ -10,11 +10,11 @@ from typing import Any
 
 from aclnn_cts.adapters.bindings import (
     Binding,
+    BindingForm,
     Call,
     Choose,
     Conversion,
     Convert,
-    Form,
     Items,
     Literal,
     Name,
@@ -57,7 +57,7 @@ def inverse_bindings() -> Mapping[str, tuple[InverseBinding, ...]]:
     """By ATen function, the operators that it computes. Others have a binding by autograd or by a function of ours."""
     found: dict[str, list[InverseBinding]] = {}
     for binding in shipped(_LIBRARY).values():
-        made = _stated(binding) or (_inverse(binding) if binding.form is Form.DIRECT else None)
+        made = _stated(binding) or (_inverse(binding) if binding.form is BindingForm.DIRECT else None)
         if made is not None:
             found.setdefault(made.function, []).append(made)
     return MappingProxyType({name: tuple(items) for name, items in found.items()})

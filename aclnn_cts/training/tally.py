@@ -35,7 +35,7 @@ class CheckedCall:
 
 
 @dataclass(slots=True)
-class Tally:
+class CallTally:
     """Counts the calls, and keeps those that a person looks at."""
 
     checked: Counter[str] = field(default_factory=Counter)

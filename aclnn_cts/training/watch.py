@@ -31,7 +31,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.training.calls import ArrayFacts, CallArrays, CallFolder, RecordedCall, facts_of, inconclusive
 from aclnn_cts.training.inverse import InverseBinding, inverse_bindings
-from aclnn_cts.training.tally import CheckedCall, Tally
+from aclnn_cts.training.tally import CallTally, CheckedCall
 
 if TYPE_CHECKING:
     import torch
@@ -72,7 +72,7 @@ class Watch:
             raise UsageError(f"on_wrong: {shown(on_wrong)}; expected a function of the first wrong call, or None")
         if model is not None and not hasattr(model, "named_modules"):
             raise UsageError(f"model: {type(model).__name__}; expected a torch.nn.Module, or None")
-        self.tally = Tally()
+        self.tally = CallTally()
         self.step = 0
         """The step that is made or was made last, from 1 on."""
         self.unknown: Counter[str] = Counter()

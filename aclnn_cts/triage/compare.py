@@ -20,7 +20,7 @@ import msgspec
 
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.findings.findings import findings_of, regrouped
+from aclnn_cts.findings.findings import findings_of, merge_findings
 from aclnn_cts.store.manifest import Manifest, is_software, ran_on
 from aclnn_cts.store.record_codec import key_from_text, key_text
 from aclnn_cts.store.run_directory import RunDirectory
@@ -47,7 +47,7 @@ def compare_runs(before: Path, after: Path) -> Comparison:
     """
     first, second = RunDirectory(before), RunDirectory(after)
     with first.results() as results_before, second.results() as results_after:
-        gathered = Gathered(
+        gathered = ComparisonCounts(
             findings_by_key=_findings_by_key(results_before, results_after),
         )
         for one, other in pairs(ends(results_before), ends(results_after)):
@@ -127,14 +127,14 @@ def _findings_by_key(*runs: ResultReader) -> dict[str, str]:
     """
     found = [msgspec.structs.replace(item, waiver="") for results in runs for item in findings_of(results)]
     names: dict[str, tuple[int, str]] = {}
-    for finding in regrouped(found):
+    for finding in merge_findings(found):
         for item, number in finding.counts:
             key = key_text(item.key)
             names[key] = max(names.get(key, (0, "")), (number, key_text(finding.key)))
     return {key: name for key, (_, name) in names.items()}
 
 
-def _shares(gathered: Gathered, before: ResultReader, after: ResultReader) -> Iterator[ShareChange]:
+def _shares(gathered: ComparisonCounts, before: ResultReader, after: ResultReader) -> Iterator[ShareChange]:
     for (operator, mode, dtype), found in sorted(gathered.shares.items(), key=lambda item: item[0]):
         if found.worst_before is None or found.worst_after is None or not found.rose + found.fell:
             continue
@@ -150,7 +150,7 @@ def _shares(gathered: Gathered, before: ResultReader, after: ResultReader) -> It
         )
 
 
-def _worst(results: ResultReader, end: End) -> WorstShare:
+def _worst(results: ResultReader, end: TrialEnd) -> WorstShare:
     deviations = record_of(results, end).verdict.deviations
     output = max(deviations, key=attrgetter("share")).output if deviations else ""
     return WorstShare(share="inf" if math.isinf(end.share) else end.share, output=output, trial=end.trial_id)
@@ -213,7 +213,7 @@ _RANK = {Result.FAILED: 4, Result.ERROR: 3, Result.PASSED: 2, Result.SKIPPED: 1,
 
 
 @dataclass(slots=True)
-class End:
+class TrialEnd:
     """How a trial ended in one run; of several records of it the worst counts."""
 
     trial_id: str
@@ -233,20 +233,20 @@ class End:
     def text(self) -> str:
         return f"{self.result}: {self.skip_reason}" if self.skip_reason else self.result
 
-    def take(self, other: End) -> End:
+    def take(self, other: TrialEnd) -> TrialEnd:
         worst = other if _RANK[other.result] > _RANK[self.result] else self
         worst.share = max(self.share, other.share)
         return worst
 
 
-def ends(results: ResultReader) -> Iterator[End]:
+def ends(results: ResultReader) -> Iterator[TrialEnd]:
     """One end for each trial, by trial id."""
-    rows = (End(*row) for row in results.rows_by_trial(*_COLUMNS))
+    rows = (TrialEnd(*row) for row in results.rows_by_trial(*_COLUMNS))
     for _, of_trial in groupby(rows, key=attrgetter("trial_id")):
-        yield reduce(End.take, of_trial)
+        yield reduce(TrialEnd.take, of_trial)
 
 
-def pairs(first: Iterator[End], second: Iterator[End]) -> Iterator[tuple[End | None, End | None]]:
+def pairs(first: Iterator[TrialEnd], second: Iterator[TrialEnd]) -> Iterator[tuple[TrialEnd | None, TrialEnd | None]]:
     """The trials of both, those of one run alone beside None."""
     both = heapq.merge(zip(repeat(0), first), zip(repeat(1), second), key=lambda item: item[1].trial_id)
     for _, of_trial in groupby(both, key=lambda item: item[1].trial_id):
@@ -258,7 +258,7 @@ EXAMPLES = 20
 """Trials that a line of the result names."""
 
 
-def record_of(results: ResultReader, end: End) -> Record:
+def record_of(results: ResultReader, end: TrialEnd) -> Record:
     """The trial's record that ended so."""
     return results.worst(Query(trial_id=end.trial_id, result=end.result))
 
@@ -287,7 +287,7 @@ class _Finding(_Line):
     keys: dict[str, None] = field(default_factory=dict)
     waivers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
-    def count(self, end: End, when: str) -> None:
+    def count(self, end: TrialEnd, when: str) -> None:
         """Count a failure of the run `before` or `after`."""
         self.counts[when] += 1
         self.counts[f"unwaived_{when}"] += not end.waiver
@@ -312,17 +312,17 @@ class _Finding(_Line):
 
 
 @dataclass(slots=True)
-class Share(_Line):
+class BoundUse(_Line):
     """How near the passing trials of an operator, mode and dtype came to their bounds, before and after."""
 
     rose: int = 0
     fell: int = 0
-    worst_before: End | None = None
-    worst_after: End | None = None
+    worst_before: TrialEnd | None = None
+    worst_after: TrialEnd | None = None
 
 
 @dataclass(slots=True)
-class Gathered:
+class ComparisonCounts:
     """Everything that the two streams say, in sizes that grow with what changed and not with the records."""
 
     findings_by_key: Mapping[str, str]
@@ -330,18 +330,18 @@ class Gathered:
     common: int = 0
     findings: dict[str, _Finding] = field(default_factory=dict)
     ends: dict[tuple[str, str, str, str], _Line] = field(default_factory=dict)
-    shares: dict[tuple[str, str, str], Share] = field(default_factory=dict)
+    shares: dict[tuple[str, str, str], BoundUse] = field(default_factory=dict)
     alone: Counter[tuple[bool, str, str, str, str]] = field(default_factory=Counter)
     """Trials of one run alone: whether that is the second, then operator, product, check and kind."""
     alone_failed: Counter[tuple[bool, str, str, str, str]] = field(default_factory=Counter)
 
-    def finding(self, end: End) -> _Finding:
+    def finding(self, end: TrialEnd) -> _Finding:
         key = end.fingerprint or "{}"
         finding = self.findings.setdefault(self.findings_by_key.get(key, key), _Finding())
         finding.keys.setdefault(key)
         return finding
 
-    def take_alone(self, end: End, *, added: bool) -> None:
+    def take_alone(self, end: TrialEnd, *, added: bool) -> None:
         key = (added, end.operator, end.product, end.check, end.kind)
         self.alone[key] += 1
         if end.result != Result.FAILED:
@@ -352,7 +352,7 @@ class Gathered:
         finding.counts["added" if added else "removed"] += 1
         finding.name(end.trial_id, changed=added)
 
-    def take(self, before: End, after: End) -> None:
+    def take(self, before: TrialEnd, after: TrialEnd) -> None:
         self.common += 1
         was, now = before.result == Result.FAILED, after.result == Result.FAILED
         if was:
@@ -374,7 +374,7 @@ class Gathered:
         if before.result == after.result == Result.PASSED:
             self._take_shares(before, after)
 
-    def _take_both(self, before: End, after: End) -> None:
+    def _take_both(self, before: TrialEnd, after: TrialEnd) -> None:
         was, now = self.finding(before), self.finding(after)
         if was is now:
             now.counts["still"] += 1
@@ -383,13 +383,13 @@ class Gathered:
         for finding in (was, now):
             self._change(finding, "otherwise", after)
 
-    def _change(self, finding: _Finding, word: str, after: End) -> None:
+    def _change(self, finding: _Finding, word: str, after: TrialEnd) -> None:
         finding.counts[word] += 1
         finding.name(after.trial_id)
 
-    def _take_shares(self, before: End, after: End) -> None:
+    def _take_shares(self, before: TrialEnd, after: TrialEnd) -> None:
         key = (after.operator, after.mode, after.dtype)
-        found = self.shares.setdefault(key, Share())
+        found = self.shares.setdefault(key, BoundUse())
         found.number += 1
         if found.worst_before is None or before.share > found.worst_before.share:
             found.worst_before = before

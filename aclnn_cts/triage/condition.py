@@ -16,16 +16,16 @@ import msgspec
 
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.finding import Confirmed, Finding, SharedCondition
+from aclnn_cts.core.finding import Confirmation, Finding, SharedCondition
 from aclnn_cts.core.fingerprint import PLAIN_CHECKS, Fingerprint
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, is_valid_call
-from aclnn_cts.findings.findings import FindingIndex, shown_by
+from aclnn_cts.findings.findings import FindingIndex, with_best_record
 from aclnn_cts.findings.shared_condition import alternative, shared_condition
 from aclnn_cts.generate.choices import Choices, StreamChoices
 from aclnn_cts.generate.configuration import Drawing
 from aclnn_cts.generate.predicate import compile_predicate
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
@@ -168,7 +168,7 @@ def _fresh(sampler: Sampler, turn: int) -> Iterator[Case]:
 def _near(sampler: Sampler, failing: Sequence[Case], turn: int) -> Iterator[Case]:
     """Valid calls that differ from a failing one in one decision."""
     small = sorted(failing, key=lambda case: case.nbytes)[: 4 * CALLS]
-    drawings = [drawing for case in small if (drawing := recover(sampler, case)) is not None]
+    drawings = [drawing for case in small if (drawing := recover_drawing(sampler, case)) is not None]
     for number in range(2 * _CANDIDATES if drawings else 0):
         choices = StreamChoices(turn, f"near/{sampler.spec.operator}", number)
         try:
@@ -207,20 +207,20 @@ def with_conditions(
     until = time.monotonic() + 3 * SECONDS
     for number, item in enumerate(given):
         operator = item.key.operator
-        failed = [record for record in records(operator, Result.FAILED) if index.of(record) == number]
+        failed = [record for record in records(operator, Result.FAILED) if index.number_of(record) == number]
         found += (
-            conditioned(item, failed, records(operator, Result.PASSED), bench)
+            with_condition(item, failed, records(operator, Result.PASSED), bench)
             if number < MOST and time.monotonic() < until
             else [item]
         )
-    return merged(found)
+    return merge_equal_conditions(found)
 
 
-def conditioned(
+def with_condition(
     finding: Finding, failed: Sequence[Record], passed: Iterable[Record], bench: Bench
 ) -> tuple[Finding, ...]:
     """A finding with its condition, where one can be confirmed; of alternatives one finding each."""
-    is_steady = finding.confirmed in (Confirmed.WAITING, Confirmed.ALWAYS)
+    is_steady = finding.confirmed in (Confirmation.WAITING, Confirmation.ALWAYS)
     if finding.waiver or not is_steady or finding.key.clause or finding.key.fault in _UNTRIED:
         return (finding,)
     failing, passing = _plain(failed), _plain(passed)
@@ -263,10 +263,10 @@ def _split(finding: Finding, failed: Sequence[Record], conditions: Sequence[Shar
         part = msgspec.structs.replace(
             finding, number=number, counts=tuple(counts.most_common()), condition=conditions[place]
         )
-        yield shown_by(part, records)
+        yield with_best_record(part, records)
 
 
-def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def merge_equal_conditions(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings of one operator with one condition as one, which the most frequent of them names."""
     found: dict[tuple[object, ...], Finding] = {}
     for item in sorted(findings, key=lambda each: (bool(each.waiver), -each.failures, each.file)):

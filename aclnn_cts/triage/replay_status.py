@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.findings import findings_of
@@ -16,8 +16,8 @@ RUNS = 20
 """How often a finding is run that did not always fail: of one that fails every third time, one in 3,000 goes unseen."""
 
 
-class Answer:
-    """The answers (values of `Answered.answer`)."""
+class ReplayStatus:
+    """The answers (values of `FindingReplay.answer`)."""
 
     FIXED = "fixed"
     SAME = "same"
@@ -30,7 +30,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class FindingReplay:
     """One finding and what became of it."""
 
     file: Path
@@ -47,7 +47,7 @@ class Answered:
         if self.record is None:
             return ""
         times = "once" if self.runs == 1 else f"in {self.runs} runs"
-        if self.answer == Answer.UNSEEN and self.before is not None:
+        if self.answer == ReplayStatus.UNSEEN and self.before is not None:
             return f"it did not fail {times}; before it {_reliability(self.before)}"
         often = f" (failed in {self.failures} of {self.runs} runs)" if self.failures and self.runs > 1 else ""
         return f"{self.record.verdict.message}{often}"
@@ -74,21 +74,25 @@ def _is_steady(finding: Finding, trial: Trial) -> bool:
     if trial.after:
         return True
     failures, executions = finding.alone
-    return failures == executions and finding.confirmed in (Confirmed.WAITING, Confirmed.ALWAYS, Confirmed.UNKNOWN)
+    return failures == executions and finding.confirmed in (
+        Confirmation.WAITING,
+        Confirmation.ALWAYS,
+        Confirmation.UNKNOWN,
+    )
 
 
 def _reliability(finding: Finding) -> str:
     """In words, of one that did not always fail."""
     failures, executions = finding.alone
     alone = f" ({failures} of {executions} times alone)" if executions else ""
-    if finding.confirmed == Confirmed.DEVICE:
+    if finding.confirmed == Confirmation.DEVICE:
         return f"failed on {finding.slot or 'one device'} alone: run it there"
-    if finding.confirmed == Confirmed.ORDER:
+    if finding.confirmed == Confirmation.ORDER:
         return f"was order-dependent, and which calls it needs is not known{alone}"
     return f"was flaky{alone}"
 
 
-def repeats(files: Sequence[tuple[Path, Trial]], recorded: Mapping[str, Finding]) -> tuple[Trial, ...]:
+def repeat_rounds(files: Sequence[tuple[Path, Trial]], recorded: Mapping[str, Finding]) -> tuple[Trial, ...]:
     """What is to be made again after all trials were made once: those that did not always fail, round by round."""
     unsteady = [
         trial
@@ -98,22 +102,29 @@ def repeats(files: Sequence[tuple[Path, Trial]], recorded: Mapping[str, Finding]
     return tuple(unsteady) * (RUNS - 1)
 
 
-def answer(
+def replay_findings(
     files: Sequence[tuple[Path, Trial]], recorded: Mapping[str, Finding], records: Mapping[str, Sequence[Record]]
-) -> list[Answered]:
+) -> list[FindingReplay]:
     """The answer for each file; `records` are the new ones, by the trial's id."""
     return [_compare_finding(file, trial, recorded.get(file.name), records.get(trial.id, ())) for file, trial in files]
 
 
-_ORDER = (Answer.SAME, Answer.OTHER, Answer.FAILS, Answer.UNSEEN, Answer.FIXED, Answer.CANNOT)
+_ORDER = (
+    ReplayStatus.SAME,
+    ReplayStatus.OTHER,
+    ReplayStatus.FAILS,
+    ReplayStatus.UNSEEN,
+    ReplayStatus.FIXED,
+    ReplayStatus.CANNOT,
+)
 """Of several executions, the answer that comes first here stands for all."""
 
 
-def _compare_finding(file: Path, trial: Trial, before: Finding | None, records: Sequence[Record]) -> Answered:
+def _compare_finding(file: Path, trial: Trial, before: Finding | None, records: Sequence[Record]) -> FindingReplay:
     steady = before is None or _is_steady(before, trial)
     words = [_word(before, record, steady=steady) for record in records]
-    chosen = min(words, key=_ORDER.index, default=Answer.CANNOT)
-    return Answered(
+    chosen = min(words, key=_ORDER.index, default=ReplayStatus.CANNOT)
+    return FindingReplay(
         file=file,
         answer=chosen,
         before=before,
@@ -127,10 +138,10 @@ def _word(before: Finding | None, record: Record, *, steady: bool) -> str:
     result = record.verdict.result
     # A call that was made, and of which the document says nothing, fails no more.
     if not record.was_called:
-        return Answer.CANNOT
+        return ReplayStatus.CANNOT
     if result != Result.FAILED:
-        return Answer.FIXED if steady else Answer.UNSEEN
+        return ReplayStatus.FIXED if steady else ReplayStatus.UNSEEN
     if before is None:
-        return Answer.FAILS
+        return ReplayStatus.FAILS
     same = record.key in {before.key, *(item.key for item in before.fingerprints)}
-    return Answer.SAME if same else Answer.OTHER
+    return ReplayStatus.SAME if same else ReplayStatus.OTHER

@@ -48,10 +48,10 @@ def settings_of(
         unsafe=manifest.settings.get("unsafe", False),
         benchmark=benchmark,
     )
-    return judged_alike(settings, run)
+    return with_settings_of_run(settings, run)
 
 
-def judged_alike(settings: BenchSettings, run: RunDirectory) -> BenchSettings:
+def with_settings_of_run(settings: BenchSettings, run: RunDirectory) -> BenchSettings:
     """These settings; what they leave at its default of limits, tolerances and benchmark is the run's own.
 
     UsageError for another benchmark, and for one of the user's own that the settings do not name.

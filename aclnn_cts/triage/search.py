@@ -35,7 +35,7 @@ SEARCHED = ("values", "status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchResult:
     """What a search came to: every record where nothing failed, else the smallest failure alone."""
 
     records: tuple[Record, ...]
@@ -86,7 +86,7 @@ class _Attempts:
 
 def search(
     strategy: SearchStrategy[Trial], judge: Callable[[Trial], Record], *, seed: int, examples: int = EXAMPLES
-) -> Found:
+) -> SearchResult:
     """Draw trials until one fails unwaived, and shrink that one. The same seed draws the same trials."""
     import hypothesis  # noqa: PLC0415 - gates and shrinking alone pay for it
 
@@ -110,8 +110,8 @@ def search(
         # Unsatisfiable: not one drawing could be broken as the constraints want it, so there was nothing to judge.
         attempt()
     if attempts.smallest is not None:
-        return Found(records=(attempts.smallest,), smallest=attempts.smallest)
-    return Found(records=tuple(attempts.records.values()), smallest=None)
+        return SearchResult(records=(attempts.smallest,), smallest=attempts.smallest)
+    return SearchResult(records=tuple(attempts.records.values()), smallest=None)
 
 
 class _FoundError(Exception):

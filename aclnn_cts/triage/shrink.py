@@ -19,13 +19,13 @@ from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.trial import Trial, of_first_phase
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.generate.configuration import Drawing
-from aclnn_cts.generate.negative import break_by
+from aclnn_cts.generate.negative import break_at
 from aclnn_cts.generate.recipes import case_arrays
-from aclnn_cts.generate.recover import recover, recovered_case
+from aclnn_cts.generate.recover import recover_drawing, recovered_case
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.strategies import WAYS
 from aclnn_cts.speclang.evaluate import evaluate
@@ -43,7 +43,7 @@ FOR_VALUES = 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shrunk:
+class ShrinkResult:
     """What shrinking came to."""
 
     trial: Trial
@@ -57,7 +57,7 @@ class Shrunk:
 class ShrinkInterrupted(KeyboardInterrupt):
     """An interrupt while shrinking, with what it came to until then."""
 
-    def __init__(self, error: KeyboardInterrupt, shrunk: Shrunk) -> None:
+    def __init__(self, error: KeyboardInterrupt, shrunk: ShrinkResult) -> None:
         super().__init__(*error.args)
         self.shrunk = shrunk
 
@@ -71,7 +71,7 @@ def shrink(
     executions: int = EXECUTIONS,
     repeats: int = 1,
     until: float = math.inf,
-) -> Shrunk:
+) -> ShrinkResult:
     """Make a failing trial smaller.
 
     - `execute`: runs and judges one trial. What it raises ends the shrinking.
@@ -93,16 +93,16 @@ def shrink(
         attempts.ceiling = int(executions * share)
         try:
             step()
-        except Spent:
+        except ExecutionsSpentError:
             complete = False
         except KeyboardInterrupt as error:
             raise ShrinkInterrupted(error, _shrunk(attempts, complete=False)) from None
     return _shrunk(attempts, complete=complete)
 
 
-def _shrunk(attempts: Attempts, *, complete: bool) -> Shrunk:
+def _shrunk(attempts: Attempts, *, complete: bool) -> ShrinkResult:
     record = attempts.known.get(attempts.best.id)
-    return Shrunk(trial=attempts.best, record=record, executions=attempts.executions, complete=complete)
+    return ShrinkResult(trial=attempts.best, record=record, executions=attempts.executions, complete=complete)
 
 
 def _structure(attempts: Attempts, sampler: Sampler) -> None:
@@ -155,7 +155,7 @@ def _search(attempts: Attempts, structure: Structure, start: Sequence[int]) -> N
 
         return structure.trial(decide)
 
-    spent: list[Spent] = []
+    spent: list[ExecutionsSpentError] = []
 
     # The seed stands inside: outside, it would take the database away.
     @hypothesis.settings(
@@ -172,7 +172,7 @@ def _search(attempts: Attempts, structure: Structure, start: Sequence[int]) -> N
     def attempt(trial: Trial | None) -> None:
         try:
             fails = not spent and trial is not None and attempts.fails(trial)
-        except Spent as error:
+        except ExecutionsSpentError as error:
             spent.append(error)
             return
         if fails:
@@ -195,7 +195,7 @@ HANG_COST = 40
 """What one counts that does not come back, and takes a minute to be given up."""
 
 
-class Spent(Exception):  # noqa: N818 - no error: the limit is reached
+class ExecutionsSpentError(Exception):
     """No more executions."""
 
 
@@ -228,7 +228,7 @@ class Attempts:
     def _tried(self, trial: Trial) -> Record | None:
         for _ in range(self.repeats):
             if self.cost >= self.ceiling or time.monotonic() >= self.until:
-                raise Spent
+                raise ExecutionsSpentError
             record = self.execute(trial)
             self.executions += 1
             ends = {outcome.ended for attempt in record.attempts for outcome in attempt}
@@ -330,7 +330,7 @@ def _number(value: Any) -> int | float | str:  # noqa: ANN401 - an element
     if isinstance(value, bool | int):
         return int(value)
     value = float(value)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else spelled(value)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else number_or_word(value)
 
 
 def _simpler(value: float | str) -> Iterator[int]:
@@ -408,7 +408,7 @@ class Structure:
         spec, origin = self.sampler.spec, self.origin
         if self.way is not None:
             constraint = spec.constraint(str(origin.case.origin.constraint))
-            derived = break_by(self.sampler, constraint, drawing, self.way, twin=case)
+            derived = break_at(self.sampler, constraint, drawing, self.way, twin=case)
             return None if derived is None else self._after(derived_trial(origin.check, derived))
         if evaluate(spec, case).broken:
             return None
@@ -504,19 +504,19 @@ def structure_of(sampler: Sampler, trial: Trial) -> Structure | None:
     spec = sampler.spec
     broken = bool(evaluate(spec, trial.case).broken)
     if not broken:
-        drawing = recover(sampler, trial.case)
+        drawing = recover_drawing(sampler, trial.case)
         return None if drawing is None else Structure(sampler, trial, drawing, trial.case)
     twin = trial.parameters.get("twin")
     if twin is None or trial.case.origin.constraint is None:
         return None
     base = case_from_json(twin, where="trial: $.parameters.twin")
-    drawing = recover(sampler, base)
+    drawing = recover_drawing(sampler, base)
     if drawing is None:
         return None
     constraint = spec.constraint(trial.case.origin.constraint)
     wanted = _place(trial.case.origin.change or "")
     for number in range(WAYS):
-        derived = break_by(sampler, constraint, drawing, number, twin=base)
+        derived = break_at(sampler, constraint, drawing, number, twin=base)
         if derived is not None and (derived.case.arguments == trial.case.arguments or _place(derived.change) == wanted):
             return Structure(sampler, trial, drawing, base, number)
     return None

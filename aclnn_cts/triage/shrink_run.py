@@ -13,7 +13,7 @@ from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.findings import findings_of, meets
+from aclnn_cts.findings.findings import findings_of, meets_condition
 from aclnn_cts.findings.fingerprint import is_milder
 from aclnn_cts.repro.keep import keep_programs
 from aclnn_cts.repro.write import Programs, languages_of
@@ -24,19 +24,19 @@ from aclnn_cts.store.output_file import write_atomically
 from aclnn_cts.store.programs import PROGRAMS_STATE
 from aclnn_cts.store.run_directory import FAILURES, FINDINGS, RunDirectory
 from aclnn_cts.store.store import ResultStore
-from aclnn_cts.triage.shrink import EXECUTIONS, Shrunk
+from aclnn_cts.triage.shrink import EXECUTIONS, ShrinkResult
 from aclnn_cts.triage.shrink import shrink as shrink_trial
 from aclnn_cts.trials.trial_runner import Bench
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class ShrunkFinding:
     """What became of one finding."""
 
     finding: Finding
     tried: Trial
     """What shrinking began with: the smallest trial that was recorded, or what was stored before."""
-    shrunk: Shrunk | None
+    shrunk: ShrinkResult | None
     """None where the trial does not fail so any more, or was shrunk already."""
     record: Record | None
     """Of the first execution; None where it was shrunk already."""
@@ -54,7 +54,7 @@ def size_of(trial: Trial) -> int:
 
 def shrink_run(
     run: RunDirectory, *, specs: Specs, settings: BenchSettings, executions: int = EXECUTIONS, again: bool = False
-) -> Iterator[Made]:
+) -> Iterator[ShrunkFinding]:
     """Shrink each finding of a finished run; it is stored when it is yielded, with the record of its smallest trial.
 
     - `executions`: at most so many a finding.
@@ -80,7 +80,7 @@ def shrink_run(
                 if finding.trial is None:
                     continue
                 if finding.shrunk and not again:
-                    yield Made(finding=finding, tried=finding.trial, shrunk=None, record=None)
+                    yield ShrunkFinding(finding=finding, tried=finding.trial, shrunk=None, record=None)
                     continue
                 made = _shrink_finding(bench, finding, finding.trial, executions)
                 if made.shrunk is not None:
@@ -105,19 +105,23 @@ def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
         )
 
 
-def _shrink_finding(bench: Bench, finding: Finding, trial: Trial, executions: int) -> Made:
+def _shrink_finding(bench: Bench, finding: Finding, trial: Trial, executions: int) -> ShrunkFinding:
     keys = {finding.key, *(item.key for item in finding.fingerprints)}
 
     def execute(tried: Trial) -> Record:
-        return bench.one(tried, fresh=bool(tried.after))
+        return bench.run_one(tried, fresh=bool(tried.after))
 
     def same(record: Record) -> bool:
         """Whether a record fails like this."""
-        return record.verdict.result == Result.FAILED and record.key in keys and meets(finding, record.trial.case)
+        return (
+            record.verdict.result == Result.FAILED
+            and record.key in keys
+            and meets_condition(finding, record.trial.case)
+        )
 
     first = execute(trial)
     if not same(first):
-        return Made(finding=finding, tried=trial, shrunk=None, record=first)
+        return ShrunkFinding(finding=finding, tried=trial, shrunk=None, record=first)
     found = shrink_trial(
         trial,
         sampler=bench.sampler(bench.specs[trial.case.operator]),
@@ -135,7 +139,7 @@ def _shrink_finding(bench: Bench, finding: Finding, trial: Trial, executions: in
         shrunk=True,
         complete=found.complete,
     )
-    return Made(finding=changed, tried=trial, shrunk=found, record=first)
+    return ShrunkFinding(finding=changed, tried=trial, shrunk=found, record=first)
 
 
 def _keep(

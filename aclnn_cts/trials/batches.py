@@ -13,14 +13,14 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip, Verdict
-from aclnn_cts.execution.executor import Asked, Performed, Prepared
+from aclnn_cts.execution.executor import Asked, Performed, PreparedBatch
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.buffers import InputGuards
-from aclnn_cts.generate.hazard import hazard
+from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.life_cycle import asked_calls
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import STATUS_CHECKS
 
 BATCH_TRIALS = 128
@@ -44,7 +44,7 @@ class Batch:
     """The verdict on what is not to be run."""
     spans: Sequence[tuple[int, int]]
     """Of each trial, the first of its calls and the first that is not its own."""
-    prepared: Prepared
+    prepared: PreparedBatch
     seconds: float
     """Spent on it."""
     performed: Sequence[Performed] = ()
@@ -71,7 +71,7 @@ def batches(
     for trial in trials:
         own = min(trial.nbytes, max_bytes)
         if own >= _MANY_BYTES:
-            own *= len(check(trial.check, where="trial").calls(trial, specs[trial.case.operator]))
+            own *= len(check_by_id(trial.check, where="trial").calls(trial, specs[trial.case.operator]))
         if batch and (len(batch) >= most or size + own > BATCH_BYTES):
             yield batch
             batch, size = [], 0
@@ -93,14 +93,14 @@ def calls_of(trial: Trial, specs: Mapping[str, Spec], *, capabilities: Capabilit
     count makes the whole call instead.
     """
     spec = specs[trial.case.operator]
-    cases = check(trial.check, where="trial").calls(trial, spec)
+    cases = check_by_id(trial.check, where="trial").calls(trial, spec)
     if "twin" in trial.parameters and capabilities.rejections and not capabilities.phases:
         cases = (*map(_whole, cases[:-1]), cases[-1])
     calls = asked_calls(trial, spec, cases, known=capabilities.call_modes)
     return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
 
 
-def guarded(calls: Sequence[Asked], trial: Trial, *, broken: bool) -> list[Asked]:
+def with_input_guards(calls: Sequence[Asked], trial: Trial, *, broken: bool) -> list[Asked]:
     """The calls of a trial with the end of their inputs chosen that a guard page touches: the same for all of them.
 
     It alternates with the bits of the case's id. Shapes that do not fit together are where kernels read too far, by an
@@ -119,7 +119,7 @@ def needs_no_second_phase(trial: Trial) -> bool:
     return trial.check in STATUS_CHECKS or trial.case.call.phases == 1
 
 
-def withheld(
+def verdict_without_call(
     trial: Trial, evaluation: Evaluation, *, specs: Mapping[str, Spec], settings: BenchSettings
 ) -> Verdict | None:
     """The verdict on a trial that is not made, for its size, harm that it may do, or its phases; None where it is."""
@@ -143,5 +143,5 @@ def _unsafe(
     if settings.unsafe:
         return None
     both_phases = settings.phases != 1 and case.call.phases != 1
-    reason = hazard(specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
+    reason = hazard_of(specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
     return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None

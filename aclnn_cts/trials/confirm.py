@@ -17,14 +17,14 @@ from aclnn_cts.core.delta_debugging import shortest_end, without_others
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import ALONE_FACT, CONFORMS, FLAKY_FACT, Record, Result
 from aclnn_cts.execution.executor import Asked, Performed, Performer
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.batches import BATCH_BYTES, calls_before, calls_of, guarded
-from aclnn_cts.trials.verdicts import Verdicts
+from aclnn_cts.trials.batches import BATCH_BYTES, calls_before, calls_of, with_input_guards
+from aclnn_cts.trials.verdicts import TrialJudge
 
 REPETITIONS = 20
 """Of a failure that no order of calls brings again."""
@@ -40,7 +40,7 @@ _WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED})
 
 
 @dataclass(slots=True)
-class History:
+class CallHistory:
     """The calls that a process has been given, the latest last, as many as a search makes again."""
 
     calls: deque[Case] = field(default_factory=lambda: deque(maxlen=MOST_CALLS))
@@ -51,9 +51,9 @@ class History:
         self.calls.extend(looks)
         self.calls.extend(item.case for item in performed if item.twice)
 
-    def before(self, performed: Sequence[Performed]) -> list[Case]:
+    def latest_calls(self, performed: Sequence[Performed]) -> list[Case]:
         """The calls before one that comes after these, which are not added; of so many bytes as a batch holds."""
-        whole = History(self.calls.copy())
+        whole = CallHistory(self.calls.copy())
         whole._add(performed)
         sizes = itertools.accumulate(case.nbytes for case in reversed(whole.calls))
         number = sum(1 for _ in itertools.takewhile(lambda size: size <= BATCH_BYTES, sizes))
@@ -69,14 +69,14 @@ class History:
 
 
 @dataclass(slots=True, kw_only=True)
-class Again:
+class FailureConfirmer:
     """Runs failures of an isolated implementation again, each in a fresh process."""
 
     host: SessionHost
     specs: Mapping[str, Spec]
     performer: Performer
-    verdicts: Verdicts
-    _history: History = field(default_factory=History)
+    verdicts: TrialJudge
+    _history: CallHistory = field(default_factory=CallHistory)
     _repeated: Counter[str] = field(default_factory=Counter)
     """How many failures of each key were run again."""
     _fresh: int = FRESH
@@ -92,7 +92,7 @@ class Again:
         self._repeated[text] += 1
         return self._repeated[text] <= COMPANY_ALLOWED
 
-    def confirmed(self, record: Record, before: Sequence[Performed]) -> Record:
+    def confirm(self, record: Record, before: Sequence[Performed]) -> Record:
         """The record of a failure with what came of it alone; as it is where no fresh process is left.
 
         `before`: the calls of its batch that came before it.
@@ -113,7 +113,7 @@ class Again:
         if not conforms or trial.after or sort in self._shown or faulty:
             return found
         after = self.calls_before(
-            trial, self._history.before(before), same=lambda again: again.verdict.kind == record.verdict.kind
+            trial, self._history.latest_calls(before), same=lambda again: again.verdict.kind == record.verdict.kind
         )
         if not after:
             return self._repeated_alone(found)
@@ -131,14 +131,14 @@ class Again:
         facts = {**verdict.facts, FLAKY_FACT: [failures, times]}
         return msgspec.structs.replace(record, verdict=msgspec.structs.replace(verdict, message=message, facts=facts))
 
-    def judged(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
+    def note_batch(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
         """The calls of a whole batch, and those that looked at the device after it: what comes is after them."""
         self._history.add_batch(performed, looks)
         self._suspect = True
 
     def calls_before(
         self, trial: Trial, history: Sequence[Case], *, same: Callable[[Record], bool]
-    ) -> tuple[Earlier, ...]:
+    ) -> tuple[EarlierCall, ...]:
         """The calls after which a trial fails in the `same` way; empty where none are found."""
 
         def shows(record: Record) -> bool:
@@ -152,7 +152,7 @@ class Again:
             records = self._in_a_row(tried, min(times, BATCH_BYTES // max(tried.case.nbytes, 1)))
             return next((number for number, record in enumerate(records) if shows(record)), None)
 
-        return after_which(trial, history, fails=fails, repeated=repeated)
+        return find_calls_before(trial, history, fails=fails, repeated=repeated)
 
     def _attempt(self, trial: Trial, *, fresh: bool = True) -> Record:
         if fresh:
@@ -170,7 +170,7 @@ class Again:
 
     def _calls(self, trial: Trial) -> list[Asked]:
         broken = bool(evaluate(self.specs[trial.case.operator], trial.case).broken)
-        return guarded(calls_of(trial, self.specs, capabilities=self.host.capabilities), trial, broken=broken)
+        return with_input_guards(calls_of(trial, self.specs, capabilities=self.host.capabilities), trial, broken=broken)
 
     def _record(self, trial: Trial, attempt: Sequence[Performed]) -> Record:
         evaluation = evaluate(self.specs[trial.case.operator], trial.case)
@@ -200,7 +200,7 @@ def _marked(record: Record, again: Record) -> Record:
     return msgspec.structs.replace(record, attempts=(*record.attempts, outcomes), verdict=first)
 
 
-def _with_calls_before(record: Record, after: tuple[Earlier, ...]) -> Record:
+def _with_calls_before(record: Record, after: tuple[EarlierCall, ...]) -> Record:
     """The record of a failure that conforms alone, with the calls after which it fails again."""
     number = sum(item.times for item in after)
     calls = "one call" if number == 1 else f"{number} calls"
@@ -222,13 +222,13 @@ _KEPT = 16
 _TAILS = (0, 32, MOST_CALLS)
 
 
-def after_which(
+def find_calls_before(
     trial: Trial,
     history: Sequence[Case],
     *,
     fails: Callable[[Trial], bool],
     repeated: Callable[[Trial, int], int | None],
-) -> tuple[Earlier, ...]:
+) -> tuple[EarlierCall, ...]:
     """The fewest calls found after which a trial fails, and without which it does not; empty where none are.
 
     - `history`: what was called before it, the latest last.
@@ -241,13 +241,13 @@ def after_which(
     def show(cases: Sequence[Case]) -> bool:
         key = tuple(map(case_id, cases))
         if key not in known:
-            known[key] = fails(_after(trial, [Earlier(case) for case in cases]))
+            known[key] = fails(_after(trial, [EarlierCall(case) for case in cases]))
         return known[key]
 
-    found = [Earlier(case) for case in _fewest(trial.case, history, show)]
+    found = [EarlierCall(case) for case in _fewest(trial.case, history, show)]
     if not found and (times := repeated(trial, MOST_CALLS)):
-        found = [Earlier(trial.case, times)]
-    if len(found) > 1 and fails(_after(trial, often := [Earlier(trial.case, len(found))])):
+        found = [EarlierCall(trial.case, times)]
+    if len(found) > 1 and fails(_after(trial, often := [EarlierCall(trial.case, len(found))])):
         found = often
     if not 0 < len(found) <= _KEPT:
         return ()
@@ -255,7 +255,7 @@ def after_which(
     return tuple(found) if fails(_after(trial, found)) and not fails(trial) else ()
 
 
-def _after(trial: Trial, earlier: Sequence[Earlier]) -> Trial:
+def _after(trial: Trial, earlier: Sequence[EarlierCall]) -> Trial:
     return msgspec.structs.replace(trial, after=tuple(earlier))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.trial import Earlier, Trial, of_first_phase
+from aclnn_cts.core.trial import EarlierCall, Trial, of_first_phase
 from aclnn_cts.core.verdict import Record, Result, Verdict, compares_values, is_valid_call
 from aclnn_cts.execution.executor import Asked, Performer
 from aclnn_cts.execution.judging import Judge, Judges
@@ -25,19 +25,27 @@ from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.trials.batches import Batch, batches, calls_before, calls_of, guarded, needs_no_second_phase, withheld
-from aclnn_cts.trials.checks.registry import check
-from aclnn_cts.trials.checks.sentinel import device_check, sentinel
+from aclnn_cts.trials.batches import (
+    Batch,
+    batches,
+    calls_before,
+    calls_of,
+    needs_no_second_phase,
+    verdict_without_call,
+    with_input_guards,
+)
+from aclnn_cts.trials.checks.registry import check_by_id
+from aclnn_cts.trials.checks.sentinel import device_check, sentinel_case
 from aclnn_cts.trials.plan import Part
-from aclnn_cts.trials.verdicts import SAMPLE, Verdicts, is_sampled
+from aclnn_cts.trials.verdicts import SAMPLE, TrialJudge, is_sampled
 
 if TYPE_CHECKING:
     from aclnn_cts.execution.benchmark import AdapterBenchmark
-    from aclnn_cts.trials.confirm import Again
+    from aclnn_cts.trials.confirm import FailureConfirmer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedBatch:
     """What a batch of trials came to."""
 
     records: tuple[Record, ...]
@@ -76,8 +84,8 @@ class Bench:
     scope: Scope = field(init=False)
     """What the implementation offers: all else is out of scope, and is not asked for."""
     _judges: Judges = field(init=False)
-    _verdicts: Verdicts = field(init=False)
-    _confirmer: Again | None = None
+    _verdicts: TrialJudge = field(init=False)
+    _confirmer: FailureConfirmer | None = None
     _samplers: dict[str, Sampler] = field(default_factory=dict)
     _looks: dict[str, Case | None] = field(default_factory=dict)
     """By operator, the call that shows whether a device is well."""
@@ -106,7 +114,7 @@ class Bench:
             measuring=self.settings.measuring,
             implementation=self._implementation(),
         )
-        self._verdicts = Verdicts(
+        self._verdicts = TrialJudge(
             specs=self.specs,
             judges=self._judges,
             settings=self.settings,
@@ -125,12 +133,12 @@ class Bench:
         return AdapterBenchmark(performer=performer)
 
     @property
-    def _again(self) -> Again:
+    def _again(self) -> FailureConfirmer:
         """Runs failures again."""
         if self._confirmer is None:
-            from aclnn_cts.trials.confirm import Again  # noqa: PLC0415 - only where something failed
+            from aclnn_cts.trials.confirm import FailureConfirmer  # noqa: PLC0415 - only where something failed
 
-            self._confirmer = Again(
+            self._confirmer = FailureConfirmer(
                 host=self.host, specs=self.specs, performer=self._performer, verdicts=self._verdicts
             )
         return self._confirmer
@@ -152,19 +160,19 @@ class Bench:
     def expand(self, part: Part, *, seed: int) -> Iterator[Trial]:
         """The trials of a part of a plan."""
         sampler = self.sampler(self.specs[part.operator])
-        return check(part.check, where="plan").trials(part, sampler, seed=seed)
+        return check_by_id(part.check, where="plan").trials(part, sampler, seed=seed)
 
-    def one(self, trial: Trial, *, fresh: bool = False) -> Record:
+    def run_one(self, trial: Trial, *, fresh: bool = False) -> Record:
         """The record of one trial; `fresh`: in a process without a past, where the host can give one."""
         if fresh:
             self.host.refresh()
         return next(record for judged in self.run([trial]) for record in judged.records)
 
-    def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
+    def run(self, trials: Iterable[Trial]) -> Iterator[JudgedBatch]:
         """Run and judge trials, batch by batch; they are taken from an iterator as batches need them."""
-        return self.judged(self._batches(trials))
+        return self.judge_batches(self._batches(trials))
 
-    def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, Judged]]:
+    def run_parts(self, parts: Iterable[Part], *, seed: int) -> Iterator[tuple[Part, int, JudgedBatch]]:
         """Expand, run and judge parts of a plan: part, trials that it planned (with its first batch), what came.
 
         Of an operator whose calls all end the process, parts are given up.
@@ -184,7 +192,7 @@ class Bench:
                     waiting.append((part, 0, given_up))
                     yield ()
 
-        for judged in self.judged(expanded()):
+        for judged in self.judge_batches(expanded()):
             part, number, given_up = waiting.popleft()
             yield part, number, replace(judged, given_up=True) if given_up else judged
 
@@ -195,7 +203,7 @@ class Bench:
     def _overlaps(self) -> bool:
         return self.overlapped and self.host.isolated
 
-    def judged(self, batches: Iterable[Sequence[Trial]]) -> Iterator[Judged]:
+    def judge_batches(self, batches: Iterable[Sequence[Trial]]) -> Iterator[JudgedBatch]:
         """Run and judge batches. An isolated implementation is at work on the next while one is judged.
 
         What else the host is asked for meanwhile waits for that next one; records are the same as one by one.
@@ -234,7 +242,7 @@ class Bench:
         capabilities = self.host.capabilities
         for planned, evaluation in zip(trials, evaluations, strict=True):
             calls: list[Asked] = []
-            verdict = withheld(planned, evaluation, specs=self.specs, settings=self.settings)
+            verdict = verdict_without_call(planned, evaluation, specs=self.specs, settings=self.settings)
             # Records and files keep the trial as this run makes it.
             first_alone = self.settings.phases == 1 and needs_no_second_phase(planned)
             trial = of_first_phase(planned) if first_alone else planned
@@ -244,7 +252,7 @@ class Bench:
                 verdict = self.scope.verdict(trial, calls, self.specs[trial.case.operator])
             if verdict is None:
                 if self.host.has_guard_pages:
-                    calls = guarded(calls, trial, broken=bool(evaluation.broken))
+                    calls = with_input_guards(calls, trial, broken=bool(evaluation.broken))
                 asked.extend(calls_before(trial))
             else:
                 calls = []
@@ -261,7 +269,7 @@ class Bench:
             seconds=time.perf_counter() - began,
         )
 
-    def _judged(self, batch: Batch, *, meanwhile: Batch | None = None) -> Judged:
+    def _judged(self, batch: Batch, *, meanwhile: Batch | None = None) -> JudgedBatch:
         """What a batch came to; `meanwhile` is under way and is seen to."""
         batch.finish()
         share = batch.seconds / max(len(batch.trials), 1)
@@ -272,7 +280,7 @@ class Bench:
         began = time.perf_counter()
         trial_ids = [trial.id for trial in batch.trials]
         known: set[str] = set()
-        judges = self._verdicts.acquainted(batch, trial_ids, known)
+        judges = self._verdicts.judges_for_batch(batch, trial_ids, known)
         share += (time.perf_counter() - began) / max(len(batch.trials), 1)
         for trial, trial_id, evaluation, unsafe, (first, last) in zip(
             batch.trials, trial_ids, batch.evaluations, batch.skipped, batch.spans, strict=True
@@ -295,13 +303,13 @@ class Bench:
                 blobs.extend(view.tobytes() for item in attempt for view in item.got.values())
         if self.host.isolated:
             records = self._confirmed(records, batch, meanwhile, known)
-            self._again.judged(batch.performed, [call.case for call in batch.prepared.looks])
+            self._again.note_batch(batch.performed, [call.case for call in batch.prepared.looks])
         for record in records:
             if record.verdict.kind in _ENDED:
                 self._ended[record.trial.case.operator] += 1
             elif record.verdict.result in (Result.PASSED, Result.FAILED):
                 self._answering.add(record.trial.case.operator)
-        return Judged(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
+        return JudgedBatch(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
 
     @property
     def _performer(self) -> Performer:
@@ -318,7 +326,7 @@ class Bench:
             return None
         if operator not in self._looks:
             try:
-                self._looks[operator] = sentinel(self.sampler(self.specs[operator]))
+                self._looks[operator] = sentinel_case(self.sampler(self.specs[operator]))
             except HarnessError:
                 self._looks[operator] = None
         return self._looks[operator]
@@ -340,12 +348,12 @@ class Bench:
             if not finished and meanwhile is not None:
                 meanwhile.finish()
                 finished = True
-            found[place] = self._again.confirmed(record, batch.performed[: batch.spans[place][0]])
+            found[place] = self._again.confirm(record, batch.performed[: batch.spans[place][0]])
         return found
 
     def calls_before(
         self, trial: Trial, history: Iterable[Trial], *, same: Callable[[Record], bool]
-    ) -> tuple[Earlier, ...]:
+    ) -> tuple[EarlierCall, ...]:
         """The calls of earlier trials after which one fails in the `same` way, in a fresh process; empty: none."""
         from aclnn_cts.trials.confirm import MOST_CALLS  # noqa: PLC0415 - only where something failed
 

@@ -18,21 +18,21 @@ from aclnn_cts.core.verdict import (
     Result,
     Verdict,
     failed_on_values,
-    strict,
     with_executor,
     with_observation,
+    with_strict_limits,
 )
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.fingerprint import fingerprinted, rejected_twin
+from aclnn_cts.findings.fingerprint import fingerprint_of_rejected_twin, with_whole_fingerprint
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, fingerprint
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.batches import Batch
-from aclnn_cts.trials.checks.registry import check, judges_values
+from aclnn_cts.trials.checks.registry import check_by_id, judges_values
 
 SAMPLE = 64
 """Of so many trials of a run, one is put to all tolerances although it passes."""
@@ -49,13 +49,13 @@ class _Met:
 
 
 @dataclass(slots=True)
-class Evidence:
+class KnownFailureSampler:
     """Chooses among the known failures that one process meets."""
 
     _met: dict[str, _Met] = field(default_factory=dict)
     """By key."""
 
-    def wanted(self, record: Record) -> bool:
+    def should_measure(self, record: Record) -> bool:
         """Whether a known failure is measured: the first of a key, those smaller than all before, a sample."""
         size = record.trial.case.nbytes
         met = self._met.setdefault(record.key.text(), _Met(0, size + 1))
@@ -77,7 +77,7 @@ def is_measured(trial_id: str) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class Verdicts:
+class TrialJudge:
     """Judges trials by their checks."""
 
     specs: Specs
@@ -87,13 +87,13 @@ class Verdicts:
     """Of a failure: whether a waiver speaks for it."""
     sparing: bool
     """Whether a sample of the explained failures is put to the tolerances, and not every one."""
-    _evidence: Evidence = field(default_factory=Evidence)
+    _evidence: KnownFailureSampler = field(default_factory=KnownFailureSampler)
 
     def judge(self, trial: Trial) -> Judge:
         """The judge of a trial's operator."""
         return self.judges.of(self.specs[trial.case.operator])
 
-    def acquainted(self, batch: Batch, trial_ids: Sequence[str], known: set[str]) -> dict[str, Judge]:
+    def judges_for_batch(self, batch: Batch, trial_ids: Sequence[str], known: set[str]) -> dict[str, Judge]:
         """The judge of each operator, which has looked at the values of the batch's calls together.
 
         `known` is filled while it judges, with the ids of trials whose failure turns out to be explained.
@@ -115,7 +115,7 @@ class Verdicts:
             if not self.explained(record):
                 return False
             known.add(record.trial_id)
-            return not self._evidence.wanted(record)
+            return not self._evidence.should_measure(record)
 
         return {
             name: self.judges.of(self.specs[name]).acquainted(calls, spared=spared) for name, calls in valued.items()
@@ -128,7 +128,7 @@ class Verdicts:
         if sampled:
             judge = judge.thorough
         try:
-            verdict = check(trial.check, where="trial").judge(trial, attempt, judge, evaluation)
+            verdict = check_by_id(trial.check, where="trial").judge(trial, attempt, judge, evaluation)
         except (UsageError, HarnessError):
             raise
         except Exception as error:  # noqa: BLE001 - a mistake of ours costs one trial its verdict and is an error there
@@ -139,7 +139,7 @@ class Verdicts:
         verdict = with_observation(verdict, Observation.OPEN_CALL, said=_is_open_success(attempt, evaluation))
         excluded = dict.fromkeys(name for item in attempt for name in self._excluded(item))
         verdict = with_observation(verdict, Observation.EXCLUDED, said=", ".join(excluded))
-        if not self.settings.strict_limits or (failed := strict(verdict)) is verdict:
+        if not self.settings.strict_limits or (failed := with_strict_limits(verdict)) is verdict:
             return verdict
         output = next(iter(excluded), "")
         return msgspec.structs.replace(failed, facts={OUTPUT_FACT: output, **failed.facts}) if output else failed
@@ -172,13 +172,13 @@ class Verdicts:
         if evaluation.broken and not constraint:
             constraint = evaluation.broken[0].id
         outcomes = tuple(item.outcome for item in attempt)
-        return fingerprinted(
+        return with_whole_fingerprint(
             Record(
                 trial_id=trial_id,
                 trial=trial,
                 attempts=(outcomes,),
                 verdict=verdict,
-                fingerprint=rejected_twin(trial, verdict)
+                fingerprint=fingerprint_of_rejected_twin(trial, verdict)
                 or fingerprint(
                     verdict,
                     operator=trial.case.operator,

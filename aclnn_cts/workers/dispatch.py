@@ -17,10 +17,18 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.sandbox.interrupts import interrupts_held_back, leave_interrupts_to_the_head, worker_context
-from aclnn_cts.sandbox.limits import keep_for_good
-from aclnn_cts.workers.notes import Notes, Position, read_position
-from aclnn_cts.workers.service import Failed, Gone, Opened, Service, answer_decoder, encode, job_decoder
-from aclnn_cts.workers.slots import Done, Event, Health, Lost, Openings, Slot
+from aclnn_cts.sandbox.limits import freeze_objects
+from aclnn_cts.workers.notes import ProgressNotes, WorkerProgress, read_progress
+from aclnn_cts.workers.service import (
+    ImplementationGone,
+    Service,
+    WorkerFailed,
+    WorkerOpened,
+    answer_decoder,
+    encode,
+    job_decoder,
+)
+from aclnn_cts.workers.slots import Event, JobDone, Slot, SlotHealth, WorkerBackoff, WorkerLost
 
 LEASE_SECONDS = 900.0
 """A worker that notes nothing for so long, or is not open by then, is ended: its limits should have let it go on."""
@@ -36,7 +44,7 @@ class Dispatcher(Protocol):
     def slots(self) -> Sequence[Slot]: ...
 
     @property
-    def positions(self) -> Sequence[Position | None]:
+    def progress_by_slot(self) -> Sequence[WorkerProgress | None]:
         """How far each slot's worker is; None where it does nothing, or that cannot be seen from here."""
         ...
 
@@ -48,7 +56,7 @@ class Dispatcher(Protocol):
         """What has happened, at most after so long.
 
         A slot that cannot be opened is tried again. UsageError where its words are wrong, HarnessError where no slot
-        can be opened at first, or for long (`slots.Openings`).
+        can be opened at first, or for long (`slots.WorkerBackoff`).
         """
         ...
 
@@ -90,7 +98,7 @@ class LocalDispatcher:
         self._clock = clock
         self._workers = [_Worker(each, folder / f"worker-{number}") for number, each in enumerate(services)]
         self._slots = [Slot(f"worker {number}", each.device) for number, each in enumerate(services)]
-        self._openings = Openings(self._slots, clock=clock)
+        self._openings = WorkerBackoff(self._slots, clock=clock)
         try:
             self._start_due()
         except BaseException:
@@ -103,23 +111,23 @@ class LocalDispatcher:
         return self._slots
 
     @property
-    def positions(self) -> Sequence[Position | None]:
+    def progress_by_slot(self) -> Sequence[WorkerProgress | None]:
         """How far the workers are, as they note it."""
-        return [read_position(worker.notes) if worker.busy else None for worker in self._workers]
+        return [read_progress(worker.notes) if worker.busy else None for worker in self._workers]
 
     def submit(self, slot: int, job: msgspec.Struct) -> None:
         """Give a ready slot a job."""
         worker = self._workers[slot]
         worker.busy = True
         worker.moved = self._clock()
-        self._slots[slot].health = Health.BUSY
+        self._slots[slot].health = SlotHealth.BUSY
         with contextlib.suppress(OSError):
             # A worker that has just died is noticed by `wait`.
             self._connection(worker).send_bytes(encode(job))
 
     def wait(self, seconds: float) -> list[Event]:
         """What has happened."""
-        self._openings.check()
+        self._openings.check_slots()
         self._start_due()
         live = {
             id(worker.connection): (number, worker.connection)
@@ -153,32 +161,32 @@ class LocalDispatcher:
             opening = f"a worker's process ended while opening {worker.service.opens}: {end}"
             return self._ended(number, end if worker.opened else opening)
         match answer:
-            case Opened():
+            case WorkerOpened():
                 return self._open(number)
-            case Failed() if not worker.opened:
+            case WorkerFailed() if not worker.opened:
                 return self._ended(number, answer.message, usage=answer.usage)
-            case Gone():
+            case ImplementationGone():
                 return self._ended(number, answer.reason, answer=answer.answer)
         worker.busy = False
-        self._slots[number].health = Health.READY
-        return [Done(number, answer)]
+        self._slots[number].health = SlotHealth.READY
+        return [JobDone(number, answer)]
 
     def _open(self, number: int) -> list[Event]:
         self._workers[number].opened = True
-        self._slots[number].health = Health.READY
-        return self._openings.opened(number)
+        self._slots[number].health = SlotHealth.READY
+        return self._openings.note_opened(number)
 
     def _ended(self, number: int, reason: str, *, usage: bool = False, answer: object = None) -> list[Event]:
         """A worker is gone, or could not be opened. Another is started, after a pause where none could be opened."""
         worker, slot = self._workers[number], self._slots[number]
-        events: list[Event] = [Lost(number, reason, answer=answer)] if worker.busy else []
+        events: list[Event] = [WorkerLost(number, reason, answer=answer)] if worker.busy else []
         self._stop(worker)
         worker.busy = False
         if worker.opened:
             slot.lost += 1
-            self._openings.lost(number)
+            self._openings.note_lost(number)
         else:
-            events += self._openings.failed(number, reason, usage=usage)
+            events += self._openings.note_failed(number, reason, usage=usage)
         return events
 
     def _overdue(self) -> list[Event]:
@@ -189,7 +197,7 @@ class LocalDispatcher:
             idle = worker.opened and not worker.busy
             if worker.process is None or idle or now - worker.moved < min(self._lease, 5.0):
                 continue
-            position = read_position(worker.notes) if worker.opened else None
+            position = read_progress(worker.notes) if worker.opened else None
             if position is not None and position.counter != worker.counter:
                 worker.counter, worker.moved = position.counter, now
             elif now - worker.moved >= self._lease:
@@ -197,7 +205,7 @@ class LocalDispatcher:
         return found
 
     def _start_due(self) -> None:
-        for number in self._openings.due():
+        for number in self._openings.due_slots():
             self._start(number)
 
     def _start(self, number: int) -> None:
@@ -255,24 +263,24 @@ def _serve(connection: Connection, service: Service, notes: Path, parent: int) -
     """The worker's process: opens what it needs and does one job after the other until the pipe ends."""
     leave_interrupts_to_the_head(parent)
     try:
-        worker = service.open(Notes(notes))
+        worker = service.open(ProgressNotes(notes))
     except (UsageError, HarnessError) as error:
-        connection.send_bytes(encode(Failed(str(error), usage=isinstance(error, UsageError))))
+        connection.send_bytes(encode(WorkerFailed(str(error), usage=isinstance(error, UsageError))))
         return
     host, decode = worker.host, job_decoder(service)
-    keep_for_good()
+    freeze_objects()
     nothing = contextlib.nullcontext()
     with host or nothing, worker.benchmark or nothing, contextlib.suppress(EOFError, OSError):
-        connection.send_bytes(encode(Opened()))
+        connection.send_bytes(encode(WorkerOpened()))
         while True:
             job = decode(connection.recv_bytes())
             try:
                 answer = worker.do(job)
             except (UsageError, HarnessError) as error:
-                answer = Failed(str(error), usage=isinstance(error, UsageError))
+                answer = WorkerFailed(str(error), usage=isinstance(error, UsageError))
             except Exception as error:  # noqa: BLE001 - a mistake in one job must not end the night
-                answer = Failed(f"{type(error).__name__}: {error}"[:2000])
+                answer = WorkerFailed(f"{type(error).__name__}: {error}"[:2000])
             if host is not None and (reason := host.gone):
-                connection.send_bytes(encode(Gone(reason.partition("\n")[0], answer)))
+                connection.send_bytes(encode(ImplementationGone(reason.partition("\n")[0], answer)))
                 return
             connection.send_bytes(encode(answer))

@@ -11,12 +11,12 @@ from typing import final
 from aclnn_cts.store.output_file import storage_failure
 
 _POSITION = struct.Struct("<qqqq")
-"""The fields of `Position`."""
+"""The fields of `WorkerProgress`."""
 _IDLE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class WorkerProgress:
     """How far a worker is, as it noted that last."""
 
     counter: int
@@ -29,7 +29,7 @@ class Position:
 
 
 @final
-class Notes:
+class ProgressNotes:
     """The worker's side."""
 
     def __init__(self, path: Path) -> None:
@@ -41,21 +41,21 @@ class Notes:
         except OSError as error:
             raise storage_failure(path, error) from error
         self._counter = 0
-        self.idle()
+        self.note_idle()
 
-    def batch(self, chunk: int, judged: int, total: int) -> None:
+    def note_batch(self, chunk: int, judged: int, total: int) -> None:
         """Say how many of a chunk's trials are judged when more are handed out."""
         self._counter += 1
         _POSITION.pack_into(self._map, 0, self._counter, chunk, judged, total)
 
-    def idle(self) -> None:
+    def note_idle(self) -> None:
         """Say that nothing is under way."""
-        self.batch(_IDLE, 0, 0)
+        self.note_batch(_IDLE, 0, 0)
 
 
-def read_position(path: Path) -> Position | None:
+def read_progress(path: Path) -> WorkerProgress | None:
     """What a worker noted last; None where there is no such file."""
     try:
-        return Position(*_POSITION.unpack(path.read_bytes()))
+        return WorkerProgress(*_POSITION.unpack(path.read_bytes()))
     except (OSError, struct.error):
         return None

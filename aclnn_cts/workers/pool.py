@@ -1,6 +1,6 @@
 """The answers to a sequence of jobs, by workers of this machine; jobs whose worker is lost are done again.
 
-`answers` asks any service. `spread` asks workers that hold nothing but specs, with a function of a module.
+`run_jobs` asks any service. `spread` asks workers that hold nothing but specs, with a function of a module.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.scratch import memory_folder, scratch_folder
 from aclnn_cts.workers.dispatch import LEASE_SECONDS, LocalDispatcher
-from aclnn_cts.workers.notes import Notes
+from aclnn_cts.workers.notes import ProgressNotes
 from aclnn_cts.workers.schedule import schedule
-from aclnn_cts.workers.service import Failed, Service, Worker
-from aclnn_cts.workers.slots import Done, Event, Lost
+from aclnn_cts.workers.service import Service, Worker, WorkerFailed
+from aclnn_cts.workers.slots import Event, JobDone, WorkerLost
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ _WAIT_SECONDS = 0.5
 
 @dataclass(slots=True, kw_only=True)
 class _Sequence:
-    """A plan (`schedule.Plan`) of jobs that are known from the start: which are under way, and what was answered."""
+    """A plan (`schedule.JobPlan`) of jobs that are known from the start: which are under way, and what was answered."""
 
     jobs: Sequence[msgspec.Struct]
     most: int
@@ -70,12 +70,12 @@ class _Sequence:
 
     def handle_event(self, event: Event) -> None:
         """Take an answer, or hand a job out again whose worker was lost."""
-        if isinstance(event, Done):
+        if isinstance(event, JobDone):
             number = self.working.pop(event.slot)
-            if isinstance(event.answer, Failed):
+            if isinstance(event.answer, WorkerFailed):
                 raise (UsageError if event.answer.usage else HarnessError)(event.answer.message)
             self.answers[number] = event.answer
-        elif isinstance(event, Lost):
+        elif isinstance(event, WorkerLost):
             number = self.working.pop(event.slot)
             self.tries[number] += event.begun
             if self.tries[number] >= TRIES:
@@ -89,7 +89,7 @@ class _Sequence:
             self.told += 1
 
 
-def answers(
+def run_jobs(
     service: Service,
     jobs: Sequence[msgspec.Struct],
     *,
@@ -147,7 +147,7 @@ class _Function(Generic[T, R]):
     workers: int
     folders: tuple[Path, ...]
 
-    def open(self, notes: Notes) -> Worker:
+    def open(self, notes: ProgressNotes) -> Worker:
         del notes
         given = Surroundings(specs=load_specs(self.folders), workers=self.workers)
 
@@ -167,10 +167,10 @@ def spread(
 ) -> Generator[R, None, None]:
     """Results of a module's function as they are ready. `lost`: a task in words, and what to do where it is lost.
 
-    As `answers`. A task may take as long as it takes.
+    As `run_jobs`. A task may take as long as it takes.
     """
     service = _Function(work=work, workers=workers, folders=folders)
-    made = answers(
+    made = run_jobs(
         service,
         [_Task(pickle.dumps(task)) for task in tasks],
         workers=workers,

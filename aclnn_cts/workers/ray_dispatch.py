@@ -23,10 +23,10 @@ import ray
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.store.scratch import memory_folder, scratch_folder
 from aclnn_cts.workers.dispatch import LocalDispatcher
-from aclnn_cts.workers.notes import Position
-from aclnn_cts.workers.service import Failed, Opened, Service, answer_decoder, encode, job_decoder
+from aclnn_cts.workers.notes import WorkerProgress
+from aclnn_cts.workers.service import Service, WorkerFailed, WorkerOpened, answer_decoder, encode, job_decoder
 from aclnn_cts.workers.shipping import ship
-from aclnn_cts.workers.slots import Away, Done, Event, Health, Lost, Openings, Slot
+from aclnn_cts.workers.slots import Event, JobDone, Slot, SlotHealth, WorkerBackoff, WorkerLost, WorkerUnavailable
 
 CLOSE_SECONDS = 5.0
 """How long actors are waited for that put their things away."""
@@ -65,13 +65,13 @@ class _Station:
                 folder = self._things.enter_context(scratch_folder(memory_folder()))
                 self._dispatcher = LocalDispatcher([self._service], folder=folder)
                 self._things.enter_context(contextlib.closing(self._dispatcher))
-            while self._dispatcher.slots[0].health != Health.READY:
+            while self._dispatcher.slots[0].health != SlotHealth.READY:
                 for event in self._dispatcher.wait(1.0):
-                    if isinstance(event, Away):
-                        return self._where(), encode(Failed(event.reason))
+                    if isinstance(event, WorkerUnavailable):
+                        return self._where(), encode(WorkerFailed(event.reason))
         except (UsageError, HarnessError) as error:
-            return self._where(), encode(Failed(str(error), usage=isinstance(error, UsageError)))
-        return self._where(), encode(Opened())
+            return self._where(), encode(WorkerFailed(str(error), usage=isinstance(error, UsageError)))
+        return self._where(), encode(WorkerOpened())
 
     def _where(self) -> str:
         """The node and the device: what tells devices apart."""
@@ -82,17 +82,17 @@ class _Station:
     def do(self, job: bytes) -> tuple[str, bytes]:
         """Do a job, once open; an answer, or why the worker was lost, and whether it was open."""
         if self._dispatcher is None:
-            return _lost(Lost(0, "it was never open", begun=False))
+            return _lost(WorkerLost(0, "it was never open", begun=False))
         self._dispatcher.submit(0, job_decoder(self._service)(job))
         while True:
             try:
                 events = self._dispatcher.wait(1.0)
             except (UsageError, HarnessError) as error:
-                return _lost(Lost(0, str(error), begun=False))
+                return _lost(WorkerLost(0, str(error), begun=False))
             for event in events:
-                if isinstance(event, Done):
+                if isinstance(event, JobDone):
                     return _DONE, encode(event.answer)
-                if isinstance(event, Lost):
+                if isinstance(event, WorkerLost):
                     return _lost(event)
 
     def close(self) -> None:
@@ -121,10 +121,10 @@ class RayDispatcher:
         """
         self._services = [pickle.dumps(each) for each in services]
         self._decode = answer_decoder(services[0])
-        self._decode_lost = msgspec.msgpack.Decoder(Lost[services[0].answers | Failed]).decode  # type: ignore[misc]  # known when it runs
+        self._decode_lost = msgspec.msgpack.Decoder(WorkerLost[services[0].answers | WorkerFailed]).decode  # type: ignore[misc]  # known when it runs
         self._resource = resource
         self._slots = [Slot(f"worker {number}") for number in range(len(services))]
-        self._openings = Openings(
+        self._openings = WorkerBackoff(
             self._slots, nothing=f"--cluster: no node has had {resource or 'a CPU'} to spare and opened it", clock=clock
         )
         self._actors: list[Any] = [None] * len(services)
@@ -161,18 +161,18 @@ class RayDispatcher:
         return self._slots
 
     @property
-    def positions(self) -> Sequence[Position | None]:
+    def progress_by_slot(self) -> Sequence[WorkerProgress | None]:
         """Not known here: the workers' notes lie on their nodes."""
         return [None] * len(self._slots)
 
     def submit(self, slot: int, job: msgspec.Struct) -> None:
         """Give an idle actor a job."""
-        self._slots[slot].health = Health.BUSY
+        self._slots[slot].health = SlotHealth.BUSY
         self._working[self._actors[slot].do.remote(encode(job))] = slot
 
     def wait(self, seconds: float) -> list[Event]:
         """What has happened."""
-        self._openings.check()
+        self._openings.check_slots()
         self._start_due()
         seconds = self._openings.until_due(seconds)
         pending = [*self._working, *self._opening]
@@ -199,29 +199,31 @@ class RayDispatcher:
         if opening:
             # What the actor's own code raises, a module that is missing on the node say, stands in the last line.
             told = str(error).strip().splitlines()[-1:] if isinstance(error, ray.exceptions.RayTaskError) else []
-            return self._openings.failed(number, f"its actor was lost ({': '.join([type(error).__name__, *told])})")
+            return self._openings.note_failed(
+                number, f"its actor was lost ({': '.join([type(error).__name__, *told])})"
+            )
         self._slots[number].lost += 1
-        self._openings.lost(number)
-        return [Lost(number, f"its host or actor is gone ({type(error).__name__})")]
+        self._openings.note_lost(number)
+        return [WorkerLost(number, f"its host or actor is gone ({type(error).__name__})")]
 
     def _opened(self, number: int, device: str, content: bytes) -> list[Event]:
         answer = self._decode(content)
         self._slots[number].device = device
-        if isinstance(answer, Failed):
+        if isinstance(answer, WorkerFailed):
             self._let_go(number)
-            return self._openings.failed(number, answer.message, usage=answer.usage)
-        self._slots[number].health = Health.READY
-        return self._openings.opened(number)
+            return self._openings.note_failed(number, answer.message, usage=answer.usage)
+        self._slots[number].health = SlotHealth.READY
+        return self._openings.note_opened(number)
 
     def _did(self, number: int, kind: str, content: bytes) -> list[Event]:
         slot = self._slots[number]
         if kind == _DONE:
-            slot.health = Health.READY
-            return [Done(number, self._decode(content))]
+            slot.health = SlotHealth.READY
+            return [JobDone(number, self._decode(content))]
         event = replace(self._decode_lost(content), slot=number)
         slot.lost += event.begun
         # The actor opens another worker by itself.
-        self._openings.lost(number)
+        self._openings.note_lost(number)
         return [event]
 
     def _let_go(self, number: int) -> None:
@@ -231,7 +233,7 @@ class RayDispatcher:
 
     def _start_due(self) -> None:
         """Wait for the actors of slots to be open, or ask for them; one comes when a node has room for it."""
-        for number in self._openings.due():
+        for number in self._openings.due_slots():
             if self._actors[number] is None:
                 self._actors[number] = self._asked_for(number)
             self._opening[self._actors[number].open.remote()] = number
@@ -253,7 +255,7 @@ class RayDispatcher:
         self._things.close()
 
 
-def _lost(event: Lost[Any]) -> tuple[str, bytes]:
+def _lost(event: WorkerLost[Any]) -> tuple[str, bytes]:
     return _LOST, encode(event)
 
 

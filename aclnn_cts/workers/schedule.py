@@ -8,10 +8,10 @@ from typing import Protocol
 import msgspec
 
 from aclnn_cts.workers.dispatch import Dispatcher
-from aclnn_cts.workers.slots import Event, Health
+from aclnn_cts.workers.slots import Event, SlotHealth
 
 
-class Plan(Protocol):
+class JobPlan(Protocol):
     """What is to be done, and what came of it."""
 
     def is_finished(self) -> bool:
@@ -27,14 +27,14 @@ class Plan(Protocol):
         ...
 
 
-def schedule(plan: Plan, dispatcher: Dispatcher, *, seconds: float) -> Iterator[None]:
+def schedule(plan: JobPlan, dispatcher: Dispatcher, *, seconds: float) -> Iterator[None]:
     """Work until the plan is finished; yields after every round, which lasts so many seconds at most.
 
     Raises as `Dispatcher.wait` and the plan do.
     """
     while not plan.is_finished():
         for number, slot in enumerate(dispatcher.slots):
-            if slot.health == Health.READY and (job := plan.next_for(number)) is not None:
+            if slot.health == SlotHealth.READY and (job := plan.next_for(number)) is not None:
                 dispatcher.submit(number, job)
         for event in dispatcher.wait(seconds):
             plan.handle_event(event)

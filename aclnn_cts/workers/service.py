@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from aclnn_cts.sandbox.host import SessionHost
-from aclnn_cts.workers.notes import Notes
+from aclnn_cts.workers.notes import ProgressNotes
 
 A = TypeVar("A")
 
@@ -49,27 +49,27 @@ class Service(Protocol):
         """Its device in words; empty where that tells no workers apart."""
         ...
 
-    def open(self, notes: Notes) -> Worker:
+    def open(self, notes: ProgressNotes) -> Worker:
         """Make the worker. Raises UsageError where the words are wrong, HarnessError where something is missing."""
         ...
 
 
-class Opened(msgspec.Struct, frozen=True, tag="opened"):
+class WorkerOpened(msgspec.Struct, frozen=True, tag="opened"):
     """A worker is ready."""
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class WorkerFailed(msgspec.Struct, frozen=True, tag="failed"):
     """A worker cannot go on, and says why."""
 
     message: str
     usage: bool = False
 
 
-class Gone(msgspec.Struct, Generic[A], frozen=True, tag="gone"):
+class ImplementationGone(msgspec.Struct, Generic[A], frozen=True, tag="gone"):
     """The implementation is gone, and the worker with it: what a job came to that it could not finish."""
 
     reason: str
-    answer: A | Failed
+    answer: A | WorkerFailed
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a NumPy scalar among a verdict's facts
@@ -86,5 +86,6 @@ def job_decoder(service: Service) -> Callable[[bytes], Any]:
 
 
 def answer_decoder(service: Service) -> Callable[[bytes], Any]:
-    """Reads what a worker says: `Opened`, `Failed`, `Gone`, or one of its answers."""
-    return msgspec.msgpack.Decoder(Opened | Failed | Gone[service.answers] | service.answers).decode  # type: ignore[name-defined]  # known when it runs
+    """Reads what a worker says: `WorkerOpened`, `WorkerFailed`, `ImplementationGone`, or one of its answers."""
+    gone = ImplementationGone[service.answers]  # type: ignore[name-defined]  # known when it runs
+    return msgspec.msgpack.Decoder(WorkerOpened | WorkerFailed | gone | service.answers).decode

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aclnn_cts.adapters.registry import choose, find_module
+from aclnn_cts.adapters.registry import find_module, parse_adapter_word
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 
@@ -31,7 +31,7 @@ def ship(folder: Path, adapter: str, spec_folders: Sequence[Path]) -> None:
 
 def _own_module(adapter: str) -> Iterator[Path]:
     """The file or folder of the module that an adapter's word names, where it lies in no installation."""
-    top = choose(adapter).factory.partition(":")[0].partition(".")[0]
+    top = parse_adapter_word(adapter).factory.partition(":")[0].partition(".")[0]
     if top == "aclnn_cts":
         return
     found = find_module(top)

@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 A = TypeVar("A")
 
 
-class Health:
+class SlotHealth:
     """How a slot is (values of `Slot.health`)."""
 
     OPENING = "opening"
@@ -29,7 +29,7 @@ class Slot:
     name: str
     device: str = ""
     """What tells devices apart: slots of one device may confirm a finding for each other. Empty: there is but one."""
-    health: str = Health.OPENING
+    health: str = SlotHealth.OPENING
     lost: int = 0
     """Workers that were lost here."""
 
@@ -40,16 +40,16 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class JobDone:
     """A worker has answered."""
 
     slot: int
     answer: object
-    """One of `Service.answers`, or a `Failed`."""
+    """One of `Service.answers`, or a `WorkerFailed`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lost(Generic[A]):
+class WorkerLost(Generic[A]):
     """A worker was lost, and its job with it. Another one takes its place."""
 
     slot: int
@@ -61,7 +61,7 @@ class Lost(Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Away:
+class WorkerUnavailable:
     """A worker cannot be opened; it is tried again, and nothing more is said of it until it is back."""
 
     slot: int
@@ -69,7 +69,7 @@ class Away:
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class WorkerRecovered:
     """A worker is open that could not be."""
 
     slot: int
@@ -77,7 +77,7 @@ class Back:
     """After the first failure."""
 
 
-Event = Done | Lost[Any] | Away | Back
+Event = JobDone | WorkerLost[Any] | WorkerUnavailable | WorkerRecovered
 
 
 FIRST_PAUSE = 2.0
@@ -108,7 +108,7 @@ class _Place:
 
 
 @dataclass(slots=True)
-class Openings:
+class WorkerBackoff:
     """Keeps the time of what is to be opened, and the health of slots that are not open."""
 
     slots: Sequence[Slot]
@@ -123,7 +123,7 @@ class Openings:
         self._alive = self.clock()
         self._places = [_Place(down=self._alive) for _ in self.slots]
 
-    def due(self) -> list[int]:
+    def due_slots(self) -> list[int]:
         """Slots that are to be opened now; from here on that is under way."""
         now = self.clock()
         numbers = [number for number, place in enumerate(self._places) if place.due is not None and place.due <= now]
@@ -136,19 +136,19 @@ class Openings:
         now = self.clock()
         return max(min([most, *(place.due - now for place in self._places if place.due is not None)]), 0.0)
 
-    def opened(self, number: int) -> list[Event]:
+    def note_opened(self, number: int) -> list[Event]:
         """A slot is open; that it is back, where an opening had failed before."""
         place, now = self._places[number], self.clock()
         self._places[number] = _Place(due=None, ever=True, down=now)
         self._alive = now
-        return [Back(number, now - place.since)] if place.failed else []
+        return [WorkerRecovered(number, now - place.since)] if place.failed else []
 
-    def lost(self, number: int) -> None:
+    def note_lost(self, number: int) -> None:
         """What was open is so no more, and is to be opened at once."""
         self._places[number].due = self._places[number].down = self.clock()
-        self.slots[number].health = Health.OPENING
+        self.slots[number].health = SlotHealth.OPENING
 
-    def failed(self, number: int, reason: str, *, usage: bool = False) -> list[Event]:
+    def note_failed(self, number: int, reason: str, *, usage: bool = False) -> list[Event]:
         """An opening has failed, and is tried again after a pause; that the slot is away, for the first in a row.
 
         Raises UsageError where `usage` says that the words are wrong with which the slot was never open, and
@@ -159,24 +159,24 @@ class Openings:
             raise UsageError(reason)
         if not place.failed:
             place.since = now
-        if slot.health in (Health.READY, Health.BUSY):
+        if slot.health in (SlotHealth.READY, SlotHealth.BUSY):
             place.down = now
         place.failed += 1
         place.reason = reason
         if all(each.failed and not each.ever for each in self._places):
             raise HarnessError(reason)
         place.due = now + min(FIRST_PAUSE * 2.0 ** min(place.failed - 1, 30), LONGEST_PAUSE)
-        if slot.health != Health.OUT:
-            slot.health = Health.OPENING
-        return [Away(number, reason)] if place.failed == 1 else []
+        if slot.health != SlotHealth.OUT:
+            slot.health = SlotHealth.OPENING
+        return [WorkerUnavailable(number, reason)] if place.failed == 1 else []
 
-    def check(self) -> None:
+    def check_slots(self) -> None:
         """See which slots are out. HarnessError where no worker has been open for too long."""
         now = self.clock()
         for slot, place in zip(self.slots, self._places, strict=True):
-            if slot.health == Health.OPENING and now - place.down > OUT_SECONDS:
-                slot.health = Health.OUT
-        if any(slot.health in (Health.READY, Health.BUSY) for slot in self.slots):
+            if slot.health == SlotHealth.OPENING and now - place.down > OUT_SECONDS:
+                slot.health = SlotHealth.OUT
+        if any(slot.health in (SlotHealth.READY, SlotHealth.BUSY) for slot in self.slots):
             self._alive = now
         elif now - self._alive > PATIENCE_SECONDS:
             told = [

@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 from aclnn_cts.adapters.cann.bindings import META, RUNTIME, Functions, ships_operator
 from aclnn_cts.adapters.cann.device import Device, installed_versions, open_device, recent_message
-from aclnn_cts.adapters.cann.execution import Api, available
+from aclnn_cts.adapters.cann.execution import RuntimeApi, available
 from aclnn_cts.adapters.cann.library import RUNTIME as RUNTIME_NAMES
-from aclnn_cts.adapters.cann.library import Library, given, load_library, search
+from aclnn_cts.adapters.cann.library import Library, find_libraries, load_library, named_libraries
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.adapters.registry import read_bool, read_number
@@ -119,7 +119,7 @@ class CannAdapter:
             raise HarnessError(f"none of {names} has aclCreateTensor; name libnnopbase.so too (cann:library=FILE,...)")
         device = open_device(runtime, number) if "aclInit" in runtime else None
         try:
-            return self._session(library, Api(runtime, meta), device, target, specs, float(limit))
+            return self._session(library, RuntimeApi(runtime, meta), device, target, specs, float(limit))
         except BaseException:
             if device is not None:
                 device.close()
@@ -128,7 +128,7 @@ class CannAdapter:
     def _session(
         self,
         library: Library,
-        api: Api,
+        api: RuntimeApi,
         device: Device | None,
         target: Target,
         specs: Mapping[str, Spec],
@@ -244,8 +244,8 @@ class LoopbackAdapter:
 
 def _loaded(named: str, *, runtime_is_optional: bool) -> Library:
     if named:
-        return load_library(given(named.split(",")))
-    chosen = search(os.environ)
+        return load_library(named_libraries(named.split(",")))
+    chosen = find_libraries(os.environ)
     optional = {*chosen.custom, *((chosen.runtime,) if runtime_is_optional else ())}
     return load_library(chosen.files, optional=frozenset(optional))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototype
+from aclnn_cts.adapters.cann.library import CFunction, Library, MissingSymbolError, Prototype
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.speclang.model import Parameter, Spec
@@ -185,7 +185,7 @@ class Functions:
     def __contains__(self, name: object) -> bool:
         try:
             return isinstance(name, str) and self[name] is not None
-        except Missing:
+        except MissingSymbolError:
             return False
 
 
@@ -217,7 +217,7 @@ def ships_operator(library: Library, operator: str) -> bool:
         # Every look-up makes an object of its own: the types that these get count for nobody else.
         library.bind(f"{operator}GetWorkspaceSize", _PHASE_TWO)
         library.bind(operator, _PHASE_TWO)
-    except Missing:
+    except MissingSymbolError:
         return False
     return True
 

@@ -23,7 +23,7 @@ from aclnn_cts.adapters.cann.device import recent_message
 from aclnn_cts.adapters.protocol import Call, Inexpressible
 from aclnn_cts.core.outcome import ADDRESSES, EARLIER_FAULT, BufferState, Ended, Outcome, StrayWrite
 from aclnn_cts.core.verdict import EXECUTOR_AFTER_ERROR, WRITTEN
-from aclnn_cts.generate.buffers import GUARD, CallBuffers, Place, layout
+from aclnn_cts.generate.buffers import GUARD, CallBuffers, TensorPlace, block_layout
 from aclnn_cts.speclang.model import Spec
 
 _TO_DEVICE = 1
@@ -48,7 +48,7 @@ class RuntimeFailure(Exception):  # noqa: N818 - it carries a code that says whe
         self.code = code
 
 
-def checked(code: int, what: str) -> None:
+def raise_on_error(code: int, what: str) -> None:
     """Raise RuntimeFailure for every code but success."""
     if code != SUCCESS:
         raise RuntimeFailure(code, what)
@@ -59,7 +59,7 @@ class DeviceTensors:
 
     __slots__ = ("_block", "_places", "_regions", "_runtime")
 
-    def __init__(self, runtime: Functions, block: Bytes, places: Mapping[str, Place]) -> None:
+    def __init__(self, runtime: Functions, block: Bytes, places: Mapping[str, TensorPlace]) -> None:
         self._runtime = runtime
         self._block = block
         self._places = places
@@ -95,7 +95,7 @@ class DeviceTensors:
             target, source = base + place.start, start
             if direction == _TO_DEVICE:
                 target, source = source, target
-            checked(copy(target, size, source, size, direction), f"aclrtMemcpy to the {_SIDES[direction]}")
+            raise_on_error(copy(target, size, source, size, direction), f"aclrtMemcpy to the {_SIDES[direction]}")
 
     def release(self) -> None:
         """Free everything. May be called again."""
@@ -118,8 +118,8 @@ class Workspace:
         try:
             whole = size + 2 * self._band
             if self._band:
-                checked(runtime["aclrtMemset"](self._region, whole, _BAND, whole), "aclrtMemset")
-            checked(runtime["aclrtMemset"](self.address, size, _STALE, size), "aclrtMemset")
+                raise_on_error(runtime["aclrtMemset"](self._region, whole, _BAND, whole), "aclrtMemset")
+            raise_on_error(runtime["aclrtMemset"](self.address, size, _STALE, size), "aclrtMemset")
         except BaseException:
             self.release()
             raise
@@ -152,13 +152,13 @@ class Workspace:
         """Offsets of the changed bytes of a band, and the band."""
         band: Bytes = np.empty(self._band, np.uint8)
         copy: Any = self._runtime["aclrtMemcpy"]
-        checked(copy(_address(band), self._band, start, self._band, _TO_HOST), "aclrtMemcpy to the host")
+        raise_on_error(copy(_address(band), self._band, start, self._band, _TO_HOST), "aclrtMemcpy to the host")
         return np.flatnonzero(band != _BAND), band
 
 
 def _allocate(runtime: Functions, size: int) -> int:
     pointer = ctypes.c_void_p()
-    checked(runtime["aclrtMalloc"](ctypes.byref(pointer), size, _HUGE_FIRST), f"aclrtMalloc of {size} bytes")
+    raise_on_error(runtime["aclrtMalloc"](ctypes.byref(pointer), size, _HUGE_FIRST), f"aclrtMalloc of {size} bytes")
     return int(pointer.value or 0)
 
 
@@ -177,7 +177,7 @@ GIVEN_UP = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST})
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class RuntimeApi:
     """The functions of an installation. `runtime` may lack everything where it answers first phases alone."""
 
     runtime: Functions
@@ -192,7 +192,7 @@ class Api:
 class Execution:
     """A call in progress. Make it, take the steps, and `release` in any case."""
 
-    api: Api
+    api: RuntimeApi
     functions: OperatorFunctions
     spec: Spec
     call: Call
@@ -244,7 +244,7 @@ class Execution:
             plan = (
                 buffers.layout
                 if isinstance(buffers, CallBuffers)
-                else layout(self.call.case, frozenset(buffers.outputs))
+                else block_layout(self.call.case, frozenset(buffers.outputs))
             )
             self._tensors = DeviceTensors(self.api.runtime, buffers.memory, plan.places)
             addresses = self._tensors.addresses

@@ -26,7 +26,7 @@ class Prototype:
     arguments: tuple[Any, ...]
 
 
-class Missing(Exception):  # noqa: N818 - most often it is no error: releases differ in what they export
+class MissingSymbolError(Exception):
     """No library here has this symbol."""
 
 
@@ -63,7 +63,7 @@ class Library:
             function.argtypes = prototype.arguments
             self._files[name] = _file_of(function) or loaded
             return function
-        raise Missing(f"none of the loaded libraries ({', '.join(self.handles)}) has {name}")
+        raise MissingSymbolError(f"none of the loaded libraries ({', '.join(self.handles)}) has {name}")
 
     @property
     def symbols(self) -> Mapping[str, str]:
@@ -155,7 +155,7 @@ _OLD_OPERATORS = "built-in/op_impl/ai_core/tbe/op_api/lib/linux"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class LibraryFiles:
     """What to load, in this order: file paths, or bare names that the loader is left to find."""
 
     runtime: str
@@ -169,7 +169,7 @@ class Chosen:
         return (self.runtime, self.meta, *self.custom, *self.operators)
 
 
-def folders(environment: Mapping[str, str], *, prefixes: Sequence[str] = _PREFIXES) -> tuple[Path, ...]:
+def library_folders(environment: Mapping[str, str], *, prefixes: Sequence[str] = _PREFIXES) -> tuple[Path, ...]:
     """The folders that may hold the runtime and the built-in operators, the first that has a library decides."""
     names = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH")
     found = [Path(environment[name]) for name in names if environment.get(name)]
@@ -191,10 +191,10 @@ def custom_folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(folder / "op_api" / "lib" for folder in found))
 
 
-def search(environment: Mapping[str, str], *, prefixes: Sequence[str] = _PREFIXES) -> Chosen:
+def find_libraries(environment: Mapping[str, str], *, prefixes: Sequence[str] = _PREFIXES) -> LibraryFiles:
     """What an installation offers. A library that is in no folder is left to the loader, by its name alone."""
-    places = folders(environment, prefixes=prefixes)
-    return Chosen(
+    places = library_folders(environment, prefixes=prefixes)
+    return LibraryFiles(
         runtime=next(_present(places, RUNTIME), RUNTIME[-1]),
         meta=next(_present(places, META), META[-1]),
         operators=_operators(environment, places),
@@ -202,7 +202,7 @@ def search(environment: Mapping[str, str], *, prefixes: Sequence[str] = _PREFIXE
     )
 
 
-def given(files: Sequence[str]) -> tuple[str, ...]:
+def named_libraries(files: Sequence[str]) -> tuple[str, ...]:
     """The libraries that were named, in the order of their names; a bare name may be of one in the current folder.
 
     Raises UsageError where the classic library stands beside the split ones: both register the same operators, and a

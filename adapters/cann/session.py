@@ -20,19 +20,19 @@ from aclnn_cts.adapters.cann.descriptors import cache_key
 from aclnn_cts.adapters.cann.device import Device
 from aclnn_cts.adapters.cann.execution import (
     GIVEN_UP,
-    Api,
     Execution,
+    RuntimeApi,
     RuntimeFailure,
-    checked,
+    raise_on_error,
     resident_bytes,
     times_of,
     whole_number,
 )
-from aclnn_cts.adapters.cann.library import Library, Missing
+from aclnn_cts.adapters.cann.library import Library, MissingSymbolError
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.generate.hazard import hazard
+from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.speclang.model import Spec
 
 
@@ -49,7 +49,7 @@ class Streams:
         """The stream of that number. Raises RuntimeFailure where it cannot be made."""
         if number not in self._handles:
             stream = ctypes.c_void_p()
-            checked(self._runtime["aclrtCreateStream"](ctypes.byref(stream)), "aclrtCreateStream")
+            raise_on_error(self._runtime["aclrtCreateStream"](ctypes.byref(stream)), "aclrtCreateStream")
             self._handles[number] = stream.value or 0
         return self._handles[number]
 
@@ -75,7 +75,7 @@ TIMES_FACT = "calls in the second half"
 class CannSession:
     """One thread's access to one device, or to the first phases alone where there is no runtime."""
 
-    api: Api
+    api: RuntimeApi
     library: Library
     specs: Mapping[str, Spec]
     capabilities: Capabilities
@@ -130,7 +130,7 @@ class CannSession:
             raise Inexpressible("there is no CANN runtime here, so that first phases alone can be called")
         if self.capabilities.hardware:
             # Trials have asked too. Here nothing gets past, whoever calls.
-            reason = hazard(spec, call.case, both_phases=both)
+            reason = hazard_of(spec, call.case, both_phases=both)
             if reason:
                 raise Inexpressible(f"never sent to a real device: {reason}")
 
@@ -140,7 +140,7 @@ class CannSession:
         if name not in self._operators:
             try:
                 self._operators[name] = bind_operator(self.library, spec)
-            except Missing as missing:
+            except MissingSymbolError as missing:
                 self._operators[name] = f"this installation does not ship {name}: {missing}"
         functions = self._operators[name]
         if isinstance(functions, str):

@@ -25,7 +25,7 @@ from aclnn_cts.reports.model.acceptance_rows import (
 )
 from aclnn_cts.reports.model.kill_matrix import Power
 from aclnn_cts.reports.model.precision import PrecisionRow
-from aclnn_cts.store.counts import Counts, Observed, OpenRow
+from aclnn_cts.store.counts import Counts, ObservationCount, OpenRow
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict
 from aclnn_cts.triage.comparison import Comparison
@@ -70,7 +70,7 @@ class RunFacts:
     interrupted: bool
     conclusion: Conclusion
     insufficient: tuple[str, ...]
-    """Why acceptance cannot rest on it, in codes (`store.run_verdict.Insufficient`); empty where it can."""
+    """Why acceptance cannot rest on it, in codes (`store.run_verdict.InsufficiencyReason`); empty where it can."""
     operators: tuple[VerdictRow, ...]
     ends: Counts
     discrepancies: tuple[str, ...]
@@ -168,7 +168,7 @@ class Acceptance:
     checks: tuple[CheckRow, ...]
     clauses: tuple[ClauseRow, ...]
     constraints: tuple[ConstraintRow, ...]
-    observations: tuple[tuple[str, Observed], ...]
+    observations: tuple[tuple[str, ObservationCount], ...]
     """By operator: what calls did beside what the document suggests, breaking no rule; the most frequent first."""
     openness: tuple[OpenRow, ...]
     """What the documents leave open, the most first; rows of which nothing is open are left out."""

@@ -137,7 +137,7 @@ _EVIDENCE = 3
 
 
 @dataclass(slots=True)
-class Said:
+class EvidenceCounts:
     """What trials said, counted."""
 
     passed: int = 0
@@ -193,7 +193,7 @@ class Said:
         """Count some that say nothing."""
         self.skipped[reason] += number
 
-    def include(self, other: Said) -> None:
+    def include(self, other: EvidenceCounts) -> None:
         """Add what others said."""
         self.passed += other.passed
         self.failed += other.failed
@@ -224,7 +224,7 @@ def sort_of(record: Record) -> Sort:
     return Fault.VALUE if kind in _OF_VALUES else kind, record.fingerprint.output
 
 
-class Key(NamedTuple):
+class EvidenceKey(NamedTuple):
     """What a clause of an operator that a check encodes is spoken for by."""
 
     check: str
@@ -237,18 +237,18 @@ class Key(NamedTuple):
 
 
 @dataclass(slots=True)
-class Listener:
+class ClauseListener:
     """Listens for the clauses of one key."""
 
-    key: Key
+    key: EvidenceKey
     condition: Callable[[Mapping[str, Any], Target], Any] | None
     bit: int = 0
     """Its condition among those of its check (`ConditionedCalls`); 0 where it has none."""
-    said: Said = field(default_factory=Said)
+    said: EvidenceCounts = field(default_factory=EvidenceCounts)
     """What needs no second look."""
-    failed: dict[Sort, Said] = field(default_factory=dict)
+    failed: dict[Sort, EvidenceCounts] = field(default_factory=dict)
     """Calls that meet the condition and fail; all faults of one output's contents are one sort here."""
-    call_mode: dict[tuple[Sort, bool], Said] = field(default_factory=dict)
+    call_mode: dict[tuple[Sort, bool], EvidenceCounts] = field(default_factory=dict)
     """Failures of calls in a call mode, or of valid twins, and whether such a fault contradicts."""
     dtypes: set[str] = field(default_factory=set)
     """Of the first output of calls that meet the condition."""
@@ -258,7 +258,7 @@ class Listener:
         """Whether some calls meet its condition, and others need not."""
         return self.condition is not None or bool(self.key.products)
 
-    def hear(self, record: Record, finding: int | None) -> int:
+    def add_record(self, record: Record, finding: int | None) -> int:
         """Listen to a record; its bit where the call meets the condition, else 0."""
         if not self._meets(record):
             return 0
@@ -273,7 +273,7 @@ class Listener:
             else:
                 self.said.skip(OTHER_FAULT)
         elif failed and self.is_conditional:
-            self.failed.setdefault(sort_of_contents(record), Said()).add(record, finding)
+            self.failed.setdefault(sort_of_contents(record), EvidenceCounts()).add(record, finding)
         else:
             self.said.add(record, finding)
         return self.bit
@@ -282,15 +282,15 @@ class Listener:
         """Listen to a failure of a call in a call mode, or of a valid twin."""
         if not self._is_of_another(record) and self._meets(record):
             counts = self._counts(record.verdict.kind)
-            self.call_mode.setdefault((sort, counts), Said()).add(record, finding)
+            self.call_mode.setdefault((sort, counts), EvidenceCounts()).add(record, finding)
 
-    def all_said(self, plain: AbstractSet[Sort], at_fault: Callable[[Sort], int]) -> Said:
+    def evidence_counts(self, plain: AbstractSet[Sort], at_fault: Callable[[Sort], int]) -> EvidenceCounts:
         """What all records say.
 
         `plain` are the sorts of failure of calls held to `values`, `at_fault` gives the conditions (bits) that failures
         of a sort are put down to.
         """
-        said = Said()
+        said = EvidenceCounts()
         said.include(self.said)
         for sort, failures in self.failed.items():
             self._take(said, sort, failures, at_fault)
@@ -308,7 +308,9 @@ class Listener:
                 said.include(failures)
         return said
 
-    def _take(self, said: Said, sort: Sort, failures: Said, at_fault: Callable[[Sort], int]) -> None:
+    def _take(
+        self, said: EvidenceCounts, sort: Sort, failures: EvidenceCounts, at_fault: Callable[[Sort], int]
+    ) -> None:
         if not self.is_conditional or at_fault(sort) & self.bit:
             said.include(failures)
         else:
@@ -342,21 +344,23 @@ def _is_of_one_output(record: Record) -> bool:
 class ConstraintListener:
     """Listens for one constraint."""
 
-    said: Said = field(default_factory=Said)
+    said: EvidenceCounts = field(default_factory=EvidenceCounts)
     """What needs no second look."""
-    twins: dict[Sort, Said] = field(default_factory=dict)
+    twins: dict[Sort, EvidenceCounts] = field(default_factory=dict)
     """Broken calls whose valid twin fails."""
-    limits: dict[tuple[Sort, int], Said] = field(default_factory=dict)
+    limits: dict[tuple[Sort, int], EvidenceCounts] = field(default_factory=dict)
     """Valid calls on its limit that fail, by sort and the conditions that they meet."""
     on_limit: Counter[int] = field(default_factory=Counter)
     """Valid calls on its limit that were judged, by the conditions that they meet."""
 
-    def all_said(self, plain: AbstractSet[Sort], calls: ConditionedCalls, at_fault: Callable[[Sort], int]) -> Said:
+    def evidence_counts(
+        self, plain: AbstractSet[Sort], calls: ConditionedCalls, at_fault: Callable[[Sort], int]
+    ) -> EvidenceCounts:
         """What all records say beside `calls` on no limit.
 
         A failure on the limit that has a condition at fault (`at_fault`, judged by those calls) says nothing of it.
         """
-        said = Said()
+        said = EvidenceCounts()
         said.include(self.said)
         for sort, failures in self.twins.items():
             if sort in plain:

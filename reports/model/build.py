@@ -16,9 +16,9 @@ from aclnn_cts.findings.findings import findings_of
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, FindingCard, WaiverRow
-from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
 from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts
-from aclnn_cts.reports.model.collect import Collected, OperatorTally
+from aclnn_cts.reports.model.collect import CollectedRecords, OperatorTally
 from aclnn_cts.reports.model.finding_tally import FindingTallies
 from aclnn_cts.reports.model.findings import finding_cards
 from aclnn_cts.reports.model.kill_matrix import shipped_power
@@ -48,7 +48,7 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.possible_cells import PossibleCells, possible_maps
 from aclnn_cts.store.programs import stored_programs
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.store.run_verdict import worst
+from aclnn_cts.store.run_verdict import worst_verdict
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.compare import compare_runs
 from aclnn_cts.triage.comparison import Comparison
@@ -79,11 +79,11 @@ def acceptance(
     shipped = load_specs()
     used = specs_of_runs(runs, shipped)
     interface = {clause.at: clause for clause in shipped.interface_clauses}
-    collected = Collected(
+    collected = CollectedRecords(
         operators={
             name: OperatorTally(
                 spec=used[name],
-                speakers=Speakers(used[name], shipped.interface_clauses),
+                speakers=ClauseEvidence(used[name], shipped.interface_clauses),
                 precision=PrecisionTally(name),
             )
             for name in dict.fromkeys((*shipped, *used))
@@ -142,7 +142,7 @@ def acceptance(
     findings = finding_cards(collected, ids, _contradicted(clauses), runs, programs)
     return Acceptance(
         runs=tuple(run_facts(run, statuses=collected.statuses.get(number)) for number, run in enumerate(runs)),
-        verdict=worst(run.summary().verdict for run in runs),
+        verdict=worst_verdict(run.summary().verdict for run in runs),
         suffices=_suffices(runs),
         ends=summary.total,
         operators=tuple(operator_part(tally.spec, summary) for tally in collected.operators.values()),
@@ -180,7 +180,7 @@ def acceptance(
     )
 
 
-def _standards(runs: Sequence[RunDirectory], collected: Collected) -> Iterator[StandardPart]:
+def _standards(runs: Sequence[RunDirectory], collected: CollectedRecords) -> Iterator[StandardPart]:
     from aclnn_cts.reports.model.standards import standard_part  # noqa: PLC0415 - few runs follow one
 
     for number, run in enumerate(runs):

@@ -27,11 +27,11 @@ from aclnn_cts.findings.explain import call_at_fault
 from aclnn_cts.reports.model.attribution import (
     OF_CONTENTS,
     VALUES,
+    ClauseListener,
     ConditionedCalls,
     ConstraintListener,
-    Key,
-    Listener,
-    Said,
+    EvidenceCounts,
+    EvidenceKey,
     Sort,
     is_judged,
     sort_of,
@@ -48,11 +48,13 @@ _OF_MEMORY = Fault.of(Family.MEMORY)
 _OF_BROKEN = Fault.of(Family.ACCEPTED)
 
 
-def key_of(clause: Clause, spec: Spec) -> Key:
+def key_of(clause: Clause, spec: Spec) -> EvidenceKey:
     """What a clause that a check encodes is spoken for by."""
     parts = clause.at.split(".")
     named = parts[1] if parts[0] == "params" and len(parts) > 1 and parts[1] in spec.outputs else ""
-    return Key(clause.check or "", clause.output or named, clause.when_text or "", clause.faults, clause.products)
+    return EvidenceKey(
+        clause.check or "", clause.output or named, clause.when_text or "", clause.faults, clause.products
+    )
 
 
 def _is_of_twin(record: Record) -> bool:
@@ -70,19 +72,19 @@ def _is_of_twin(record: Record) -> bool:
 
 
 @dataclass(slots=True)
-class Speakers:
+class ClauseEvidence:
     """Listens to the records of one operator."""
 
     spec: Spec
     interface: Sequence[Clause]
-    by_constraint: dict[str, Said] = field(default_factory=dict)
+    by_constraint: dict[str, EvidenceCounts] = field(default_factory=dict)
     """What all of a constraint's trials came to, whatever it is worth for its clauses."""
-    by_example: dict[str, Said] = field(default_factory=dict)
+    by_example: dict[str, EvidenceCounts] = field(default_factory=dict)
     """By the address of the example."""
     openness: dict[str, OpenShare] = field(default_factory=dict)
     """Of calls held to `values`, by dtype of the first output."""
-    _by_key: dict[Key, Listener] = field(default_factory=dict)
-    _by_check: dict[str, list[Listener]] = field(default_factory=dict)
+    _by_key: dict[EvidenceKey, ClauseListener] = field(default_factory=dict)
+    _by_check: dict[str, list[ClauseListener]] = field(default_factory=dict)
     _constraints: dict[tuple[str, str], ConstraintListener] = field(default_factory=dict)
     """By constraint and product."""
     _plain: set[Sort] = field(default_factory=set)
@@ -104,7 +106,7 @@ class Speakers:
             if key not in self._by_key:
                 listeners = self._by_check.setdefault(key.check, [])
                 conditional = clause.when is not None or clause.products
-                self._by_key[key] = Listener(key, clause.when, bit=1 << len(listeners) if conditional else 0)
+                self._by_key[key] = ClauseListener(key, clause.when, bit=1 << len(listeners) if conditional else 0)
                 listeners.append(self._by_key[key])
         for example in self.spec.examples:
             self._example_of[f"{self.spec.document}, {example.at}"] = example.name
@@ -131,13 +133,13 @@ class Speakers:
             self._hear_constraint(constraint, record, finding, twin=twin, met=met)
         example = self._example_of.get(case.origin.source or "") if check == "example" else None
         if example is not None:
-            self.by_example.setdefault(example, Said()).add(record, finding)
+            self.by_example.setdefault(example, EvidenceCounts()).add(record, finding)
 
     def _hear(self, check: str, record: Record, finding: int | None) -> int:
         """Listen to a call held to a check; the conditions that it meets."""
         met = 0
         for listener in self._by_check.get(check, ()):
-            met |= listener.hear(record, finding)
+            met |= listener.add_record(record, finding)
         self._calls.setdefault(check, ConditionedCalls()).add(record, met)
         if check == VALUES:
             self.openness.setdefault(record.fingerprint.dtype, OpenShare()).add(record.verdict)
@@ -168,23 +170,23 @@ class Speakers:
             listener.on_limit[met] += is_judged(record)
             if record.verdict.result != Result.FAILED or record.verdict.kind in OF_CONTENTS:
                 return
-        self.by_constraint.setdefault(constraint, Said()).add(record, finding)
+        self.by_constraint.setdefault(constraint, EvidenceCounts()).add(record, finding)
         if TWIN_FAILED in record.verdict.facts:
             listener.said.skip(TWIN_FAILED)
         elif valid:
-            listener.limits.setdefault((sort_of(record), met), Said()).add(record, finding)
+            listener.limits.setdefault((sort_of(record), met), EvidenceCounts()).add(record, finding)
         elif twin:
-            listener.twins.setdefault(sort_of(record), Said()).add(record, finding)
+            listener.twins.setdefault(sort_of(record), EvidenceCounts()).add(record, finding)
         else:
             listener.said.add(record, finding)
 
-    def said_of(self, clause: Clause) -> Said:
+    def evidence_for(self, clause: Clause) -> EvidenceCounts:
         """What all records say of a clause that a check encodes."""
         listener = self._by_key.get(key_of(clause, self.spec))
         if listener is None:
-            return Said()
+            return EvidenceCounts()
         check = listener.key.check
-        return listener.all_said(self._plain, lambda sort: self._blamed(check, sort))
+        return listener.evidence_counts(self._plain, lambda sort: self._blamed(check, sort))
 
     def is_mostly_open(self, clause: Clause) -> bool:
         """Whether so many elements are open, of a dtype that the clause's calls have, that it does not count as met."""
@@ -201,12 +203,14 @@ class Speakers:
             self._at_fault[check, sort] = calls.at_fault(sort, sum(item.bit for item in mine), about=about)
         return self._at_fault[check, sort]
 
-    def said_of_constraint(self, constraint: str, clause: Clause) -> Said:
+    def evidence_for_constraint(self, constraint: str, clause: Clause) -> EvidenceCounts:
         """What the records of a clause's products say of a constraint that encodes it."""
-        said = Said()
+        said = EvidenceCounts()
         for (name, product), listener in self._constraints.items():
             if name == constraint and clause.applies_to(product):
-                said.include(listener.all_said(self._plain, self._plain_calls, lambda sort: self._blamed("", sort)))
+                said.include(
+                    listener.evidence_counts(self._plain, self._plain_calls, lambda sort: self._blamed("", sort))
+                )
         return said
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.verdict import TWIN_FAILED, ClauseVerdict, Skip, UntestedReason
-from aclnn_cts.reports.model.attribution import OTHER_CALLS, PLAIN_CALL, VALUES, Said
+from aclnn_cts.reports.model.attribution import OTHER_CALLS, PLAIN_CALL, VALUES, EvidenceCounts
 from aclnn_cts.reports.model.clause_corners import corners_of
-from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.counts import ConstraintCount, CornerCount
@@ -36,7 +36,7 @@ class JudgedClause:
     verdict: str
     reason: str = ""
     """Of an untested clause."""
-    said: Said = field(default_factory=Said)
+    said: EvidenceCounts = field(default_factory=EvidenceCounts)
     held: int = 0
     """Trials whose case keeps it (of a constraint) or meets its condition (of a check)."""
     broken: int = 0
@@ -54,7 +54,7 @@ class ClauseVerdicts:
     spec: Spec
     interface: Mapping[str, Clause]
     """The clauses of the two-phase interface by address."""
-    speakers: Speakers
+    speakers: ClauseEvidence
     sides: Mapping[str, Mapping[str, ConstraintCount]]
     """By product and constraint: trials whose case holds it, and whose case breaks it."""
     corners: Mapping[str, Mapping[str, CornerCount]]
@@ -75,8 +75,8 @@ class ClauseVerdicts:
                 clause, self._by_constraints(clause, [prefix + name for name in clause.constraints])
             )
         if clause.example is not None:
-            return _by_trials(self.speakers.by_example.get(clause.example, Said()), condition=False)
-        found = _by_trials(self.speakers.said_of(clause), condition=clause.when is not None)
+            return _by_trials(self.speakers.by_example.get(clause.example, EvidenceCounts()), condition=False)
+        found = _by_trials(self.speakers.evidence_for(clause), condition=clause.when is not None)
         if found.verdict == ClauseVerdict.MET and clause.check == VALUES and self.speakers.is_mostly_open(clause):
             found.verdict, found.reason = ClauseVerdict.UNTESTED, UntestedReason.OPEN_ELEMENTS
         return self._at_corners(clause, found)
@@ -100,7 +100,7 @@ class ClauseVerdicts:
         found = JudgedClause(ClauseVerdict.MET)
         reasons = []
         for item in stated:
-            said = self.speakers.said_of_constraint(item.id, clause)
+            said = self.speakers.evidence_for_constraint(item.id, clause)
             sides = [self.sides.get(product, {}).get(item.id, ConstraintCount()) for product in products]
             held = sum(side.held for side in sides)
             found.said.include(said)
@@ -119,7 +119,7 @@ class ClauseVerdicts:
         return found
 
 
-def _by_trials(said: Said, *, condition: bool) -> JudgedClause:
+def _by_trials(said: EvidenceCounts, *, condition: bool) -> JudgedClause:
     found = JudgedClause(ClauseVerdict.MET, said=said, held=said.trials)
     if said.failed:
         found.verdict = ClauseVerdict.CONTRADICTED
@@ -134,12 +134,12 @@ def _by_trials(said: Said, *, condition: bool) -> JudgedClause:
     return found
 
 
-def _is_judged(said: Said) -> bool:
+def _is_judged(said: EvidenceCounts) -> bool:
     """Whether at least half of the trials that would have said something did."""
     return said.judged > 0 and said.judged >= said.aside
 
 
-def _aside_reason(said: Said) -> str:
+def _aside_reason(said: EvidenceCounts) -> str:
     """Why most trials were set aside: the commonest reason."""
     reasons = {reason: number for reason, number in said.skipped.items() if reason != Skip.OPEN}
     commonest = max(reasons, key=lambda reason: (reasons[reason], reason))

@@ -22,7 +22,7 @@ from aclnn_cts.core.verdict import (
     Verdict,
     is_valid_call,
 )
-from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
 from aclnn_cts.reports.model.finding_tally import FindingTallies
 from aclnn_cts.reports.model.precision import PrecisionTally
 from aclnn_cts.reports.model.standard_tally import StandardTally
@@ -50,7 +50,7 @@ class OperatorTally:
     """One operator's records."""
 
     spec: Spec
-    speakers: Speakers
+    speakers: ClauseEvidence
     precision: PrecisionTally
     checks: dict[str, Counts] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class OperatorTally:
 
 
 @dataclass(slots=True)
-class Collected:
+class CollectedRecords:
     """What the records of all runs come to."""
 
     operators: dict[str, OperatorTally]

@@ -13,8 +13,8 @@ from aclnn_cts.core.faults import severity
 from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.fingerprint import PLAIN_CHECKS
 from aclnn_cts.core.verdict import ALONE_FACT, SECOND_ORACLE, Record
-from aclnn_cts.findings.findings import FindingIndex, findings_together
-from aclnn_cts.findings.fingerprint import preference
+from aclnn_cts.findings.findings import FindingIndex, findings_of_runs
+from aclnn_cts.findings.fingerprint import display_order
 
 
 class FailureSort(NamedTuple):
@@ -60,7 +60,7 @@ class FindingTally:
             self.alone[str(alone).partition(" (")[0]] += 1
         if (second := verdict.facts.get(SECOND_ORACLE)) is not None:
             self.second[str(second).partition(":")[0]] += 1
-        if preference(record) < preference(self.best):
+        if display_order(record) < display_order(self.best):
             self.best, self.best_run = record, run
 
     def of_run(self, run: int) -> Finding:
@@ -76,18 +76,18 @@ class FindingTallies:
         self._runs = runs
         self._indexes = [FindingIndex(found) for found in runs]
         # What several runs met is one finding; of one run they are its own.
-        self._together = findings_together(runs)
+        self._together = findings_of_runs(runs)
         self._index = FindingIndex(self._together)
         self.tallies: dict[int, FindingTally] = {}
         """By number, of findings that a record was read of."""
 
     def add(self, record: Record, run: int) -> int:
         """Count a failure of the run of that number; the number of its finding."""
-        number = self._index.of(record)
+        number = self._index.number_of(record)
         tally = self.tallies.get(number)
         if tally is None:
             tally = self.tallies[number] = FindingTally(self._together[number], record, run)
-        tally.add(record, run, self._runs[run][self._indexes[run].of(record)])
+        tally.add(record, run, self._runs[run][self._indexes[run].number_of(record)])
         return number
 
     def ids(self) -> dict[int, str]:

@@ -19,7 +19,7 @@ from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.explain import call_at_fault, replay_command, shrink_command
 from aclnn_cts.findings.findings import message_of
-from aclnn_cts.findings.fingerprint import gravity
+from aclnn_cts.findings.fingerprint import gravity_of_fault
 from aclnn_cts.reports.model.acceptance_rows import (
     FaultFacts,
     FindingCard,
@@ -27,7 +27,7 @@ from aclnn_cts.reports.model.acceptance_rows import (
     MadePrograms,
     Program,
 )
-from aclnn_cts.reports.model.collect import Collected
+from aclnn_cts.reports.model.collect import CollectedRecords
 from aclnn_cts.reports.model.finding_tally import FailureSort, FindingTally
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.programs import NoProgram, StoredPrograms, read_programs
@@ -39,7 +39,7 @@ _MESSAGE = 2_000
 
 
 def finding_cards(
-    collected: Collected,
+    collected: CollectedRecords,
     ids: Mapping[int, str],
     clauses: Mapping[str, Sequence[tuple[str, str]]],
     runs: Sequence[RunDirectory],
@@ -67,7 +67,7 @@ def _card(
     tally: FindingTally,
     identifier: str,
     clauses: Sequence[tuple[str, str]],
-    collected: Collected,
+    collected: CollectedRecords,
     runs: Sequence[RunDirectory],
     programs: Sequence[Mapping[str, StoredPrograms]],
 ) -> FindingCard:
@@ -75,13 +75,13 @@ def _card(
     number, small = _shown(tally)
     run = runs[number]
     record = small.record or tally.best
-    trial = small.trial or record.shown
+    trial = small.trial or record.reproducing_trial
     operator = collected.operators[finding.key.operator]
     facts = fault_facts(record, operator.spec)
     file = run.path / FAILURES / small.file
     folders = run.manifest.spec_folders
     document = msgspec.json.format(msgspec.json.encode(trial_to_json(trial)), indent=1).decode()
-    grave = gravity(record.verdict.kind)
+    grave = gravity_of_fault(record.verdict.kind)
     alone = msgspec.structs.replace(trial, after=())
     members = tuple(_members(tally.sorts, runs))
     is_hidden = finding.key.symptom in record.fingerprint.also
@@ -110,15 +110,15 @@ def _card(
         clauses=tuple(clauses),
         case=tuple((name, argument_text(value)) for name, value in trial.case.arguments.items()),
         record=record,
-        chosen_of=sum(item.number for item in members if not item.joined and gravity(item.kind) == grave),
+        chosen_of=sum(item.number for item in members if not item.joined and gravity_of_fault(item.kind) == grave),
         shrunk=small.shrunk,
         executions=small.executions,
         shrunk_whole=small.complete,
         shrink=shrink_command(
             run.path,
-            run.manifest.adapter,
-            spec_folders=folders,
+            adapter=run.manifest.adapter,
             benchmark=run.manifest.settings.get("benchmark", ""),
+            spec_folders=folders,
         ),
         change=trial.case.origin.change or "",
         trial_id=trial.id,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aclnn_cts.selftest.kill_matrix import Figures, KillMatrix, figures, read_matrix, shipped_matrix
-from aclnn_cts.store.harness_parts import differing, judging_hash
+from aclnn_cts.store.harness_parts import differing_parts, judging_hash
 
 _JUDGING = "harness.judging_sha256"
 """The fact of a run's environment that names what judged in it."""
@@ -42,7 +42,7 @@ def power_of(matrix: KillMatrix) -> Power:
     return Power(
         matrix=matrix,
         figures=figures(matrix),
-        another=None if made_by is None else differing(made_by.parts),
+        another=None if made_by is None else differing_parts(made_by.parts),
         judging_sha256="" if made_by is None else judging_hash(made_by.parts),
     )
 

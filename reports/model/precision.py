@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.verdict import (
     FINER_FACT,
     PRECISION_FACT,
@@ -64,7 +64,7 @@ class PrecisionRow:
     @property
     def worst(self) -> float | str:
         """The largest share of the bound."""
-        return spelled(self.largest)
+        return number_or_word(self.largest)
 
     @property
     def used(self) -> tuple[str, ...] | None:

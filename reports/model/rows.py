@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import precision_of
@@ -26,11 +26,11 @@ from aclnn_cts.reports.model.acceptance_rows import (
     DeterminismPart,
     RepeatRow,
 )
-from aclnn_cts.reports.model.attribution import Said
+from aclnn_cts.reports.model.attribution import EvidenceCounts
 from aclnn_cts.reports.model.clause_verdicts import BY_WEIGHT, ClauseVerdicts
 from aclnn_cts.reports.model.collect import OperatorTally, coverage_order
 from aclnn_cts.speclang.model import Clause, Spec
-from aclnn_cts.store.counts import Counts, Observed
+from aclnn_cts.store.counts import Counts, ObservationCount
 from aclnn_cts.store.possible_cells import MAPS, PossibleCells
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
@@ -58,7 +58,7 @@ def check_rows(tally: OperatorTally, ids: Mapping[int, str]) -> Iterator[CheckRo
             check=name,
             ends=ends,
             findings=tuple(entry for number, entry in ids.items() if number in tally.findings.get(name, ())),
-            worst=spelled(tally.worst.get(name, 0.0)),
+            worst=number_or_word(tally.worst.get(name, 0.0)),
             facts=dict(sorted(tally.facts.get(name, {}).items())),
         )
 
@@ -71,7 +71,7 @@ def constraint_rows(
     product = min(products & set(spec.products), default=spec.products[0])
     for item in spec.constraints:
         side = summary.operator(spec.operator).constraint(item.id)
-        said = tally.speakers.by_constraint.get(item.id, Said())
+        said = tally.speakers.by_constraint.get(item.id, EvidenceCounts())
         when, words = item.when_text, item.rule.describe(product)
         yield ConstraintRow(
             operator=spec.operator,
@@ -92,7 +92,7 @@ def constraint_rows(
         )
 
 
-def observation_rows(summary: Summary) -> list[tuple[str, Observed]]:
+def observation_rows(summary: Summary) -> list[tuple[str, ObservationCount]]:
     """What all operators did beside what their documents suggest, the most frequent first."""
     seen = [(name, item) for name, operator in summary.operators.items() for item in operator.observed.values()]
     return sorted(seen, key=lambda entry: -entry[1].number)
@@ -254,7 +254,7 @@ def _merged(rows: Sequence[ClauseRow]) -> ClauseRow:
     """One clause over several operators."""
     verdicts = {row.verdict: row for row in rows}
     decisive = next(verdicts[verdict] for verdict in BY_WEIGHT if verdict in verdicts)
-    said = Said()
+    said = EvidenceCounts()
     for row in rows:
         said.include(row.said)
     return replace(

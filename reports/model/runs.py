@@ -12,7 +12,7 @@ import msgspec
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outside import YAML_BYTES, sha256_of, spelled
+from aclnn_cts.core.outside import YAML_BYTES, number_or_word, sha256_of
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.findings import FindingIndex, findings_of
 from aclnn_cts.reports.model.acceptance import EvidenceFile, RunFacts, TrialRow, VerdictRow
@@ -20,9 +20,9 @@ from aclnn_cts.reports.model.acceptance_rows import FindingCard
 from aclnn_cts.reports.model.collect import returned_word
 from aclnn_cts.speclang.load import SHARED_FILES, Specs, load_spec_file
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.manifest import Known, is_software, ran_on, version_of
-from aclnn_cts.store.run_directory import RunDirectory, read_document, read_own
-from aclnn_cts.store.run_verdict import insufficient, percent
+from aclnn_cts.store.manifest import FactSource, is_software, ran_on, version_of
+from aclnn_cts.store.run_directory import RunDirectory, read_document, read_run_file
+from aclnn_cts.store.run_verdict import insufficiency_of_run, percent
 
 
 def directories(paths: Sequence[Path]) -> list[RunDirectory]:
@@ -44,7 +44,7 @@ def specs_of_runs(runs: Sequence[RunDirectory], shipped: Specs) -> dict[str, Spe
         for path in run.specs():
             if path.suffix != ".yaml" or path.stem in SHARED_FILES:
                 continue
-            digest = hashlib.sha256(read_own(path, limit=YAML_BYTES)).hexdigest()
+            digest = hashlib.sha256(read_run_file(path, limit=YAML_BYTES)).hexdigest()
             spec = editions.get(digest) or load_spec_file(path)
             before = found.setdefault(spec.operator, spec)
             first.setdefault(spec.operator, path)
@@ -85,7 +85,7 @@ def run_facts(run: RunDirectory, *, statuses: bool | None) -> RunFacts:
         problems=tuple(summary.problems),
         notes={note.text: note for note in (*summary.notes, *summary.holes())},
         environment=tuple(
-            (name, "" if fact.value in (None, Known.UNKNOWN) else str(fact.value), fact.known)
+            (name, "" if fact.value in (None, FactSource.UNKNOWN) else str(fact.value), fact.known)
             for name, fact in sorted(manifest.environment.items())
         ),
         environment_zh={name: fact.zh for name, fact in manifest.environment.items() if fact.zh},
@@ -98,7 +98,8 @@ def insufficient_run(run: RunDirectory) -> tuple[str, ...]:
     seconds, interrupted = run_end(run)
     finished = seconds is not None and not interrupted
     return tuple(
-        item.value for item in insufficient(run.summary().terms, profile=run.manifest.profile, finished=finished)
+        item.value
+        for item in insufficiency_of_run(run.summary().terms, profile=run.manifest.profile, finished=finished)
     )
 
 
@@ -151,7 +152,7 @@ def trial_rows(
             for record in results.records():
                 if result is None or record.verdict.result == result:
                     is_found = bool(found) and record.verdict.result == Result.FAILED
-                    card = cards.get((name, found[index.of(record)].file), "") if is_found else ""
+                    card = cards.get((name, found[index.number_of(record)].file), "") if is_found else ""
                     yield _trial_row(name, record, stand_in, card, verdict)
 
 
@@ -174,7 +175,7 @@ def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: st
         mode=verdict.mode or fingerprint.mode,
         output=fingerprint.output,
         status=returned_word(record),
-        share=spelled(worst),
+        share=number_or_word(worst),
         seconds=record.seconds,
         case=json.dumps(case_to_json(case, origin=False)["arguments"], ensure_ascii=False)
         if verdict.result == Result.FAILED

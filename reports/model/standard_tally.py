@@ -26,7 +26,7 @@ from aclnn_cts.core.standard import (
     Standard,
     source_details,
 )
-from aclnn_cts.core.verdict import Aim, Record, Result, ToleranceVerdict, aim_of, is_judged
+from aclnn_cts.core.verdict import Record, Result, ToleranceVerdict, TrialAim, aim_of, is_judged
 from aclnn_cts.speclang.model import Parameter, Spec
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.store_reader import ResultReader
@@ -83,7 +83,7 @@ class StandardTally:
 
     def add(self, record: Record) -> None:
         """Count one record."""
-        if aim_of(record.trial) == Aim.STATUS:
+        if aim_of(record.trial) == TrialAim.STATUS:
             left = "outside" if record.verdict.result == Result.OUT_OF_SCOPE else "open"
             self.broken["judged" if is_judged(record.verdict) else left] += 1
             self.broken["failed"] += record.verdict.result == Result.FAILED

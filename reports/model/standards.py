@@ -20,7 +20,7 @@ from aclnn_cts.core.standard import (
     SPECIAL_VALUES,
     STEPS,
     SizeRule,
-    Special,
+    SpecialCases,
 )
 from aclnn_cts.core.verdict import Skip, ToleranceVerdict, ToleranceWhy
 from aclnn_cts.reports.model.standard_tally import StandardTally
@@ -309,9 +309,9 @@ def _real(tally: StandardTally, ratio: tuple[int, int]) -> RuleOutcome:
 def _special_cases(tally: StandardTally) -> Iterator[RuleOutcome]:
     dtypes = tally.floats
     for special, rule in (
-        (Special.EMPTY, "empty"),
-        (Special.ONE_ELEMENT, "one_element"),
-        (Special.ALL_ONES, "all_ones"),
+        (SpecialCases.EMPTY, "empty"),
+        (SpecialCases.ONE_ELEMENT, "one_element"),
+        (SpecialCases.ALL_ONES, "all_ones"),
     ):
         mine = {name.partition(" ")[0] for kind, name in tally.special if kind == special.value}
         number = sum(count for (kind, _), count in tally.special.items() if kind == special.value)
@@ -327,7 +327,7 @@ def _special_cases(tally: StandardTally) -> Iterator[RuleOutcome]:
         {
             tuple(name.split(" ", 1)): number
             for (kind, name), number in tally.special.items()
-            if kind == Special.VALUES.value
+            if kind == SpecialCases.VALUES.value
         }
     )
     each = tally.standard.special_shapes
@@ -337,19 +337,21 @@ def _special_cases(tally: StandardTally) -> Iterator[RuleOutcome]:
         asked=(("special_values_asked", {"number": each}),),
         done=(("special_values_done", {"number": had, "all": len(wanted), "cases": sum(counts.values())}),),
         share=had / len(wanted) if wanted else 1.0,
-        cut=() if had == len(wanted) else _fewer(tally, Special.VALUES.value) or (("special_cut", {}),),
+        cut=() if had == len(wanted) else _fewer(tally, SpecialCases.VALUES.value) or (("special_cut", {}),),
     )
 
 
 def _longest(tally: StandardTally) -> RuleOutcome:
-    whole, judged = tally.longest.get(Special.LONGEST.value, 0), tally.longest.get(Special.LONG.value, 0)
+    whole, judged = tally.longest.get(SpecialCases.LONGEST.value, 0), tally.longest.get(SpecialCases.LONG.value, 0)
     is_whole = whole > 0 and whole == judged
     return RuleOutcome(
         rule="longest",
         asked=(("longest_asked", {}),),
         done=(("longest_done", {"number": judged, "whole": whole}),),
         share=1.0 if is_whole else _IN_PART * (judged > 0),
-        cut=() if is_whole else (_without_data(tally), *_fewer(tally, Special.LONGEST.value, Special.LONG.value)),
+        cut=()
+        if is_whole
+        else (_without_data(tally), *_fewer(tally, SpecialCases.LONGEST.value, SpecialCases.LONG.value)),
     )
 
 

@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from aclnn_cts.adapters.cann.bindings import META, RUNTIME, Functions
 from aclnn_cts.adapters.cann.device import Device
-from aclnn_cts.adapters.cann.execution import Api, available
-from aclnn_cts.adapters.cann.library import CFunction, Library, Missing, Prototype
+from aclnn_cts.adapters.cann.execution import RuntimeApi, available
+from aclnn_cts.adapters.cann.library import CFunction, Library, MissingSymbolError, Prototype
 from aclnn_cts.adapters.cann.session import CannSession
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.speclang.load import load_specs
@@ -231,7 +231,7 @@ class _Operators(Library):
     def bind(self, name: str, prototype: Prototype) -> CFunction:
         del prototype
         if name in self._device.lacks:
-            raise Missing(name)
+            raise MissingSymbolError(name)
         phase = "phase_one" if name.endswith("GetWorkspaceSize") else "phase_two"
         inner = getattr(self._device, phase)
 
@@ -257,7 +257,7 @@ def open_session(device: RecordingDevice, *, hardware: bool = False) -> CannSess
         statuses=True, phases=True, in_place=True, hardware=hardware, call_modes=available(runtime, meta)
     )
     return CannSession(
-        api=Api(runtime, meta),
+        api=RuntimeApi(runtime, meta),
         library=_Operators(device),
         specs=MappingProxyType(SPECS),
         capabilities=capabilities,

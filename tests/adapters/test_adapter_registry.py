@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.registry import ADAPTERS, Choice, choose, load
+from aclnn_cts.adapters.registry import ADAPTERS, AdapterChoice, load, parse_adapter_word
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.target import Target
 
@@ -32,11 +32,11 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_names_and_options() -> None:
-    assert choose("reference") == Choice("reference", ADAPTERS["reference"].factory, isolate=False)
-    choice = choose("torch:device=npu:1,threads=2")
+    assert parse_adapter_word("reference") == AdapterChoice("reference", ADAPTERS["reference"].factory, isolate=False)
+    choice = parse_adapter_word("torch:device=npu:1,threads=2")
     assert choice.options == {"device": "npu:1", "threads": "2"}
     assert choice.isolate
-    own = choose("package.module:Factory,library=/a/b=c.so,scale=2")
+    own = parse_adapter_word("package.module:Factory,library=/a/b=c.so,scale=2")
     assert (own.factory, own.isolate) == ("package.module:Factory", True)
     assert own.options == {"library": "/a/b=c.so", "scale": "2"}
 
@@ -64,13 +64,13 @@ def test_names_and_options() -> None:
 )
 def test_a_malformed_word_is_a_usage_error(word: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        choose(word)
+        parse_adapter_word(word)
 
 
 def test_an_adapter_of_ones_own_is_found_in_the_current_folder(module: str) -> None:
-    adapter = load(choose(f"{module}:Mine,scale=3"))
+    adapter = load(parse_adapter_word(f"{module}:Mine,scale=3"))
     assert adapter.scale == "3"  # type: ignore[attr-defined]  # its factory's own
-    options: object = load(choose(f"{module}:any_options,a=1"))
+    options: object = load(parse_adapter_word(f"{module}:any_options,a=1"))
     assert options == {"a": "1"}
 
 
@@ -85,7 +85,7 @@ def test_an_adapter_of_ones_own_is_found_in_the_current_folder(module: str) -> N
 )
 def test_a_word_that_names_nothing_is_a_usage_error(module: str, rest: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        load(choose(f"{module}{rest}"))
+        load(parse_adapter_word(f"{module}{rest}"))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_module_that_does_not_import_is_wrong_or_lacks_a_library(
     (tmp_path / "broken_adapter.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(error, match=message):
-        load(choose("broken_adapter:Factory"))
+        load(parse_adapter_word("broken_adapter:Factory"))
     sys.modules.pop("broken_adapter", None)
 
 
@@ -120,7 +120,7 @@ def test_a_module_that_does_not_import_is_wrong_or_lacks_a_library(
 )
 def test_options_are_checked(word: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        load(choose(word))
+        load(parse_adapter_word(word))
 
 
 def test_without_torch_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_without_torch_the_error_says_how_to_install_it(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "meta_path", [_NoTorch()])
     for name in [name for name in sys.modules if name.split(".")[0] == "torch"]:
         monkeypatch.delitem(sys.modules, name)
-    adapter = load(choose("torch"))
+    adapter = load(parse_adapter_word("torch"))
     with pytest.raises(HarnessError, match=r'torch is not installed here; .*pip install "aclnn-cts\[torch\]"'):
         adapter.open(Target(), {})
 
@@ -142,9 +142,9 @@ class _NoTorch:
 def test_nothing_imports_torch_before_it_is_opened() -> None:
     program = (
         "import sys\n"
-        "from aclnn_cts.adapters.registry import choose, load\n"
+        "from aclnn_cts.adapters.registry import load, parse_adapter_word\n"
         "from aclnn_cts.sandbox import host\n"
-        "load(choose('torch'))\n"
+        "load(parse_adapter_word('torch'))\n"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

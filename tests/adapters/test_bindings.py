@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.bindings import Conversion, Form, check_names, read_bindings, shipped
+from aclnn_cts.adapters.bindings import BindingForm, Conversion, check_names, read_bindings, shipped
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.speclang.yaml_file import parse_yaml
 
@@ -41,9 +41,13 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_forms(tmp_path: Path) -> None:
     [direct] = read_bindings(written(tmp_path, DIRECT)).values()
-    assert (direct.form, list(direct.outputs), direct.unused) == (Form.DIRECT, ["out"], {"mode": (0, 1), "note": None})
+    assert (direct.form, list(direct.outputs), direct.unused) == (
+        BindingForm.DIRECT,
+        ["out"],
+        {"mode": (0, 1), "note": None},
+    )
     [autograd] = read_bindings(written(tmp_path, AUTOGRAD)).values()
-    assert (autograd.form, autograd.recomputed) == (Form.AUTOGRAD, ("saved",))
+    assert (autograd.form, autograd.recomputed) == (BindingForm.AUTOGRAD, ("saved",))
     assert check_names(direct, parameters=["g", "y", "mode", "note", "out"], outputs=["out"]) == []
     assert check_names(autograd, parameters=["x", "g", "saved", "out"], outputs=["out"]) == []
 

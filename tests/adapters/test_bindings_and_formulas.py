@@ -14,7 +14,7 @@ import pytest
 
 from aclnn_cts.adapters import bindings
 from aclnn_cts.adapters.protocol import Call, Inexpressible, Rejected, Session
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.outcome import Ended
@@ -68,7 +68,7 @@ SLACK = 2.0**-8
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
-    opened = load(choose("torch")).open(Target(), SPECS)
+    opened = load(parse_adapter_word("torch")).open(Target(), SPECS)
     yield opened
     opened.close()
 

@@ -18,7 +18,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import status_name
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.findings.explain import explain
+from aclnn_cts.findings.explain import explain_record
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
@@ -363,6 +363,6 @@ def test_a_stray_write_has_its_place_its_address_and_what_lay_there(
     assert re.fullmatch("0x[0-9a-f]+", stray.address)
     assert stray.before != stray.after
     assert f"first at byte {stray.offset} of its storage: {stray.before} became" in strays[0].verdict.message
-    told = "\n".join(explain(strays[0], SPECS["aclnnSoftmaxBackward"]))
+    told = "\n".join(explain_record(strays[0], SPECS["aclnnSoftmaxBackward"]))
     assert f"stray write: {name}, byte {stray.offset} of its storage, address {stray.address}:" in told
     assert not any("addresses" in outcome.facts for record in found for outcome in record.attempts[0])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aclnn_cts.adapters.cann.bindings import C_TYPES, RUNTIME, Functions, bind_operator, phase_one_prototype
-from aclnn_cts.adapters.cann.library import Library, Missing, Prototype, given, load_library
+from aclnn_cts.adapters.cann.library import Library, MissingSymbolError, Prototype, load_library, named_libraries
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.speclang.load import load_specs
@@ -150,12 +150,12 @@ def test_a_symbol_of_a_dependency_is_told_by_the_file_that_it_lies_in() -> None:
 
 def test_a_symbol_that_nobody_has_is_missing() -> None:
     library = Library({"the C library": ctypes.CDLL("libc.so.6")})
-    with pytest.raises(Missing, match=r"none of the loaded libraries \(the C library\) has aclnnNothing"):
+    with pytest.raises(MissingSymbolError, match=r"none of the loaded libraries \(the C library\) has aclnnNothing"):
         library.bind("aclnnNothing", NUMBER)
     functions = Functions(library, {"aclnnNothing": NUMBER, "strlen": Prototype(ctypes.c_size_t, (ctypes.c_char_p,))})
     assert "aclnnNothing" not in functions
     assert functions["strlen"](b"four") == 4
-    with pytest.raises(Missing):
+    with pytest.raises(MissingSymbolError):
         bind_operator(library, SPECS["aclnnRmsNormGrad"])
 
 
@@ -182,4 +182,4 @@ def test_a_bare_name_is_first_that_of_a_file_in_the_current_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "libmine.so").touch()
-    assert given(["libmine.so", "libnnopbase.so"]) == ("./libmine.so", "libnnopbase.so")
+    assert named_libraries(["libmine.so", "libnnopbase.so"]) == ("./libmine.so", "libnnopbase.so")

@@ -11,7 +11,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.generate.hazard import hazard
+from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK
 from aclnn_cts.trials.trial_runner import Bench
@@ -94,21 +94,21 @@ BOTH_PHASES: dict[str, tuple[Case, str]] = {
 def test_what_harms_in_phase_one_is_refused_in_both(name: str) -> None:
     case, words = ALWAYS[name]
     for both in (False, True):
-        assert words in hazard(SPECS[case.operator], case, both_phases=both)
+        assert words in hazard_of(SPECS[case.operator], case, both_phases=both)
 
 
 @pytest.mark.parametrize("name", BOTH_PHASES)
 def test_what_harms_a_kernel_alone_is_refused_where_one_runs(name: str) -> None:
     case, words = BOTH_PHASES[name]
-    assert words in hazard(SPECS[case.operator], case, both_phases=True)
-    assert hazard(SPECS[case.operator], case, both_phases=False) == ""
+    assert words in hazard_of(SPECS[case.operator], case, both_phases=True)
+    assert hazard_of(SPECS[case.operator], case, both_phases=False) == ""
 
 
 @pytest.mark.parametrize(
     "case", [softmax(), embedding(), upsample(), softmax(output=Tensor((1,) * MAX_RANK, "FLOAT", data=DATA))]
 )
 def test_what_is_not_on_the_list_passes(case: Case) -> None:
-    assert hazard(SPECS[case.operator], case, both_phases=True) == ""
+    assert hazard_of(SPECS[case.operator], case, both_phases=True) == ""
 
 
 @pytest.mark.parametrize("name", ALWAYS)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.adapters.bindings import Form, check_spec, shipped
+from aclnn_cts.adapters.bindings import BindingForm, check_spec, shipped
 from aclnn_cts.adapters.protocol import Call, Session
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import Argument, BoolArray, Case, Data, Scalar, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
@@ -43,7 +43,7 @@ needs_jax = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
-    opened = load(choose("jax")).open(Target(), {})
+    opened = load(parse_adapter_word("jax")).open(Target(), {})
     yield opened
     opened.close()
 
@@ -53,13 +53,13 @@ def test_bindings_name_the_parameters_of_the_specs() -> None:
     assert len(bound) >= 5
     for spec in bound:
         assert check_spec(SHIPPED[spec.operator], spec) == []
-        assert SHIPPED[spec.operator].form is Form.AUTOGRAD
+        assert SHIPPED[spec.operator].form is BindingForm.AUTOGRAD
 
 
 def test_without_jax_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(HarnessError, match=r"aclnn-cts\[jax\]"):
-        load(choose("jax")).open(Target(), {})
+        load(parse_adapter_word("jax")).open(Target(), {})
 
 
 @needs_jax
@@ -321,6 +321,6 @@ def test_what_is_not_offered_is_said_with_its_line(tmp_path: Path, text: str, wo
     path = tmp_path / "mine.yaml"
     path.write_text(f"bindings:\n  aclnnMineBackward:\n    {text}\n", encoding="utf-8")
     with pytest.raises(UsageError) as caught:
-        load(choose(f"jax:bindings={path}")).open(Target(), {})
+        load(parse_adapter_word(f"jax:bindings={path}")).open(Target(), {})
     assert words in str(caught.value)
     assert f"{path}:3: bindings.aclnnMineBackward" in str(caught.value)

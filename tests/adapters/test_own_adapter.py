@@ -11,7 +11,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.buffers import layout, prepare
+from aclnn_cts.generate.buffers import block_layout, prepare
 from aclnn_cts.sandbox.open_host import open_host
 
 OUTPUTS = frozenset({"out"})
@@ -28,7 +28,7 @@ def test_a_class_in_a_file_is_an_adapter(monkeypatch: pytest.MonkeyPatch, *, iso
         "output": np.array([[0.25, 0.75], [0.5, 0.5]], np.float32),
     }
     with open_host(word, target=Target(), specs={}, isolate=isolate) as host:
-        buffers = prepare(case, outputs=OUTPUTS, arrays=arrays, memory=host.memory(layout(case, OUTPUTS).size))
+        buffers = prepare(case, outputs=OUTPUTS, arrays=arrays, memory=host.memory(block_layout(case, OUTPUTS).size))
         outcomes = host.run([Call(case, buffers), Call(Case("aclnnRmsNormGrad", {}))])
         assert [outcome.ended for outcome in outcomes] == [Ended.RETURNED, Ended.INEXPRESSIBLE]
         assert buffers.outputs["out"].view.tolist() == [[-0.375, 0.375], [-1, 1]]

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from aclnn_cts.adapters.protocol import Call, Rejected, Session
-from aclnn_cts.adapters.registry import choose, load
-from aclnn_cts.adapters.torch_settings import _same_version, ask
+from aclnn_cts.adapters.registry import load, parse_adapter_word
+from aclnn_cts.adapters.torch_settings import _same_version, call_torch
 from aclnn_cts.core.case import Argument, BoolArray, CallOptions, Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.buffers import layout, prepare
+from aclnn_cts.generate.buffers import block_layout, prepare
 from aclnn_cts.sandbox.process import ProcessHost
 from tests.adapters.torch_calls import (
     EXAMPLES,
@@ -103,7 +103,7 @@ def test_a_clear_error_of_torch_is_a_rejection(error: Exception, raised: type[Ex
         raise error
 
     with pytest.raises(raised):
-        ask(fail)
+        call_torch(fail)
 
 
 def test_descriptors_alone_and_unknown_operators_are_inexpressible(sessions: Mapping[str, Session]) -> None:
@@ -189,14 +189,14 @@ def test_the_rstd_of_the_case_takes_the_place_of_torchs_own(sessions: Mapping[st
 
 def test_a_version_that_only_torch_tells_is_no_more_than_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "2.0.0")
-    session = load(choose("torch")).open(Target(), {})
+    session = load(parse_adapter_word("torch")).open(Target(), {})
     assert not {"torch", "version"} & session.capabilities.measured
     session.close()
 
 
 def test_settings_are_recorded_and_put_back() -> None:
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    session = load(choose("torch:threads=1,deterministic=true")).open(Target(), {})
+    session = load(parse_adapter_word("torch:threads=1,deterministic=true")).open(Target(), {})
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == (1, True)
     environment = session.environment
     assert environment["torch"] == torch.__version__
@@ -264,14 +264,14 @@ def test_devices_that_are_not_here(device: str, kind: type[Exception], message: 
     if device == "npu" and "npu" in dir(torch):
         pytest.skip("torch_npu is installed here")
     with pytest.raises(kind, match=message):
-        load(choose(f"torch:device={device}")).open(Target(), {})
+        load(parse_adapter_word(f"torch:device={device}")).open(Target(), {})
 
 
 def test_a_cuda_device_that_is_not_here() -> None:
     if torch.cuda.is_available():
         pytest.skip("a CUDA device is here")
     with pytest.raises(HarnessError, match="device=cuda cannot be used here"):
-        load(choose("torch:device=cuda")).open(Target(), {})
+        load(parse_adapter_word("torch:device=cuda")).open(Target(), {})
 
 
 def test_in_a_runner() -> None:
@@ -281,7 +281,7 @@ def test_in_a_runner() -> None:
             it = make()
             outputs = frozenset(OUTPUTS[it.operator])
             arrays = {name: buffer.view for name, buffer in prepared(it).inputs.items()}
-            memory = host.memory(layout(it, outputs).size)
+            memory = host.memory(block_layout(it, outputs).size)
             buffers = prepare(it, outputs=outputs, arrays=arrays, memory=memory)
             calls.append(Call(it, buffers))
             views.append(buffers)

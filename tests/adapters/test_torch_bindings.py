@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.adapters import bindings
-from aclnn_cts.adapters.binding_evaluation import Scope
+from aclnn_cts.adapters.binding_evaluation import BindingScope
 from aclnn_cts.adapters.bindings import check_names, check_spec, read_bindings
 from aclnn_cts.adapters.protocol import Call, Inexpressible, Session
-from aclnn_cts.adapters.registry import choose, load, with_bindings
+from aclnn_cts.adapters.registry import load, parse_adapter_word, with_bindings
 from aclnn_cts.authoring.read import read_document
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Tensor
@@ -202,7 +202,7 @@ def call_of(tmp_path: Path, text: str) -> str:
     path = tmp_path / "mine.yaml"
     path.write_text(f"bindings:\n  aclnnMineBackward:\n    {text}\n    outputs: [out]\n", encoding="utf-8")
     with pytest.raises(UsageError) as caught:
-        load(choose(f"torch:bindings={path}")).open(Target(), {})
+        load(parse_adapter_word(f"torch:bindings={path}")).open(Target(), {})
     return str(caught.value)
 
 
@@ -236,7 +236,7 @@ def test_an_index_out_of_range_is_said_with_its_line(tmp_path: Path, value: str,
     path = tmp_path / "mine.yaml"
     path.write_text(f"bindings:\n  aclnnMineBackward:\n    let:\n      n: {{{value}}}\n    outputs: {{out: n}}\n")
     binding = torch_bindings.TorchBinding(read_bindings(path)["aclnnMineBackward"], device=torch.device("cpu"))
-    scope = Scope(case=Case("aclnnMineBackward", {}), inputs={"g": torch.zeros(2, 3)}, outputs={})
+    scope = BindingScope(case=Case("aclnnMineBackward", {}), inputs={"g": torch.zeros(2, 3)}, outputs={})
     with pytest.raises(Inexpressible, match=rf"mine\.yaml:4: .*: 7 is out of range; expected an? {word}"):
         binding.let["n"](scope)
 
@@ -293,8 +293,11 @@ def test_a_tensor_as_a_flag_says_whether_it_is_given(sessions: Mapping[str, Sess
 
 def test_bindings_are_an_option_of_the_adapter() -> None:
     files = (Path("a.yaml"), Path("b.yaml"))
-    assert choose(with_bindings("torch:device=cpu", files)).options == {"device": "cpu", "bindings": "a.yaml,b.yaml"}
-    assert choose(with_bindings("mine:Adapter", files[:1])).options == {"bindings": "a.yaml"}
+    assert parse_adapter_word(with_bindings("torch:device=cpu", files)).options == {
+        "device": "cpu",
+        "bindings": "a.yaml,b.yaml",
+    }
+    assert parse_adapter_word(with_bindings("mine:Adapter", files[:1])).options == {"bindings": "a.yaml"}
     with pytest.raises(UsageError, match="--adapter reference takes no bindings; expected torch or jax"):
         with_bindings("reference", files)
     for name in ("a,b.yaml", "a=b.yaml"):

@@ -12,7 +12,7 @@ import pytest
 
 from aclnn_cts.adapters.bindings import shipped
 from aclnn_cts.adapters.protocol import Call, Session
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import BoolArray, Case, Data, Tensor
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
@@ -35,7 +35,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
-    opened = load(choose("torch")).open(Target(), {})
+    opened = load(parse_adapter_word("torch")).open(Target(), {})
     yield opened
     opened.close()
 
@@ -654,7 +654,7 @@ def _lstm_steps(x: Any, params: list[Any], starts: Any, cells: Any) -> dict[str,
 def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
     """The buffers of a list are `name[0]`, `name[1]`, ...; gradients of lists are lists."""
     from aclnn_cts.adapters.torch_bindings import TorchBinding  # noqa: PLC0415 - needs torch
-    from aclnn_cts.adapters.torch_tensors import Bound  # noqa: PLC0415 - needs torch
+    from aclnn_cts.adapters.torch_tensors import BoundTensors  # noqa: PLC0415 - needs torch
 
     x, g = draw(5, 2, 3), draw(5, 2, 4, seed=131)
     attributes: dict[str, Any] = {
@@ -680,7 +680,7 @@ def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
     tensors |= _lstm_steps(x, params, *start)
     outputs = ["dxOut", "dhPrevOut", "dcPrevOut", "dparamsOut"]
     case = Case("aclnnLstmBackward", attributes | dict.fromkeys(outputs, 0))
-    bound = Bound(case=case, inputs=tensors, outputs={}, direct=True, staged={})
+    bound = BoundTensors(case=case, inputs=tensors, outputs={}, direct=True, staged={})
     binding = TorchBinding(shipped("torch")[case.operator], device=torch.device("cpu"))
     found, facts = binding.run(bound)
     flat = [found[output] for output in outputs[:-1]] + found["dparamsOut"]
@@ -738,7 +738,7 @@ def _steps(x: Any, params: list[Any], start: Any, layers: int) -> dict[str, list
 def test_a_gru_is_given_its_gates(batch_first: bool) -> None:
     """With the gates of the forward pass the gradients are those of torch.gru, whose rows are r, z and n."""
     from aclnn_cts.adapters.torch_bindings import TorchBinding  # noqa: PLC0415 - needs torch
-    from aclnn_cts.adapters.torch_tensors import Bound  # noqa: PLC0415 - needs torch
+    from aclnn_cts.adapters.torch_tensors import BoundTensors  # noqa: PLC0415 - needs torch
 
     def swapped(tensor: Any) -> Any:
         first, second, last = tensor.chunk(3, 0)
@@ -762,7 +762,7 @@ def test_a_gru_is_given_its_gates(batch_first: bool) -> None:
     attributes = {"hasBias": True, "numLayers": 2, "bidirectional": True, "batchFirst": batch_first}
     outputs = ("dxOut", "dhPrevOut", "dparamsOut")
     case = Case("aclnnGRUBackward", attributes | dict.fromkeys(outputs, 0))
-    bound = Bound(case=case, inputs=tensors, outputs={}, direct=True, staged={})
+    bound = BoundTensors(case=case, inputs=tensors, outputs={}, direct=True, staged={})
     found, facts = TorchBinding(shipped("torch")[case.operator], device=torch.device("cpu")).run(bound)
     expected = [dx, before, *map(swapped, rest)]
     got = [found["dxOut"], found["dhPrevOut"], *found["dparamsOut"]]

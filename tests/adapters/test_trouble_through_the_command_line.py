@@ -11,7 +11,7 @@ import pytest
 
 from aclnn_cts.adapters.loopback_build import build
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.trial import Earlier
+from aclnn_cts.core.trial import EarlierCall
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.adapters.loopback.support import needs_compiler
@@ -96,7 +96,7 @@ def test_a_crash_that_only_company_brings_is_marked(run: Run) -> None:
     assert crash.verdict.facts["alone"] == "conforms"
     assert "run again alone in a fresh process it conforms; order-dependent: it fails again" in crash.verdict.message
     # Which calls they were does not matter to it: as many of its own do as well.
-    assert crash.after == (Earlier(crash.trial.case, times=6),)
+    assert crash.after == (EarlierCall(crash.trial.case, times=6),)
 
 
 @pytest.mark.slow

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aclnn_cts.authoring.agreement import differences
-from aclnn_cts.authoring.claims import Claim, Claims, State, audit, claims_text, read_claims
+from aclnn_cts.authoring.agreement import find_differences
+from aclnn_cts.authoring.claims import AuditState, Claim, Claims, audit_claims, claims_text, read_claims
 from aclnn_cts.authoring.model import Document
-from aclnn_cts.authoring.proposals import proposals
+from aclnn_cts.authoring.proposals import propose_claims
 from aclnn_cts.authoring.read import parse_document
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.speclang.load import specs_from_texts
@@ -62,26 +62,26 @@ def document(*changes: tuple[str, str]) -> Document:
 
 def claimed(read: Document, spec: Spec) -> Claims:
     """Claims for every statement: the proposed ones, and one clause for all others."""
-    found = proposals(read, spec)
+    found = propose_claims(read, spec)
     claims = tuple(found.get(item.address, Claim(item.reference, ("function.1",))) for item in read.statements)
     return Claims(read.operator, DocumentModel(title=read.operator, language="zh", sha256=read.sha256), claims)
 
 
 def test_without_claims_everything_is_open(spec: Spec) -> None:
-    result = audit(document(), None, spec)
-    assert {entry.state for entry in result.entries} == {State.OPEN}
+    result = audit_claims(document(), None, spec)
+    assert {entry.state for entry in result.entries} == {AuditState.OPEN}
     assert result.share == 0.0
 
 
 def test_every_statement_claimed(spec: Spec) -> None:
-    result = audit(document(), claimed(document(), spec), spec)
+    result = audit_claims(document(), claimed(document(), spec), spec)
     assert result.missing == ()
     assert result.share == 1.0
     assert result.is_same_edition
 
 
 def test_plain_cells_are_proposed(spec: Spec) -> None:
-    found = proposals(document(), spec)
+    found = propose_claims(document(), spec)
     by_id = {identifier: clause.at for clause in spec.clauses for identifier in clause.constraints}
     assert by_id["gradOutput.rank"] in found["params/gradOutput/rank"].clauses
     assert set(found["errors/ACLNN_ERR_PARAM_NULLPTR/1"].clauses) == {
@@ -99,30 +99,30 @@ def test_plain_cells_are_proposed(spec: Spec) -> None:
 
 def test_a_cell_whose_fact_differs_is_not_proposed(spec: Spec) -> None:
     read = document(("<td>0-8</td>", "<td>1-8</td>"))
-    assert [item.address for item in differences(read, spec)] == ["params/gradOutput/rank"]
-    assert "params/gradOutput/rank" not in proposals(read, spec)
+    assert [item.address for item in find_differences(read, spec)] == ["params/gradOutput/rank"]
+    assert "params/gradOutput/rank" not in propose_claims(read, spec)
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("圈数越多越慢。", "圈数越多越快。"), {"limits/3": State.CHANGED}),
-        (("- 圈数越多越慢。\n", ""), {"limits/3": State.GONE}),
-        (("- 圈数越多越慢。\n", "- 圈数越多越慢。\n- 圈数不宜过多。\n"), {"limits/4": State.NEW}),
+        (("圈数越多越慢。", "圈数越多越快。"), {"limits/3": AuditState.CHANGED}),
+        (("- 圈数越多越慢。\n", ""), {"limits/3": AuditState.GONE}),
+        (("- 圈数越多越慢。\n", "- 圈数越多越慢。\n- 圈数不宜过多。\n"), {"limits/4": AuditState.NEW}),
         (
             ("- 圈数越多越慢。\n", '<!-- npu="910" id9 -->\n- 圈数越多越慢。\n<!-- end id9 -->\n'),
-            {"limits/3": State.CHANGED},
+            {"limits/3": AuditState.CHANGED},
         ),
-        (("- 圈数越多越慢。", "-  圈数越多，越慢。"), {"limits/3": State.CHANGED}),
+        (("- 圈数越多越慢。", "-  圈数越多，越慢。"), {"limits/3": AuditState.CHANGED}),
         (
             ("shape与gradOutput一致。</li></ul></td>\n      <td>FLOAT32", "</li></ul></td>\n      <td>FLOAT32"),
-            {"params/self/usage/3": State.GONE, "params/gradInput/usage/2": State.GONE},
+            {"params/self/usage/3": AuditState.GONE, "params/gradInput/usage/2": AuditState.GONE},
         ),
     ],
     ids=["changed", "gone", "new", "products", "punctuation", "items"],
 )
-def test_newer_edition(spec: Spec, change: tuple[str, str], expected: dict[str, State]) -> None:
-    result = audit(document(change), claimed(document(), spec), spec)
+def test_newer_edition(spec: Spec, change: tuple[str, str], expected: dict[str, AuditState]) -> None:
+    result = audit_claims(document(change), claimed(document(), spec), spec)
     assert not result.is_same_edition
     assert {entry.address: entry.state for entry in result.missing} == expected
 
@@ -142,14 +142,14 @@ def of_rank(text: str, *, certainty: str = "stated") -> Spec:
     return specs_from_texts({"twist_backward": made}).find("twist_backward")
 
 
-def states(read: Document, of: Spec) -> dict[str, State]:
+def states(read: Document, of: Spec) -> dict[str, AuditState]:
     """What is missing where each statement is claimed, that on the rank by the clause on the rank."""
     claims = {claim.address: claim for claim in claimed(read, of).claims}
     [clause] = [item.at for item in of.clauses if item.constraints == ("gradOutput.rank",) and item.en == "A rank."]
     rank = claims["params/gradOutput/rank"]
     claims[rank.address] = Claim(rank.reference, (clause,))
     about = DocumentModel(title=read.operator, language="zh", sha256=read.sha256)
-    result = audit(read, Claims(read.operator, about, tuple(claims.values())), of)
+    result = audit_claims(read, Claims(read.operator, about, tuple(claims.values())), of)
     missing = {entry.address: entry.state for entry in result.missing}
     assert (result.share == 1.0) == (not missing)
     return missing
@@ -157,7 +157,7 @@ def states(read: Document, of: Spec) -> dict[str, State]:
 
 @pytest.mark.parametrize("rank", ["[1, 8]", "[0, 7]", "[0, 9]", "[2, 3]"])
 def test_claimed_statement_whose_fact_differs_is_missing(rank: str) -> None:
-    assert states(document(), of_rank(rank)) == {"params/gradOutput/rank": State.DIFFERS}
+    assert states(document(), of_rank(rank)) == {"params/gradOutput/rank": AuditState.DIFFERS}
 
 
 @pytest.mark.parametrize("certainty", ["contradicted", "ambiguous", "missing"])
@@ -181,7 +181,7 @@ def test_ranks_differ_where_the_spec_refuses_or_promises_what_the_document_does_
 ) -> None:
     made = SPEC.replace("rank: [0, 8], strided: true", f"rank: {rank}, strided: true")
     of = specs_from_texts({"twist_backward": made + DOUBTS}).find("twist_backward")
-    assert ([item.address for item in differences(document(), of)] != ["params/gradOutput/rank"]) is is_equal
+    assert ([item.address for item in find_differences(document(), of)] != ["params/gradOutput/rank"]) is is_equal
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_code_for_few_dimensions_differs_from_rows_on_many(condition: str, ran
     made = SPEC.replace("rank: [0, 8], strided: true", f"rank: {rank}, strided: true")
     of = specs_from_texts({"twist_backward": made}).find("twist_backward")
     read = document(("turns不在取值范围内。", condition))
-    found = [item.address for item in differences(read, of) if item.address.startswith("errors/")]
+    found = [item.address for item in find_differences(read, of) if item.address.startswith("errors/")]
     assert found == ([] if is_stated else ["errors/ACLNN_ERR_PARAM_INVALID/3"])
 
 
@@ -208,8 +208,8 @@ def test_unread_statements_are_missing(spec: Spec) -> None:
     read = document()
     claims = claimed(read, spec)
     last = Claim(claims.claims[-1].reference, reason=NotTestable.UNREAD)
-    result = audit(read, Claims(claims.operator, claims.document, (*claims.claims[:-1], last)), spec)
-    assert [entry.state for entry in result.missing] == [State.UNREAD]
+    result = audit_claims(read, Claims(claims.operator, claims.document, (*claims.claims[:-1], last)), spec)
+    assert [entry.state for entry in result.missing] == [AuditState.UNREAD]
     assert result.share < 1.0
 
 
@@ -222,29 +222,29 @@ def test_statement_claimed_by_an_unread_clause_is_missing() -> None:
         for claim in claimed(read, of).claims
     )
     about = DocumentModel(title=read.operator, language="zh", sha256=read.sha256)
-    result = audit(read, Claims(of.operator, about, claims), of)
-    assert {entry.address: entry.state for entry in result.missing} == {"limits/3": State.UNREAD}
+    result = audit_claims(read, Claims(of.operator, about, claims), of)
+    assert {entry.address: entry.state for entry in result.missing} == {"limits/3": AuditState.UNREAD}
 
 
 def test_what_the_spec_alone_states_lowers_the_share(spec: Spec) -> None:
     read = document(("  aclTensor       *gradInput,\n", ""))
-    result = audit(read, claimed(read, spec), spec)
+    result = audit_claims(read, claimed(read, spec), spec)
     alone = [(entry.address, entry.state) for entry in result.missing if entry.statement is None]
-    assert alone == [("prototype/phase1/gradInput", State.DIFFERS)]
+    assert alone == [("prototype/phase1/gradInput", AuditState.DIFFERS)]
     assert result.share < 1.0
 
 
 def test_a_statement_that_moves_keeps_its_claim(spec: Spec) -> None:
     read = document(("## 约束说明\n", "## 约束说明\n\n- 内存须对齐。\n"))
-    result = audit(read, claimed(document(), spec), spec)
-    assert {entry.address: entry.state for entry in result.missing} == {"limits/1": State.NEW}
+    result = audit_claims(read, claimed(document(), spec), spec)
+    assert {entry.address: entry.state for entry in result.missing} == {"limits/1": AuditState.NEW}
     moved = {entry.address: entry.moved_from for entry in result.entries if entry.moved_from is not None}
     assert moved == {"limits/2": "limits/1", "limits/3": "limits/2", "limits/4": "limits/3"}
 
 
 def test_blanks_and_width_of_punctuation_change_nothing(spec: Spec) -> None:
     read = document(("确定性计算：", "确定性 计算:"))
-    assert audit(read, claimed(document(), spec), spec).missing == ()
+    assert audit_claims(read, claimed(document(), spec), spec).missing == ()
 
 
 def write(folder: Path, text: str) -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from aclnn_cts.authoring import import_atk as importing
-from aclnn_cts.authoring.import_atk import AtkEntry, NotCarried, atk_attribute, atk_data, import_atk
+from aclnn_cts.authoring.import_atk import AtkEntry, UnsupportedAtkError, atk_attribute, atk_data, import_atk
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.dtypes import components
@@ -282,7 +282,7 @@ def test_attributes() -> None:
     drawn = {atk_attribute([1, 6], kind="int", c_type="int64_t", seed=seed, name="x") for seed in range(99)}
     assert drawn <= {1, 2, 3, 4, 5, 6}
     assert len(drawn) > 3
-    with pytest.raises(NotCarried):
+    with pytest.raises(UnsupportedAtkError):
         atk_attribute(True, kind="int", c_type="int64_t", seed=0, name="x")  # noqa: FBT003 - the value under test
 
 
@@ -309,7 +309,7 @@ def test_a_bool_is_what_c_makes_of_a_number(ranges: object, *, truth: bool) -> N
 
 @pytest.mark.parametrize("ranges", ["null", "true", None, [1, 2, 3]])
 def test_a_bool_takes_no_words(ranges: object) -> None:
-    with pytest.raises(NotCarried, match=r"scale: range_values .*: no value for the C type bool"):
+    with pytest.raises(UnsupportedAtkError, match=r"scale: range_values .*: no value for the C type bool"):
         atk_attribute(ranges, kind="bool", c_type="bool", seed=0, name="scale")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.authoring.claims import Claim, Claims, audit
-from aclnn_cts.authoring.lock import locked, outdated, unmatched
+from aclnn_cts.authoring.claims import Claim, Claims, audit_claims
+from aclnn_cts.authoring.lock import lock_claims, outdated_claims, unmatched_claims
 from aclnn_cts.authoring.model import Document
-from aclnn_cts.authoring.proposals import proposals
+from aclnn_cts.authoring.proposals import propose_claims
 from aclnn_cts.speclang.load import specs_from_texts
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.schema import DocumentModel
@@ -26,7 +26,7 @@ def spec(claims: str = SAID) -> Spec:
 
 
 def lock(read: Document, of: Spec, former: Claims | None = None) -> dict[str, Claim]:
-    return {claim.address: claim for claim in locked(read, of, former, audit(read, former, of))}
+    return {claim.address: claim for claim in lock_claims(read, of, former, audit_claims(read, former, of))}
 
 
 def as_file(read: Document, claims: dict[str, Claim], *, is_made: bool = True) -> Claims:
@@ -36,7 +36,7 @@ def as_file(read: Document, claims: dict[str, Claim], *, is_made: bool = True) -
 
 def test_the_spec_comes_before_what_is_plain() -> None:
     read = document()
-    found, plain = lock(read, spec()), proposals(read, spec())
+    found, plain = lock(read, spec()), propose_claims(read, spec())
     assert found["limits/3"].reason is NotTestable.PERFORMANCE
     assert set(found["params/gradOutput/rank"].clauses) == {*plain["params/gradOutput/rank"].clauses, "function.1"}
     assert found["params/self/rank"] == plain["params/self/rank"]
@@ -66,14 +66,14 @@ def test_in_another_edition_claims_are_carried_by_their_digests() -> None:
 def test_claims_of_the_spec_that_the_file_lacks_are_outdated(claims: str) -> None:
     read = document()
     file = as_file(read, lock(read, spec()))
-    assert not list(outdated(read, spec(), file))
-    [claim] = outdated(read, spec(claims), file)
+    assert not list(outdated_claims(read, spec(), file))
+    [claim] = outdated_claims(read, spec(claims), file)
     assert claim.address in claims
 
 
 def test_entries_that_name_no_statement() -> None:
     claims = "claims: {limits/90: advice, limits/3-9: performance, params/turn/usage: function.1}\n"
-    assert unmatched(document(), spec(claims)) == ("limits/90", "params/turn/usage")
+    assert unmatched_claims(document(), spec(claims)) == ("limits/90", "params/turn/usage")
 
 
 RANK = ("<td>0-8</td>", "<td>1-8</td>")

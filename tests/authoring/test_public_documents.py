@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.authoring.claims import State, audit, claims_path, claims_text, edition_of, read_claims
+from aclnn_cts.authoring.claims import AuditState, audit_claims, claims_path, claims_text, edition_of, read_claims
 from aclnn_cts.authoring.draft import draft_spec
-from aclnn_cts.authoring.lock import locked
+from aclnn_cts.authoring.lock import lock_claims
 from aclnn_cts.authoring.model import Statement
 from aclnn_cts.authoring.read import read_document
 from aclnn_cts.generate.proof import lint_specs
@@ -50,11 +50,11 @@ def test_every_document_is_read_and_drafted(tmp_path: Path) -> None:
 def test_claims_of_the_package_fit_the_public_edition(stem: str) -> None:
     spec = claimed_spec(stem)
     claims = read_claims(claims_path(package_folder(), stem), spec)
-    result = audit(read_document(PUBLIC / f"{spec.operator}.md"), claims, spec)
+    result = audit_claims(read_document(PUBLIC / f"{spec.operator}.md"), claims, spec)
     assert result.is_same_edition
     assert result.missing == ()
     assert result.share == 1.0
-    assert result.count(State.UNTESTABLE) <= 0.25 * result.statements
+    assert result.count(AuditState.UNTESTABLE) <= 0.25 * result.statements
 
 
 @public_documents
@@ -64,7 +64,7 @@ def test_claims_of_the_package_are_those_that_a_command_makes(stem: str) -> None
     document = read_document(PUBLIC / f"{spec.operator}.md")
     about = {"title": spec.operator, "language": "zh", "sha256": document.sha256}
     about |= {"edition": spec.edition} if spec.edition else {}
-    made = claims_text(spec.operator, about, locked(document, spec, None, audit(document, None, spec)))
+    made = claims_text(spec.operator, about, lock_claims(document, spec, None, audit_claims(document, None, spec)))
     assert path.read_text(encoding="utf-8") == made, f"make claims OP={stem} DOCUMENTS=../shared/docs/public"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.runs.campaign.corpus.schedule import RANDOM, Chunk, Learned
+from aclnn_cts.runs.campaign.corpus.schedule import RANDOM, Chunk, CorpusUpdate
 from aclnn_cts.runs.campaign.jobs import ChunkJob, ChunkResult
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.summary import Summary
@@ -18,7 +18,7 @@ class Answers:
     """Every chunk has ten cases and takes one second of its worker."""
 
     def of(self, job: ChunkJob) -> Recorded:
-        result = ChunkResult(index=job.chunk.index, summary=Summary(), learned=Learned())
+        result = ChunkResult(index=job.chunk.index, summary=Summary(), learned=CorpusUpdate())
         return Recorded(encode(result), 10, 1.0)
 
 

@@ -18,8 +18,8 @@ from aclnn_cts.bridges.flashinfer_bench import (
     EXTRA,
     BoundEvaluator,
     Status,
-    checked,
-    correctness,
+    check_solution,
+    correctness_fields,
     evaluation,
     operator_of,
 )
@@ -115,10 +115,12 @@ def test_a_call_of_a_solution_is_held_to_the_bound() -> None:
     y /= y.sum(-1, keepdims=True)
     grad = rng.standard_normal((8, 16), np.float32)
     right = y * (grad - (grad * y).sum(-1, keepdims=True))
-    good, bad = (checked("softmax_backward", definition(), [grad, y, -1], [out]) for out in (right, right * 1.001))
+    good, bad = (
+        check_solution("softmax_backward", definition(), [grad, y, -1], [out]) for out in (right, right * 1.001)
+    )
     assert good.ok
     assert not bad.ok
-    found = correctness(bad)
+    found = correctness_fields(bad)
     assert found["max_relative_error"] == pytest.approx(0.001, rel=0.1)
     assert found["extra"][EXTRA]["error_ratio"] > 1
 

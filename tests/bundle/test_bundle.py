@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aclnn_cts.bundle import archive
-from aclnn_cts.bundle.archive import Problem, bad_name
+from aclnn_cts.bundle.archive import BundleProblem, bad_name
 from aclnn_cts.bundle.records import record_from_json, record_schema, record_to_json
 from aclnn_cts.bundle.signature import Signer, Verifier, signature_path
 from aclnn_cts.bundle.verify import Verification, verify_bundle
@@ -32,7 +32,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Record, Result, Skip
 from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.speclang.load import load_specs, package_folder
-from aclnn_cts.store.events import Planned, Skipped
+from aclnn_cts.store.events import TrialsPlanned, TrialsSkipped
 from aclnn_cts.store.manifest import adapter_facts
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
@@ -64,9 +64,9 @@ def small_run(path: Path) -> RunDirectory:
     manifest = make_manifest(target=Target(product="atlas-a2"), environment=facts)
     programs = program_maker(load_specs(), ())
     with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": spec}, programs=programs) as writer:
-        writer(Planned(operator=SOFTMAX, kind="valid", number=6))
-        writer(Planned(operator=SOFTMAX, kind="invalid", number=1))
-        writer(Skipped(operator=SOFTMAX, kind="valid", reason=Skip.UNSUPPORTED))
+        writer(TrialsPlanned(operator=SOFTMAX, kind="valid", number=6))
+        writer(TrialsPlanned(operator=SOFTMAX, kind="invalid", number=1))
+        writer(TrialsSkipped(operator=SOFTMAX, kind="valid", reason=Skip.UNSUPPORTED))
         writer.append(records)
         for content in (b"one", b"two", b"of no record"):
             writer.blob(content)
@@ -219,7 +219,7 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
 
 def test_missing_and_further_bytes_are_found(bundle: Path, tmp_path: Path) -> None:
     content = bundle.read_bytes()
-    assert verified(content + b"x", tmp_path).problems == (Problem("file", "1 bytes follow its end"),)
+    assert verified(content + b"x", tmp_path).problems == (BundleProblem("file", "1 bytes follow its end"),)
     assert places(verified(content[:-1], tmp_path)) == {"file"}
     for place in range(0, len(content), 997):
         assert not verified(content[:place], tmp_path).good
@@ -389,7 +389,7 @@ def test_entries_that_share_bytes_are_refused(bundle: Path, tmp_path: Path) -> N
             file.NameToInfo[entry.filename] = entry
         file._didModify = True  # type: ignore[attr-defined]
     [problem] = verified(buffer.getvalue(), tmp_path).problems
-    assert problem == Problem("directory", "has entries that are larger than the file")
+    assert problem == BundleProblem("directory", "has entries that are larger than the file")
 
 
 def test_a_run_that_is_not_finished(tmp_path: Path) -> None:

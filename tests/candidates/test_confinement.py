@@ -12,7 +12,7 @@ import pytest
 import aclnn_cts
 from aclnn_cts.candidates.verdict import Judgement
 from aclnn_cts.sandbox.control_group import PROCESSES
-from aclnn_cts.sandbox.visible_files import SYSTEM, view_of
+from aclnn_cts.sandbox.visible_files import SYSTEM, visible_files_of
 from tests.candidates import kernels
 
 _PROBE = """
@@ -96,7 +96,7 @@ def test_no_other_copy_of_the_suite_is_on_the_disk(
 def test_a_copy_in_another_python_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = suite_in(tmp_path / "envs" / "other" / "lib" / "python3.12" / "site-packages")
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
-    assert str(package) in view_of(None).hidden
+    assert str(package) in visible_files_of(None).hidden
 
 
 def test_nothing_but_the_system_and_the_candidate_s_own_is_at_the_root(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_nothing_but_the_system_and_the_candidate_s_own_is_at_the_root(tmp_path:
     system = sorted(SYSTEM)
     body = f"raise ValueError('seen: %s' % [str(i) for i in Path('/').glob('*/*') if i.parts[1] not in {system!r}])"
     below = {item for item in ast.literal_eval(said(own, body).partition("seen: ")[2]) if "/candidate-" not in item}
-    kept = (*view_of(own).kept, "/var/tmp")  # noqa: S108 - an empty folder
+    kept = (*visible_files_of(own).kept, "/var/tmp")  # noqa: S108 - an empty folder
     assert below
     assert {item for item in below if not any(f"{place}/".startswith(f"{item}/") for place in kept)} == set()
     assert "seen: False" in said(own, f"raise ValueError('seen: %s' % Path({str(tmp_path / 'secret')!r}).exists())")

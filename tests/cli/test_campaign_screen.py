@@ -14,17 +14,17 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from aclnn_cts.cli.campaign_screen import CampaignScreen, line, progress, screen, show_campaign_end
+from aclnn_cts.cli.campaign_screen import CampaignScreen, show_campaign_end, status_document, status_line, status_screen
 from aclnn_cts.cli.screen import OPERATORS_SHOWN
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.runs.campaign.corpus.check_coverage import Share
-from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, Status, UnderWay, Watcher, Watchers
+from aclnn_cts.runs.campaign.corpus.check_coverage import CoveredShare
+from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, SlotActivity, Status, Watcher, Watchers
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.workers.slots import Health, Slot
+from aclnn_cts.workers.slots import Slot, SlotHealth
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.support.lines import places_of
 
@@ -45,12 +45,12 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
     summary = Summary()
     summary.plan("aclnnSoftmaxBackward", "valid", number=123_456)
     coverage = {
-        "constraints": Share(40, 40),
-        "limits": Share(38, 39, apart),
-        "pairs": Share(1999, 2000, 40 * apart),
+        "constraints": CoveredShare(40, 40),
+        "limits": CoveredShare(38, 39, apart),
+        "pairs": CoveredShare(1999, 2000, 40 * apart),
     }
     found = [
-        Finding(key=failure.key, counts=((failure, number),), confirmed=Confirmed.DEVICE)
+        Finding(key=failure.key, counts=((failure, number),), confirmed=Confirmation.DEVICE)
         for number in range(findings)
         for failure in (msgspec.structs.replace(_FAILURE, fault="crash", output="", answer=f"signal {number}"),)
     ]
@@ -65,11 +65,14 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
         findings=found,
         slots=[
             Slot(
-                f"worker {number}", f"cann:device={number}", Health.OUT if number == 3 else Health.BUSY, lost=number % 2
+                f"worker {number}",
+                f"cann:device={number}",
+                SlotHealth.OUT if number == 3 else SlotHealth.BUSY,
+                lost=number % 2,
             )
             for number in range(slots)
         ],
-        under_way=[UnderWay(number, 17, 77, 0.5) for number in range(slots)],
+        under_way=[SlotActivity(number, 17, 77, 0.5) for number in range(slots)],
         operators=[
             OperatorStatus(
                 name=f"aclnnUpsampleNearestExact1d{number}Backward",
@@ -90,7 +93,7 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
 def shown(status: Status, width: int, height: int) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False, highlight=False)
-    console.print(screen(status, RUN, width=width, height=height))
+    console.print(status_screen(status, RUN, width=width, height=height))
     return out.getvalue().rstrip("\n").split("\n")
 
 
@@ -132,22 +135,22 @@ def test_of_many_devices_the_sums_are_told_and_which_are_out() -> None:
 
 def test_a_call_that_hangs_is_told() -> None:
     status = a_status(operators=1, findings=0, slots=3)
-    work = [UnderWay(4, 5, 77, 0.2), UnderWay(3, 17, 77, 90.0), UnderWay(EXAMINES, 0, 0, 12.0)]
+    work = [SlotActivity(4, 5, 77, 0.2), SlotActivity(3, 17, 77, 90.0), SlotActivity(EXAMINES, 0, 0, 12.0)]
     lines = shown(replace(status, under_way=work), 120, 24)
     told = "now: 1 at chunk 3: 17/77, 0:01:30 without news; 2 at a finding for 0:00:12; 0 at chunk 4: 5/77"
     assert told in [text.rstrip() for text in lines]
-    assert line(replace(status, under_way=work)).endswith("; 1 at chunk 3: 17/77, 0:01:30 without news")
-    assert "without news" not in line(status)
+    assert status_line(replace(status, under_way=work)).endswith("; 1 at chunk 3: 17/77, 0:01:30 without news")
+    assert "without news" not in status_line(status)
 
 
 def test_the_line_and_the_json() -> None:
     status = a_status(operators=2, findings=2, slots=2, apart=3)
-    told = line(status)
+    told = status_line(status)
     assert told.startswith("1:02:05  ")
     assert " trials, 2512/s, 2 findings, 6:57:55 left; chunk 1234 (search), " in told
     assert "workers 2/2" in told
     assert "\n" not in told
-    document = json.loads(json.dumps(progress(status)))
+    document = json.loads(json.dumps(status_document(status)))
     assert document["findings"] == 2
     assert document["operators"][0]["coverage"]["pairs"] == [1999, 2000]
     assert document["operators"][0]["tried_and_not_judged"] == {"limits": 3, "pairs": 120}

@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.store.events import Planned
+from aclnn_cts.store.events import TrialsPlanned
 from aclnn_cts.store.manifest import Fact
 from aclnn_cts.store.run_writer import create_run
 from tests.cli.conftest import Called
@@ -20,7 +20,7 @@ FAILED: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output"
 def store(name: str, *failing: int, version: str = "1", number: int = 4) -> None:
     manifest = make_manifest(environment={"adapter.version": Fact(version)})
     with create_run(Path(name), manifest=manifest, specs={}) as writer:
-        writer(Planned(operator=make_record().trial.case.operator, kind="valid", number=number))
+        writer(TrialsPlanned(operator=make_record().trial.case.operator, kind="valid", number=number))
         writer.append(
             [make_record(n, share=0.5 / float(version), **(FAILED if n in failing else {})) for n in range(number)]
         )

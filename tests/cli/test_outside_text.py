@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from aclnn_cts.bundle.write import write_bundle
-from aclnn_cts.cli.campaign_screen import screen
+from aclnn_cts.cli.campaign_screen import status_screen
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.printable import ECHO_LIMIT, printable, printable_document, printable_lines, shown
@@ -158,7 +158,7 @@ def test_what_a_campaign_shows_while_it_runs() -> None:
     for width in (80, 200):
         terminal = io.StringIO()
         out = Console(file=terminal, width=width, height=30, color_system=None, highlight=False)
-        out.print(screen(status, Path(EVIL), width=width, height=30))
+        out.print(status_screen(status, Path(EVIL), width=width, height=30))
         assert "\\x1b" in terminal.getvalue()
         assert not hidden(terminal.getvalue())
         assert max(map(len, terminal.getvalue().splitlines())) <= width

@@ -17,12 +17,20 @@ from rich.console import Console
 
 from aclnn_cts.cli import screen
 from aclnn_cts.cli.campaign_screen import CampaignScreen
-from aclnn_cts.cli.progress_line import Moment, RunMeter, progress_document, progress_line
+from aclnn_cts.cli.progress_line import RunMeter, RunStatus, progress_document, progress_line
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.runs.campaign.status import Status
 from aclnn_cts.store.counts import Counts
-from aclnn_cts.store.events import BatchJudged, Event, Expected, PhaseStarted, Planned, RunStarted, Skipped
+from aclnn_cts.store.events import (
+    BatchJudged,
+    Event,
+    PhaseStarted,
+    RunStarted,
+    TrialsExpected,
+    TrialsPlanned,
+    TrialsSkipped,
+)
 from aclnn_cts.store.summary import Summary
 from tests.cli.conftest import Called
 from tests.cli.test_cli_screens import ADAPTERS, LINES, RUN, SMALL, WRONG
@@ -43,9 +51,9 @@ def call_beside_adapters(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_the_line_has_rate_findings_and_the_time_that_is_left() -> None:
     counts = Counts(cases=400, passed=90, failed=8, waived=2, skipped=2)
-    moment = Moment(seconds=50.0, counts=counts, planned=400, findings=3, rate=2.0, left=150.0)
+    moment = RunStatus(seconds=50.0, counts=counts, planned=400, findings=3, rate=2.0, left=150.0)
     assert progress_line(moment) == "0:00:50  100 of 400 trials, 2/s, 3 findings, 0:02:30 left"
-    unknown = Moment(seconds=50.0, counts=counts, planned=None, findings=1, rate=2.0, left=None)
+    unknown = RunStatus(seconds=50.0, counts=counts, planned=None, findings=1, rate=2.0, left=None)
     assert progress_line(unknown) == "0:00:50  100 trials, 2/s, 1 finding"
     assert progress_document(moment)["seconds_left"] == 150.0
     assert progress_line(moment, short=True) == "100/400 2/s 3 findings 0:02:30 left"
@@ -61,8 +69,8 @@ def test_no_width_cuts_the_line(monkeypatch: pytest.MonkeyPatch, width: int) -> 
     monkeypatch.setenv("TERM", "xterm-256color")
     made = screen.Screen()
     made(RunStarted(manifest=None))  # type: ignore[arg-type]  # which the screen does not read
-    made(Planned(operator="x", kind="given", number=1832))
-    made(Expected(number=2116))
+    made(TrialsPlanned(operator="x", kind="given", number=1832))
+    made(TrialsExpected(number=2116))
     made(PhaseStarted(operator="aclnnUpsampleNearestExact1dBackward", name="valid"))
     made(BatchJudged(records=(record(softmax_case(1)),)))
     made.close()
@@ -74,9 +82,9 @@ def test_the_meter_counts_what_the_events_say() -> None:
     meter = RunMeter()
     failed = record(softmax_case(1), result=Result.FAILED, kind="value")
     waived = record(softmax_case(2), result=Result.FAILED, kind="value", waiver="known")
-    meter(Planned(operator="x", kind="given", number=2))
-    meter(Expected(number=8))
-    meter(Skipped(operator="x", kind="valid", reason="open", number=2))
+    meter(TrialsPlanned(operator="x", kind="given", number=2))
+    meter(TrialsExpected(number=8))
+    meter(TrialsSkipped(operator="x", kind="valid", reason="open", number=2))
     meter(BatchJudged(records=(failed, waived)))
     moment = meter.moment()
     assert (moment.counts.ended, moment.planned, moment.findings) == (4, 10, 1)

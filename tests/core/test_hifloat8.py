@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.hifloat8 import decoded, encoded
+from aclnn_cts.core.hifloat8 import decode, encode
 from aclnn_cts.core.rounding import BINARY_FORMATS, covers, nearest, round_to, spacing, to_dtype, toward_zero, widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.judgement.model import ComputeModel, load_precision
@@ -48,7 +48,7 @@ NUMBERS = np.unique(TABLE[np.isfinite(TABLE)])
 
 def test_every_code_is_what_the_paper_says() -> None:
     assert np.array_equal(widen(CODES), TABLE, equal_nan=True)
-    assert encoded(decoded(CODES)).tobytes() == CODES.tobytes()
+    assert encode(decode(CODES)).tobytes() == CODES.tobytes()
     assert to_dtype(TABLE, "HIFLOAT8").tobytes() == CODES.tobytes()
     assert np.array_equal(round_to(NUMBERS, FORM), NUMBERS)
 

@@ -10,7 +10,7 @@ import pytest
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import canonical_json, case_to_json
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.trial import Earlier, Trial, trial_from_json, trial_to_json
+from aclnn_cts.core.trial import EarlierCall, Trial, trial_from_json, trial_to_json
 
 
 def case(seed: int) -> Case:
@@ -18,7 +18,7 @@ def case(seed: int) -> Case:
 
 
 ALONE = Trial("values", case(1))
-AFTER = msgspec.structs.replace(ALONE, after=(Earlier(case(2)), Earlier(case(3), times=40)))
+AFTER = msgspec.structs.replace(ALONE, after=(EarlierCall(case(2)), EarlierCall(case(3), times=40)))
 
 
 def test_they_are_read_as_they_were_written() -> None:

@@ -27,7 +27,7 @@ from aclnn_cts.execution import judging
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.formula import slices
-from aclnn_cts.generate.choices import StreamChoices, words
+from aclnn_cts.generate.choices import StreamChoices, stream_words
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.recipes_real import normal_values
 from aclnn_cts.generate.sampler import Sampler
@@ -106,7 +106,7 @@ def test_a_large_bell_has_the_bits_of_its_formula(dtype: str) -> None:
     count = 4 * 65535 + 11
     case = Case("x", {"y": tensor((count,), dtype, recipe="normal", seed=9, mean=0.3, std=1.7)})
     with np.errstate(all="ignore"):
-        expected_bits = stored(normal_values(words(9, "data/y", count), 0.3, 1.7), dtype)
+        expected_bits = stored(normal_values(stream_words(9, "data/y", count), 0.3, 1.7), dtype)
     assert case_arrays(case, ["y"])["y"].tobytes() == expected_bits.tobytes()
 
 

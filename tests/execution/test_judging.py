@@ -140,7 +140,7 @@ def test_a_call_that_asks_for_no_output_passes_by_its_form(has_statuses: bool) -
     spec = SPECS["aclnnLayerNormBackward"]
     target = Target(spec.usual_product)
     walk = CornerWalk(Sampler(spec, target), seed=0)
-    calls = (walk.following() for _ in range(200))
+    calls = (walk.next_call() for _ in range(200))
     cases = [call.case for call in calls if ("mask outputMask", "000") in call.corners]
     outputs = tuple(spec.outputs)
     assert {sum(case.tensor(name) is not None for name in outputs) for case in cases} >= {0, len(outputs)}

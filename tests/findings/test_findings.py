@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier
+from aclnn_cts.core.trial import EarlierCall
 from aclnn_cts.core.verdict import ClauseVerdict, Record, Result
-from aclnn_cts.findings.findings import FindingIndex, grouped, regrouped
+from aclnn_cts.findings.findings import FindingIndex, group_records, merge_findings
 from aclnn_cts.reports.exporters import csv_bytes, finding_text, test_units
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
@@ -132,12 +132,12 @@ def test_every_form_names_the_card_of_a_failure(tmp_path: Path) -> None:
     ],
 )
 def test_what_looks_otherwise_stands_apart(other: Record) -> None:
-    first, second = grouped([failed(1), other])
+    first, second = group_records([failed(1), other])
     assert (first.failures, second.failures) == (1, 1)
 
 
 def test_one_waiver_s_failures_stand_apart_from_another_s() -> None:
-    found = grouped(
+    found = group_records(
         [failed(1, waiver="v"), failed(2, waiver="w"), failed(3, EQUAL, Fault.NONDETERMINISTIC, waiver="w")]
     )
     assert {item.waiver: item.failures for item in found} == {"v": 1, "w": 2}
@@ -151,7 +151,7 @@ def test_dtypes_modes_equal_calls_and_life_cycles_of_one_fault_are_one_finding()
         failed(4, LIFE),
         failed(5, EQUAL, Fault.NONDETERMINISTIC, mode="KEEP_DTYPE"),
     ]
-    [found] = grouped([failed(1), *others])
+    [found] = group_records([failed(1), *others])
     assert (found.failures, found.kind) == (5, Fault.VALUE)
     assert found.record in (failed(1), *others[:2]), "one call shows it best"
 
@@ -167,7 +167,7 @@ def test_a_broken_call_joins_what_its_twin_does_and_no_status_does() -> None:
     guard = failed(1, kind=Fault.GUARD)
     twin = failed(2, "status", Fault.GUARD, constraint="gradOutput.null")
     status = failed(3, "status", Fault.STATUS, output="", constraint="gradOutput.null")
-    both, alone = grouped([guard, twin, status])
+    both, alone = group_records([guard, twin, status])
     assert sorted(item.check for item in both.fingerprints) == ["status", "values"]
     assert (alone.key.fault, alone.key.clause) == (Fault.STATUS, "gradOutput.null")
 
@@ -175,20 +175,20 @@ def test_a_broken_call_joins_what_its_twin_does_and_no_status_does() -> None:
 def test_many_failing_calls_join_one_that_fails_so() -> None:
     once = failed(1, "status", Fault.STATUS, output="", constraint="gradOutput.null")
     many = failed(2, MANY, Fault.STATUS, output="", constraint="gradOutput.null")
-    [both] = grouped([many, once])
+    [both] = group_records([many, once])
     assert sorted(item.check for item in both.fingerprints) == [MANY, "status"]
 
 
 def test_what_shows_only_after_other_calls_is_one_finding_in_all_outputs() -> None:
-    calls = (Earlier(softmax_case(9)),)
+    calls = (EarlierCall(softmax_case(9)),)
     left = [renamed(failed(number, output=output), after=calls) for number, output in enumerate(("a", "b", "c"))]
-    [found] = grouped(left)
+    [found] = group_records(left)
     assert found.failures == 3
     assert found.trial is not None
     assert found.trial.after == calls
 
 
-def kept(output: str, *, waiver: str = "", confirmed: str = Confirmed.ORDER) -> Finding:
+def kept(output: str, *, waiver: str = "", confirmed: str = Confirmation.ORDER) -> Finding:
     """A finding of a campaign."""
     fingerprint = Fingerprint(operator="aclnnSoftmaxBackward", check="values", fault=Fault.VALUE, output=output)
     return Finding(key=fingerprint.key, counts=((fingerprint, 3),), confirmed=confirmed, waiver=waiver)
@@ -196,16 +196,16 @@ def kept(output: str, *, waiver: str = "", confirmed: str = Confirmed.ORDER) -> 
 
 def test_findings_of_a_campaign_are_shown_by_the_one_whose_calls_are_known() -> None:
     one, two, waived = kept("a"), kept("b"), kept("c", waiver="known")
-    assert [(item.waiver, item.failures) for item in regrouped([one, two, waived])] == [("", 6), ("known", 3)]
-    two.trial = renamed(failed(1), after=(Earlier(softmax_case(9)),)).shown
-    assert regrouped([one, two])[0].trial == two.trial
-    flaky, always = kept("out", confirmed=Confirmed.FLAKY), kept("out", confirmed=Confirmed.ALWAYS)
-    assert [(item.confirmed, item.failures) for item in regrouped([flaky, always])] == [(Confirmed.ALWAYS, 6)]
+    assert [(item.waiver, item.failures) for item in merge_findings([one, two, waived])] == [("", 6), ("known", 3)]
+    two.trial = renamed(failed(1), after=(EarlierCall(softmax_case(9)),)).reproducing_trial
+    assert merge_findings([one, two])[0].trial == two.trial
+    flaky, always = kept("out", confirmed=Confirmation.FLAKY), kept("out", confirmed=Confirmation.ALWAYS)
+    assert [(item.confirmed, item.failures) for item in merge_findings([flaky, always])] == [(Confirmation.ALWAYS, 6)]
 
 
 def test_a_run_s_findings_that_lack_a_failure_are_refused() -> None:
     with pytest.raises(HarnessError, match="lack one of its failures"):
-        FindingIndex(()).of(failed(1))
+        FindingIndex(()).number_of(failed(1))
 
 
 _SORTS = st.builds(
@@ -224,13 +224,13 @@ _SORTS = st.builds(
 
 @given(st.lists(_SORTS, max_size=12), st.randoms(use_true_random=False))
 def test_every_failure_stands_on_one_card_in_whatever_order_they_come(records: list[Record], random: Random) -> None:
-    found = grouped(records)
+    found = group_records(records)
     index = FindingIndex(found)
-    numbers = Counter(map(index.of, records))
+    numbers = Counter(map(index.number_of, records))
     assert [item.failures for item in found] == [numbers[place] for place in range(len(found))]
     for place, item in enumerate(found):
         assert item.record in records
-        assert index.of(item.record) == place
+        assert index.number_of(item.record) == place
         assert item.record.waiver == item.waiver
     random.shuffle(records)
-    assert grouped(records) == found
+    assert group_records(records) == found

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Fingerprint, Symptom
-from aclnn_cts.findings.group import group
+from aclnn_cts.findings.group import group_failures
 
 OP = "aclnnSoftmaxBackward"
 
@@ -43,11 +43,11 @@ runs = st.dictionaries(fingerprints, st.integers(1, 300), max_size=40)
 def test_each_fingerprint_is_in_one_finding_whatever_their_order(
     failures: dict[Fingerprint, int], random: object
 ) -> None:
-    found = group(failures)
+    found = group_failures(failures)
     assert Counter(chain.from_iterable(item.fingerprints for item in found)) == Counter(list(failures))
     shuffled = list(failures)
     random.shuffle(shuffled)  # type: ignore[attr-defined]  # a random.Random
-    assert group({item: failures[item] for item in shuffled}) == found
+    assert group_failures({item: failures[item] for item in shuffled}) == found
     sizes = [sum(failures[item] for item in members) for _, members in found]
     assert sizes == sorted(sizes, reverse=True)
     for _, members in found:
@@ -58,15 +58,15 @@ def test_each_fingerprint_is_in_one_finding_whatever_their_order(
 
 @given(runs)
 def test_grouping_depends_on_each_operator_alone(failures: dict[Fingerprint, int]) -> None:
-    found = set(group(failures))
+    found = set(group_failures(failures))
     for operator in {item.operator for item in failures}:
         of_it = {item: number for item, number in failures.items() if item.operator == operator}
-        assert set(group(of_it)) == {item for item in found if item.fingerprints[0].operator == operator}
+        assert set(group_failures(of_it)) == {item for item in found if item.fingerprints[0].operator == operator}
 
 
 @given(runs)
 def test_dtype_mode_and_kind_of_wrong_value_are_no_part_of_a_finding(failures: dict[Fingerprint, int]) -> None:
-    for _, members in group(failures):
+    for _, members in group_failures(failures):
         for item in members:
             kinds = Fault.of(Family.VALUES) if item.fault in Fault.of(Family.VALUES) else {item.fault}
             alike = [
@@ -88,7 +88,7 @@ def rule(clause: str, answer: str = "ACLNN_SUCCESS", fault: str = Fault.STATUS) 
 
 
 def number(failures: dict[Fingerprint, int]) -> int:
-    return len(group(failures))
+    return len(group_failures(failures))
 
 
 def test_one_wrong_value_is_one_finding_in_every_kind_check_and_call_mode() -> None:
@@ -110,9 +110,9 @@ def test_one_wrong_value_is_one_finding_in_every_kind_check_and_call_mode() -> N
 
 def test_unequal_results_are_filed_under_what_fails_alone() -> None:
     unequal = value(check="determinism", fault=Fault.NONDETERMINISTIC)
-    [alone] = group({unequal: 8})
+    [alone] = group_failures({unequal: 8})
     assert alone.symptom.fault == Fault.NONDETERMINISTIC
-    [both] = group({unequal: 8, value(fault=Fault.SPECIAL): 1})
+    [both] = group_failures({unequal: 8, value(fault=Fault.SPECIAL): 1})
     assert both.symptom == Symptom(Fault.VALUE, "out")
 
 
@@ -125,9 +125,9 @@ def test_constraints_that_are_not_enforced_stay_apart() -> None:
 def test_an_operator_that_enforces_no_constraint_has_one_finding_an_answer() -> None:
     clauses = ["dim.range", "out.dtype", "out.shape"]
     accepted = {rule(name): 4 for name in clauses}
-    assert len(group(accepted, unenforced={OP})) == 1
-    assert len(group({**accepted, rule("self.format", "ACLNN_ERR_INNER"): 4}, unenforced={OP})) == 2
-    assert len(group({rule(name): 4 for name in clauses[:2]}, unenforced={OP})) == 2
+    assert len(group_failures(accepted, unenforced={OP})) == 1
+    assert len(group_failures({**accepted, rule("self.format", "ACLNN_ERR_INNER"): 4}, unenforced={OP})) == 2
+    assert len(group_failures({rule(name): 4 for name in clauses[:2]}, unenforced={OP})) == 2
 
 
 def test_calls_that_end_alike_are_one_finding_whether_valid_or_not() -> None:
@@ -151,12 +151,12 @@ def test_outputs_that_are_wrong_in_the_same_calls_are_one_finding() -> None:
 def test_a_call_that_shows_two_findings_counts_with_the_rarer() -> None:
     """A verdict names a stray write, or the first output, first: behind it a fault of its own must not hide."""
     stray = value(fault=Fault.GUARD, also=(Symptom(Fault.VALUE, "out"),))
-    first, second = group({stray: 5, value(fault=Fault.GUARD): 40})
+    first, second = group_failures({stray: 5, value(fault=Fault.GUARD): 40})
     assert (first.symptom, second.symptom) == (Symptom(Fault.GUARD, "out"), Symptom(Fault.VALUE, "out"))
     assert second.fingerprints == (stray,)
     accepted = Symptom(Fault.STATUS, clause="bias.format", answer="ACLNN_SUCCESS")
     written = value(fault=Fault.INPUT, output="x", check="status", clause="bias.format", also=(accepted,))
-    found = group({written: 3, value(fault=Fault.INPUT, output="x"): 90})
+    found = group_failures({written: 3, value(fault=Fault.INPUT, output="x"): 90})
     assert [item.symptom for item in found] == [Symptom(Fault.INPUT, "x"), accepted]
 
 
@@ -169,11 +169,11 @@ def test_what_is_written_elsewhere_is_missing_in_its_place() -> None:
 
 def test_what_shows_only_after_other_calls_is_one_finding() -> None:
     left = {value(output=name): 50 for name in ("dx", "dgamma")}
-    assert len(group(left)) == 2
-    assert len(group(left, order_dependent={*left})) == 1
+    assert len(group_failures(left)) == 2
+    assert len(group_failures(left, order_dependent={*left})) == 1
     stray = value(fault=Fault.GUARD)
     crash = value(fault=Fault.CRASH, output="")
-    assert len(group({**left, stray: 4, crash: 3}, order_dependent={*left, stray, crash})) == 2
+    assert len(group_failures({**left, stray: 4, crash: 3}, order_dependent={*left, stray, crash})) == 2
 
 
 @pytest.mark.parametrize("fault", sorted(Fault.of(Family.ENDED, Family.MEMORY, Family.LEAK, Family.REJECTED)))
@@ -183,4 +183,4 @@ def test_what_no_wrong_value_explains_stays_apart(fault: str) -> None:
 
 
 def test_nothing_failed() -> None:
-    assert group({}) == ()
+    assert group_failures({}) == ()

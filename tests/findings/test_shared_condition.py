@@ -13,7 +13,7 @@ import yaml
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Data, Scalar, Tensor
 from aclnn_cts.findings.shared_condition import alternative, shared_condition
-from aclnn_cts.generate.predicate import FilledTensor, compile_predicate, filled
+from aclnn_cts.generate.predicate import FilledTensor, compile_predicate, with_contents
 from tests.support.ran import Ran
 
 SIZES = (1, 2, 3, 5, 7, 8, 9, 16, 17, 24, 25, 33, 64, 65, 100, 129)
@@ -48,7 +48,7 @@ def reduced(case: Case) -> int:
 
 
 def filled_argument(case: Case, name: str) -> FilledTensor:
-    [arguments] = filled([case])
+    [arguments] = with_contents([case])
     tensor = arguments[name]
     assert isinstance(tensor, FilledTensor)
     return tensor

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aclnn_cts.core.case import Case, Data, Tensor
+from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.verdict import Result
@@ -120,7 +120,7 @@ def test_an_input_beside_factors_below_1_overflows_nowhere() -> None:
 def softmax(rows: int, *, wrong: bool) -> Performed:
     """A call as y (g - s) gives it in FLOAT: g - s overflows where y is 0, and y g - y s does not."""
     shape = (rows, 4)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "gradOutput": Tensor(shape, "FLOAT", data=Data(recipe="zeros")),
         "output": Tensor(shape, "FLOAT", data=Data(recipe="zeros")),
         "dim": -1,

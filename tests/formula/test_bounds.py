@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.expected import Arithmetic, ExpectedOutput, FunctionError, OracleInput
+from aclnn_cts.core.expected import Arithmetic, ExpectedOutput, FunctionAccuracy, OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.contraction import contract
@@ -261,7 +261,7 @@ def test_an_overflow_that_shows_may_be_inf() -> None:
 def test_a_function_may_overflow_by_its_own_error() -> None:
     """Eight units in the last place lead from 65280 beyond the largest number of FLOAT16."""
     half = BINARY_FORMATS["FLOAT16"]
-    arithmetic = Arithmetic(accumulation=half, functions=(("softplus", FunctionError(ulps=8)),))
+    arithmetic = Arithmetic(accumulation=half, functions=(("softplus", FunctionAccuracy(ulps=8)),))
     values = np.array([1.0, 65280.0])
     call = OracleInput(
         tensors={"x": values},

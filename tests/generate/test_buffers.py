@@ -24,8 +24,8 @@ from aclnn_cts.generate.buffers import (
     InputGuards,
     UnsafeViewError,
     attach,
+    block_layout,
     check_view,
-    layout,
     prepare,
 )
 from aclnn_cts.generate.configuration import EXPANDED, VIEWS, lay_out
@@ -255,7 +255,7 @@ def test_sha256_is_of_the_elements_and_not_of_the_layout() -> None:
 @given(shape=st.lists(st.integers(0, 9), max_size=3).map(tuple), view=st.integers(0, len(VIEWS) - 1))
 def test_layout_is_aligned_guarded_and_complete(shape: tuple[int, ...], view: int) -> None:
     case = a_case(shape, "BF16", view)
-    plan = layout(case, OUTPUTS)
+    plan = block_layout(case, OUTPUTS)
     cursor = 0
     for place in plan.places.values():
         assert place.start == cursor
@@ -265,7 +265,7 @@ def test_layout_is_aligned_guarded_and_complete(shape: tuple[int, ...], view: in
         assert place.end - place.offset == place.tensor.nbytes
         cursor = place.stop
     assert plan.size == cursor
-    assert plan == layout(a_case(shape, "BF16", view), OUTPUTS)
+    assert plan == block_layout(a_case(shape, "BF16", view), OUTPUTS)
 
 
 @settings(max_examples=40, deadline=None)
@@ -277,7 +277,7 @@ def test_layout_is_aligned_guarded_and_complete(shape: tuple[int, ...], view: in
 def test_a_guard_page_touches_the_start_or_the_end_of_an_input(
     shape: tuple[int, ...], view: int, guards: InputGuards
 ) -> None:
-    plan = layout(a_case(shape, "FLOAT", view), OUTPUTS, guards=guards)
+    plan = block_layout(a_case(shape, "FLOAT", view), OUTPUTS, guards=guards)
     covered = []
     for name, place in plan.places.items():
         covered.append((place.start, place.stop))
@@ -299,7 +299,7 @@ def test_a_guard_page_touches_the_start_or_the_end_of_an_input(
 @pytest.mark.parametrize("guards", InputGuards)
 def test_a_write_beside_an_input_is_noticed_where_no_page_touches_it(guards: InputGuards) -> None:
     case = a_case()
-    buffers = prepared(case, plan=layout(case, OUTPUTS, guards=guards))
+    buffers = prepared(case, plan=block_layout(case, OUTPUTS, guards=guards))
     run(buffers, 3)
     assert clean(buffers.inspect())
     place = buffers.layout.places["x"]
@@ -313,7 +313,7 @@ def test_a_write_beside_an_input_is_noticed_where_no_page_touches_it(guards: Inp
 
 def test_another_process_attaches_to_the_same_bytes() -> None:
     case = a_case()
-    memory: NDArray[np.uint8] = np.zeros(layout(case, OUTPUTS).size + 1000, dtype=np.uint8)
+    memory: NDArray[np.uint8] = np.zeros(block_layout(case, OUTPUTS).size + 1000, dtype=np.uint8)
     mine = prepared(case, memory=memory)
     snapshot = memory.copy()
     theirs = attach(a_case(), outputs=OUTPUTS, memory=memory)
@@ -386,7 +386,7 @@ def test_unsafe_views_are_refused(tensor: Tensor, reason: str) -> None:
     assert reason in said
     for name in ("x", "out") if "stride of 0" not in reason else ("out",):
         with pytest.raises(UnsafeViewError, match=f"{name}: "):
-            layout(Case(operator="a", arguments={name: tensor}), OUTPUTS)
+            block_layout(Case(operator="a", arguments={name: tensor}), OUTPUTS)
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def test_unsafe_views_are_refused(tensor: Tensor, reason: str) -> None:
 )
 def test_safe_views_are_accepted(tensor: Tensor) -> None:
     assert check_view(tensor) is None
-    layout(Case(operator="a", arguments={"x": tensor}), OUTPUTS)
+    block_layout(Case(operator="a", arguments={"x": tensor}), OUTPUTS)
 
 
 @pytest.mark.parametrize("dtype", ["FLOAT", "BF16", "COMPLEX64"])
@@ -435,7 +435,7 @@ def test_contents_and_memory_that_do_not_fit_are_refused() -> None:
     for wrong in (arrays["x"][:1], arrays["x"].astype(np.float64), arrays["x"].reshape(5, 3)):
         with pytest.raises(ValueError, match=r"x: contents of shape .*; expected \(3, 5\) and float32"):
             prepare(case, outputs=OUTPUTS, arrays=arrays | {"x": wrong})
-    size = layout(case, OUTPUTS).size
+    size = block_layout(case, OUTPUTS).size
     unfit: list[NDArray[Any]] = [
         np.zeros(size - 1, np.uint8),
         np.zeros(size, np.int8),

@@ -16,11 +16,11 @@ from aclnn_cts.generate.choices import (
     ChoiceError,
     Choices,
     HypothesisChoices,
+    RandomStreams,
     RecordedChoices,
     StreamChoices,
-    Streams,
     stream_block,
-    words,
+    stream_words,
 )
 from tests.support.replay import ReplayChoices
 
@@ -55,20 +55,20 @@ def stated_word(seed: int, stream: str, position: int) -> int:
     )
 )
 def test_streams_read_in_turns_go_on_where_they_were(reads: list[tuple[tuple[int, str], int]]) -> None:
-    streams = Streams()
+    streams = RandomStreams()
     opened: dict[tuple[int, str], Any] = {}
     told: dict[tuple[int, str], list[int]] = {}
     for stream, count in reads:
         take = opened.setdefault(stream, streams.open(*stream))
         told.setdefault(stream, []).extend(take(count).tolist())
     for stream, numbers in told.items():
-        assert numbers == words(*stream, len(numbers)).tolist()
+        assert numbers == stream_words(*stream, len(numbers)).tolist()
 
 
 def test_streams_refuse_the_seeds_that_words_refuse() -> None:
     for seed in (-1, 2**64):
         with pytest.raises(UsageError, match=f"seed: {seed}; expected"):
-            Streams().open(seed, "data/x")
+            RandomStreams().open(seed, "data/x")
 
 
 def decide(choices: Choices) -> list[Any]:
@@ -184,7 +184,7 @@ def test_seed_out_of_range_is_refused(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, 2**64 - 1])
 def test_extreme_seeds_work(seed: int) -> None:
-    assert words(seed, "choices/x", 1)[0] == stated_word(seed, "x", 0)
+    assert stream_words(seed, "choices/x", 1)[0] == stated_word(seed, "x", 0)
 
 
 def sources() -> list[Choices]:

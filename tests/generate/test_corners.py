@@ -72,7 +72,7 @@ def laid_out(case: Case, name: str) -> bool:
 def test_calls_have_the_corners_that_they_are_said_to_have(spec: Spec) -> None:
     walk = CornerWalk(Sampler(spec, Target(spec.products[0])), seed=5)
     for _ in range(24):
-        made = walk.following()
+        made = walk.next_call()
         case = made.case
         for factor, label in made.corners:
             kind, _, of = factor.partition(" ")
@@ -92,7 +92,7 @@ def test_calls_have_the_corners_that_they_are_said_to_have(spec: Spec) -> None:
 @pytest.mark.parametrize("spec", [pytest.param(spec, id=spec.stem) for spec in SPECS.values()])
 def test_a_quick_plan_visits_every_factor(spec: Spec) -> None:
     walk = CornerWalk(Sampler(spec, Target(spec.products[0])), seed=0)
-    met = {corner for _ in range(QUICK) for corner in walk.following().corners}
+    met = {corner for _ in range(QUICK) for corner in walk.next_call().corners}
     assert walk.visited == len(met)
     # A quick plan has no room for sizes of these but the least.
     least_alone = {"sizes", "plane"} if spec.stem in HUGE else set()
@@ -119,7 +119,7 @@ def test_a_quick_plan_has_nine_tenths_of_the_feasible_pairs(spec: Spec) -> None:
 def walked(sampler: Sampler, *, seed: int, calls: int) -> CornerWalk:
     walk = CornerWalk(sampler, seed=seed)
     for _ in range(calls):
-        walk.following()
+        walk.next_call()
     return walk
 
 

@@ -9,8 +9,8 @@ from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.proof import prove_spec
-from aclnn_cts.generate.recover import recover
-from aclnn_cts.generate.regime_cells import planned_cells, reachable
+from aclnn_cts.generate.recover import recover_drawing
+from aclnn_cts.generate.regime_cells import planned_cells, reachable_regimes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK
 from aclnn_cts.speclang.build import build_interface, build_spec
@@ -84,15 +84,15 @@ def test_a_multiple_counts_in_full() -> None:
 
 
 def test_an_even_last_dimension_is_never_odd() -> None:
-    assert set(QUICK).difference(reachable(SPEC, QUICK)) == {Regime.ODD}
+    assert set(QUICK).difference(reachable_regimes(SPEC, QUICK)) == {Regime.ODD}
     assert not any(cell.startswith("odd ") for cell in planned_cells(SAMPLER, QUICK))
     odd = built(TURN.replace('shape: "[P, Q, 2*H]"', 'shape: "[P, Q, H]"'))
-    assert reachable(odd, QUICK) == QUICK
+    assert reachable_regimes(odd, QUICK) == QUICK
 
 
 def test_a_multiple_is_recovered_from_a_case() -> None:
     for case in valid():
-        drawing = recover(SAMPLER, case)
+        drawing = recover_drawing(SAMPLER, case)
         assert drawing is not None
         assert [2 * drawing.names["H"]] == [tensor.shape[2] for name, tensor in case.tensors() if name == "x"]
 

@@ -10,7 +10,7 @@ import pytest
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.corner_walk import corner_cases
-from aclnn_cts.generate.recover import recover, recovered_case
+from aclnn_cts.generate.recover import recover_drawing, recovered_case
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
@@ -38,7 +38,7 @@ def test_a_shape_is_read_as_the_hidden_choice_that_reads_its_names_has_it() -> N
     )
     orders = set()
     for case in drawn(sampler, 60, stream="order"):
-        drawing = recover(sampler, case)
+        drawing = recover_drawing(sampler, case)
         assert drawing is not None
         assert drawing.names["D"] == case.arguments["pad"]
         orders.add(drawing.names["order"])
@@ -54,7 +54,7 @@ def test_a_run_of_which_only_the_number_of_elements_is_passed_has_that_many() ->
         ("int8_t, role: attribute}", "int8_t, role: attribute}\n  - {name: count, type: int64_t, role: attribute}"),
     )
     for case in drawn(sampler, 60, stream="count"):
-        drawing = recover(sampler, case)
+        drawing = recover_drawing(sampler, case)
         assert drawing is not None
         tensor = case.arguments["x"]
         assert isinstance(tensor, Tensor)
@@ -75,7 +75,7 @@ sizes and lengths of sequences do."""
 def test_calls_at_corners_are_recovered_with_values_that_no_draw_gives(spec: Spec) -> None:
     sampler = Sampler(spec, Target(spec.products[0]))
     for case in corner_cases(sampler, seed=4, first=0, count=8):
-        drawing = recover(sampler, case)
+        drawing = recover_drawing(sampler, case)
         if drawing is None and spec.stem in NOT_ALL_RECOVERED:
             continue
         assert drawing is not None, case.origin.corners

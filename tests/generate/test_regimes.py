@@ -12,7 +12,7 @@ from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.corner_walk import corner_cases
-from aclnn_cts.generate.regime_cells import case_regimes, reachable
+from aclnn_cts.generate.regime_cells import case_regimes, reachable_regimes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK, SHARES, STANDARD, regimes_of
 from aclnn_cts.speclang.load import load_specs
@@ -57,7 +57,7 @@ def reached(spec: Spec, regimes: Sequence[Regime]) -> set[Regime]:
     missed |= {Regime.LONG} if spec.stem == "multi_scale_deformable_attention_grad" else set()
     # Two windows of a few elements, and 256 bytes of mask for each plane: no dimension is large.
     missed |= {Regime.LONG, Regime.REAL, Regime.HEAVY} if spec.stem == "max_pool2d_with_mask_backward" else set()
-    return set(reachable(spec, regimes)) - missed
+    return set(reachable_regimes(spec, regimes)) - missed
 
 
 def drawn(sampler: Sampler, name: str) -> list[Case]:

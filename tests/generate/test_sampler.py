@@ -27,14 +27,14 @@ from aclnn_cts.generate.choices import Choices, HypothesisChoices, RecordedChoic
 from aclnn_cts.generate.configuration import DATA_KINDS, EXPANDED, VIEWS, lay_out
 from aclnn_cts.generate.names import MAX_LENGTH
 from aclnn_cts.generate.recipes import check_data
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.speclang.kinds_data import Finite
-from aclnn_cts.speclang.kinds_dtype import Listed
+from aclnn_cts.speclang.kinds_data import FiniteRule
+from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.registry import CHECKS
 from aclnn_cts.trials.plan import Part
@@ -206,7 +206,7 @@ def test_all_that_is_documented_comes_about(stem: str, product: str) -> None:
             assert modes == set(spec.modes.supported(product, dtype))
     recipes = {tensor.data.recipe for name in spec.inputs for tensor in tensors[name] if tensor.data is not None}
     assert {"integers", "normal", "wide", "cancel", "subnormal", "large"} <= recipes
-    is_finite = any(isinstance(item.rule, Finite) for item in spec.constraints_for(product))
+    is_finite = any(isinstance(item.rule, FiniteRule) for item in spec.constraints_for(product))
     assert ("special" in recipes) is not is_finite
 
 
@@ -216,7 +216,9 @@ def test_every_rule_holds_in_some_case_of_a_quick_run(stem: str, product: str) -
     held = {item.id for case in valid_cases(stem, product, 300, seed=4) for item in evaluate(spec, case).held}
     # Of a tensor that no valid call gives, no call holds the dtype or the format.
     absent = {item.name for item in spec.parameters if item.is_never_given(Target(product))}
-    asked = {item.id for item in rules(stem, product) if not (isinstance(item.rule, Listed) and item.rule.of in absent)}
+    asked = {
+        item.id for item in rules(stem, product) if not (isinstance(item.rule, ListedRule) and item.rule.of in absent)
+    }
     assert asked <= held
 
 
@@ -395,7 +397,7 @@ def test_a_shape_with_two_runs_is_recovered_by_what_tells_where_they_meet() -> N
     for index in range(50):
         drawing = chosen.draw(StreamChoices(1, "x", index))
         case = chosen.case(drawing)
-        found = recover(chosen, case)
+        found = recover_drawing(chosen, case)
         assert found is not None
         assert found.names == drawing.names
 

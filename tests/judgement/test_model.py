@@ -12,7 +12,7 @@ import yaml
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
-from aclnn_cts.judgement.model import BASES, ComputeModel, gamma, load_precision, precision_of, weakest
+from aclnn_cts.judgement.model import BASES, ComputeModel, gamma, load_precision, precision_of, weakest_basis
 from aclnn_cts.speclang.load import package_folder
 from tests.speclang.small_spec import changed
 from tests.support.spec_text import spec_from_text
@@ -26,7 +26,7 @@ def conv(output: str, dtype: str, operand: str | None) -> ComputeModel:
 
 def test_bases_have_an_order() -> None:
     assert BASES == ("assumed", "published", "document")
-    assert weakest(["document", "published"]) == "published"
+    assert weakest_basis(["document", "published"]) == "published"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.outcome import GROWN_BYTES, BufferState, Ended, Outcome
-from aclnn_cts.core.trial import Earlier
+from aclnn_cts.core.trial import EarlierCall
 from aclnn_cts.core.verdict import (
     ALONE_FACT,
     DISPUTE_FACT,
@@ -101,7 +101,7 @@ def _records() -> list[Record]:
         _failed(322, Fault.VALUE, output="", check="memory", waiver=waiver),
         msgspec.structs.replace(
             _failed(323, Fault.VALUE, output="", check="precision", facts={ALONE_FACT: "conforms"}),
-            after=(Earlier(softmax_case(1)), Earlier(softmax_case(2), times=2)),
+            after=(EarlierCall(softmax_case(1)), EarlierCall(softmax_case(2), times=2)),
         ),
         _failed(324, Fault.VALUE, output="", check="boundary", facts={"second oracle": "agrees: 1.25"}),
         *(

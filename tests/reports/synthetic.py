@@ -16,14 +16,14 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Verdict
 from aclnn_cts.findings.findings import findings_in
-from aclnn_cts.findings.fingerprint import fingerprinted
+from aclnn_cts.findings.fingerprint import with_whole_fingerprint
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Fact, Manifest
-from aclnn_cts.store.run_verdict import Plan, Terms
+from aclnn_cts.store.run_verdict import RunPlan, Terms
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.store.summary import Summary
 from tests.support.build_records import SOFTMAX, make_manifest
@@ -84,7 +84,7 @@ def record(  # noqa: PLR0913 - what a test wants to say of it
     )
     out = case.arguments["out"]
     dtype = out.dtype if isinstance(out, Tensor) else ""
-    return fingerprinted(
+    return with_whole_fingerprint(
         Record(
             trial_id=trial.id,
             trial=trial,
@@ -138,11 +138,11 @@ def _possible(target: Target) -> dict[str, object]:
     return possible_state([_softmax()], target)
 
 
-def _plan(manifest: Manifest) -> Plan:
+def _plan(manifest: Manifest) -> RunPlan:
     """What a run of that manifest is measured by. A profile's whole plan is not made here: all given is all asked."""
     if manifest.is_campaign:
-        return Plan.CAMPAIGN
-    return Plan.STATUSES if manifest.settings.get("phases") == 1 else Plan.CHECK
+        return RunPlan.CAMPAIGN
+    return RunPlan.STATUSES if manifest.settings.get("phases") == 1 else RunPlan.CHECK
 
 
 @functools.cache

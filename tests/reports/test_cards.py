@@ -12,9 +12,9 @@ import pytest
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.outcome import BufferState, Outcome
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import ALONE_FACT, Record, Result
 from aclnn_cts.reports.exporters import finding_text
 from aclnn_cts.reports.html import render_html
@@ -28,7 +28,7 @@ from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.store.programs import NoProgram
 from aclnn_cts.store.run_writer import create_run
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
 from tests.support.build_records import SOFTMAX, make_manifest
 
@@ -59,9 +59,11 @@ def card_and_text(report: Acceptance) -> tuple[FindingCard, str]:
 def test_a_failure_in_company_is_shown_with_its_company(tmp_path: Path) -> None:
     alone = msgspec.structs.replace(failed(of_size(4)).verdict, facts={ALONE_FACT: "conforms"})
     small = msgspec.structs.replace(failed(of_size(4)), verdict=alone)
-    shown = msgspec.structs.replace(failed(of_size(9)), after=(Earlier(of_size(2)), Earlier(of_size(3), times=2)))
+    shown = msgspec.structs.replace(
+        failed(of_size(9)), after=(EarlierCall(of_size(2)), EarlierCall(of_size(3), times=2))
+    )
     card, text = card_and_text(acceptance([synthetic_run(tmp_path / "run", [small, shown, failed(of_size(5))])]))
-    assert (card.trial_id, card.after, card.figures_of) == (shown.shown.id, 3, "")
+    assert (card.trial_id, card.after, card.figures_of) == (shown.reproducing_trial.id, 3, "")
     assert "make first what it needs: 3." in text
     assert "必需的部分" in text
     assert "One of 3 failures that reproduces in isolation; not shrunk." in text
@@ -135,27 +137,27 @@ def test_a_campaign_s_case_is_the_one_that_it_shrank(tmp_path: Path) -> None:
     ("known", "english", "chinese"),
     [
         (
-            {"confirmed": Confirmed.ALWAYS, "alone": (3, 3)},
+            {"confirmed": Confirmation.ALWAYS, "alone": (3, 3)},
             "Always: run again alone, each time in a fresh process, it failed 3 times of 3.",
             "必现",
         ),
         (
-            {"confirmed": Confirmed.FLAKY, "alone": (0, 3), "note": "it failed, then not"},
+            {"confirmed": Confirmation.FLAKY, "alone": (0, 3), "note": "it failed, then not"},
             "Flaky: run again alone, each time in a fresh process, it failed 0 times of 3.",
             "偶现",
         ),
         (
-            {"confirmed": Confirmed.ORDER, "alone": (0, 6), "note": "alone it conforms"},
+            {"confirmed": Confirmation.ORDER, "alone": (0, 6), "note": "alone it conforms"},
             "Order-dependent: run again alone it conformed 6 times of 6; it failed again after the calls",
             "与调用次序有关",
         ),
         (
-            {"confirmed": Confirmed.DEVICE, "alone": (3, 3), "elsewhere": (0, 3), "slot": "worker 1"},
+            {"confirmed": Confirmation.DEVICE, "alone": (3, 3), "elsewhere": (0, 3), "slot": "worker 1"},
             "Only on this device: it always fails on worker 1, and conformed 3 times of 3 on another one.",
             "仅在此设备上出现",
         ),
         (
-            {"confirmed": Confirmed.UNKNOWN, "note": "the worker was lost"},
+            {"confirmed": Confirmation.UNKNOWN, "note": "the worker was lost"},
             "Not confirmed: it could not be made to fail again.",
             "未确认",
         ),
@@ -228,7 +230,7 @@ def test_one_of_two_equal_calls_at_fault_has_a_program(tmp_path: Path) -> None:
     assert "the programs make call 2, which fails alone" in text
     # The second call has the same contents without strides, and so has the program.
     spec = load_specs()[SOFTMAX]
-    second = check("layout", where="test").calls(item.trial, spec)[1]
+    second = check_by_id("layout", where="test").calls(item.trial, spec)[1]
     assert second.arguments != item.trial.case.arguments
     base = acceptance([synthetic_run(tmp_path / "base", [renamed(item, attempts=((STRAY, GOOD),))])]).findings[0]
     assert base.made.call == (1, 2)

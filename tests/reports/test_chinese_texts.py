@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aclnn_cts import reports
-from aclnn_cts.adapters.registry import choose, load
+from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.reports.text import words
@@ -65,7 +65,7 @@ def in_waivers() -> Iterator[tuple[str, str]]:
 
 def in_torch() -> Iterator[tuple[str, str]]:
     pytest.importorskip("torch", reason="torch is not installed")
-    session = load(choose("torch")).open(Target(product=DEFAULT_PRODUCT), {})
+    session = load(parse_adapter_word("torch")).open(Target(product=DEFAULT_PRODUCT), {})
     yield from session.capabilities.environment_zh.items()
     session.close()
 

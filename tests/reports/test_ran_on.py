@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from aclnn_cts.cli.campaign_screen import progress, show_campaign_end
+from aclnn_cts.cli.campaign_screen import show_campaign_end, status_document
 from aclnn_cts.cli.main import main
 from aclnn_cts.cli.output import console
 from aclnn_cts.core.faults import Fault
@@ -140,7 +140,7 @@ def test_a_comparison_says_so_of_the_side_that_it_is(
 def test_a_campaign_s_screen_and_progress_say_so() -> None:
     status = replace(a_status(operators=5, findings=3, slots=2), ran_on=DEVICE)
     assert any(line.startswith("on software device (loopback)") for line in shown(status, 80, 24))
-    assert progress(status)["ran_on"] == DEVICE
+    assert status_document(status)["ran_on"] == DEVICE
 
 
 @needs_compiler

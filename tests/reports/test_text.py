@@ -11,13 +11,13 @@ from markupsafe import Markup
 
 from aclnn_cts import reports
 from aclnn_cts.core.faults import Fault, Severity
-from aclnn_cts.core.finding import Confirmed
+from aclnn_cts.core.finding import Confirmation
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.verdict import ClauseVerdict, OutOfScope, Result, RunVerdict, Skip, UntestedReason
 from aclnn_cts.reports.html import SECTIONS
 from aclnn_cts.reports.text import both, pair, phrase, words
-from aclnn_cts.store.manifest import Known
-from aclnn_cts.store.run_verdict import Insufficient
+from aclnn_cts.store.manifest import FactSource
+from aclnn_cts.store.run_verdict import InsufficiencyReason
 from aclnn_cts.triage.comparison import FindingState
 from aclnn_cts.trials.checks.registry import CHECKS
 
@@ -66,10 +66,10 @@ def test_no_text_stands_twice() -> None:
         ("skip", Skip),
         ("result", Result),
         ("outside", OutOfScope),
-        ("known", Known),
+        ("known", FactSource),
         ("state", FindingState),
         ("returned", Ended),
-        ("confirmed", Confirmed),
+        ("confirmed", Confirmation),
     ],
 )
 def test_every_value_that_a_record_can_hold_has_words(group: str, values: type) -> None:
@@ -85,7 +85,7 @@ def test_every_value_that_a_record_can_hold_has_words(group: str, values: type) 
 def test_every_verdict_of_a_run_and_every_reason_why_acceptance_cannot_rest_on_it_has_words() -> None:
     for verdict in RunVerdict:
         assert pair(f"run_verdict.{verdict.value}") is not None
-    for reason in Insufficient:
+    for reason in InsufficiencyReason:
         assert pair(f"insufficient.{reason.value}") is not None
 
 

@@ -17,7 +17,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.core.verdict import Result
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import Part
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 from tests.runs.test_run import softmax
@@ -153,7 +153,7 @@ def test_a_twin_and_a_layout_are_made_with_all_of_their_calls(tmp_path: Path, la
     assert "call 2: the function raised ValueError: dim" in done.stdout
     sampler = Sampler(SPECS["aclnnSoftmaxBackward"], Target(product="atlas-a2"))
     part = Part("aclnnSoftmaxBackward", "layout", "layout", count=1)
-    [trial] = check("layout", where="test").trials(part, sampler, seed=1)
+    [trial] = check_by_id("layout", where="test").trials(part, sampler, seed=1)
     done = ran(tmp_path, language, trial, "mine:right")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "call 2: conforms" in done.stdout

@@ -23,7 +23,7 @@ from aclnn_cts.runs.gate import gate_options, open_gate
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.triage.search import DEATH_COST, EXAMPLES, SHRINKS, search, trial_strategy
-from aclnn_cts.trials.confirm import Again
+from aclnn_cts.trials.confirm import FailureConfirmer
 
 SIZES = st.integers(1, 1000).map(lambda size: Trial("values", Case("aclnnX", {"x": Tensor((size,), "FLOAT")})))
 
@@ -184,13 +184,13 @@ def test_a_failure_is_run_again_alone_unless_it_is_waived(
 ) -> None:
     (tmp_path / "own.yaml").write_text(TAIL, encoding="utf-8")
     again: list[Record] = []
-    confirmed = Again.confirmed
+    confirmed = FailureConfirmer.confirm
 
-    def counted(self: Again, record: Record, before: Sequence[Performed]) -> Record:
+    def counted(self: FailureConfirmer, record: Record, before: Sequence[Performed]) -> Record:
         again.append(record)
         return confirmed(self, record, before)
 
-    monkeypatch.setattr(Again, "confirmed", counted)
+    monkeypatch.setattr(FailureConfirmer, "confirm", counted)
     options = gate_options(
         adapter="tests.support.rare_adapter:Rare,fault=tail",
         operators=["softmax_backward"],

@@ -12,7 +12,7 @@ from aclnn_cts.core.verdict import Observation, OpenReason, UntestedReason
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
 from aclnn_cts.speclang.load import load_specs
 from tests.support.ran import Ran
 
@@ -115,7 +115,7 @@ def test_open_dtype_leaves_clauses_that_only_calls_of_another_dtype_meet(ran: Ru
     (tmp_path / "case.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
     records = ran("run", "--adapter", "reference", "--cases", "case.jsonl").records
     specs = load_specs()
-    speakers = Speakers(specs["aclnnLeakyReluBackward"], specs.interface_clauses)
+    speakers = ClauseEvidence(specs["aclnnLeakyReluBackward"], specs.interface_clauses)
     for record in records:
         speakers.add(record)
     speakers.openness["FLOAT16"].count(opened=9, elements=10, why={})

@@ -14,7 +14,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import SUCCESS, Ended
 from aclnn_cts.core.trial import trial_to_json
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, Skip
-from aclnn_cts.reports.model.attribution import NO_STATUS, Said
+from aclnn_cts.reports.model.attribution import NO_STATUS, EvidenceCounts
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.trials.plan import Part
 from aclnn_cts.trials.verdicts import is_sampled
@@ -95,7 +95,7 @@ def test_an_undeclared_rejection_is_recorded_as_a_raise() -> None:
 
 
 def test_a_rejection_says_nothing_of_a_clause_on_a_status() -> None:
-    said = Said()
+    said = EvidenceCounts()
     passed = [record for record in broken_calls("broken") if record.verdict.result == Result.PASSED]
     for record in passed:
         said.add(record)

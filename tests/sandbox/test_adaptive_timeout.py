@@ -12,7 +12,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Origin, Tensor
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.sandbox.adaptive_timeout import FULL_HANGS, Patience
+from aclnn_cts.sandbox.adaptive_timeout import FULL_HANGS, AdaptiveTimeout
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
 
@@ -35,48 +35,48 @@ def returned(seconds: float) -> Outcome:
     return Outcome(seconds=seconds)
 
 
-def hung(patience: Patience, times: int = FULL_HANGS) -> Patience:
+def hung(patience: AdaptiveTimeout, times: int = FULL_HANGS) -> AdaptiveTimeout:
     for _ in range(times):
-        patience.saw(call(), HUNG)
+        patience.note_outcome(call(), HUNG)
     return patience
 
 
 def test_the_first_hangs_are_waited_for_in_full() -> None:
-    patience = Patience(seconds=60.0, least=2.0)
-    patience.saw(call(), returned(0.001))
+    patience = AdaptiveTimeout(seconds=60.0, least=2.0)
+    patience.note_outcome(call(), returned(0.001))
     for _ in range(FULL_HANGS):
         assert patience.seconds(call()) == 60.0
-        patience.saw(call(), HUNG)
+        patience.note_outcome(call(), HUNG)
     assert patience.seconds(call()) == 2.0
-    patience.renew()
+    patience.note_fresh_process()
     assert patience.seconds(call()) == 2.0
 
 
 def test_what_hung_alone_is_not_waited_for_in_full_again() -> None:
-    patience = Patience(seconds=60.0, least=2.0)
-    patience.saw(call(), returned(0.001))
-    patience.renew()
+    patience = AdaptiveTimeout(seconds=60.0, least=2.0)
+    patience.note_outcome(call(), returned(0.001))
+    patience.note_fresh_process()
     assert patience.seconds(call()) == 60.0
-    patience.saw(call(), HUNG)
+    patience.note_outcome(call(), HUNG)
     # So are calls like it in the same process, as the smaller ones that shrinking tries.
     other = Call(Case("aclnnDouble", {"x": Tensor((2,), "FLOAT")}))
     assert patience.seconds(call()) == patience.seconds(other) == 2.0
-    patience.renew()
+    patience.note_fresh_process()
     assert patience.seconds(call()) == patience.seconds(other) == patience.seconds(call(dtype="BF16")) == 2.0
     assert patience.seconds(call(breaks="x.format")) == 60.0
 
 
 def test_what_hung_after_other_calls_is_waited_for_in_full_alone() -> None:
-    patience = Patience(seconds=60.0, least=2.0)
-    patience.saw(call(), returned(0.001))
-    patience.saw(call(), HUNG)
-    patience.renew()
+    patience = AdaptiveTimeout(seconds=60.0, least=2.0)
+    patience.note_outcome(call(), returned(0.001))
+    patience.note_outcome(call(), HUNG)
+    patience.note_fresh_process()
     assert patience.seconds(call()) == 60.0
 
 
 def test_other_operators_broken_rules_and_groups_keep_the_whole_limit() -> None:
-    patience = hung(Patience(seconds=60.0, least=2.0))
-    patience.saw(call(), returned(0.001))
+    patience = hung(AdaptiveTimeout(seconds=60.0, least=2.0))
+    patience.note_outcome(call(), returned(0.001))
     assert patience.seconds(call()) == 2.0
     assert patience.seconds(call(dtype="BF16")) == 2.0
     assert patience.seconds(call("aclnnOther")) == 60.0
@@ -85,14 +85,14 @@ def test_other_operators_broken_rules_and_groups_keep_the_whole_limit() -> None:
 
 
 def test_a_hundred_times_the_longest_ordinary_call() -> None:
-    patience = hung(Patience(seconds=60.0, least=2.0))
+    patience = hung(AdaptiveTimeout(seconds=60.0, least=2.0))
     assert patience.seconds(call()) == 2.0
-    patience.saw(call("aclnnOther"), returned(0.1))
+    patience.note_outcome(call("aclnnOther"), returned(0.1))
     assert patience.seconds(call()) == 10.0
-    patience.saw(call(), returned(0.05))
+    patience.note_outcome(call(), returned(0.05))
     assert patience.seconds(call()) == 5.0
-    patience.saw(call(), returned(0.3))
-    patience.saw(call(), returned(0.2))
+    patience.note_outcome(call(), returned(0.3))
+    patience.note_outcome(call(), returned(0.2))
     assert patience.seconds(call()) == 30.0
 
 
@@ -100,9 +100,9 @@ def test_a_hundred_times_the_longest_ordinary_call() -> None:
 def test_a_limit_lies_between_the_least_and_the_whole(
     whole: float, least: float, ordinary: list[float], hangs: int
 ) -> None:
-    patience = hung(Patience(seconds=whole, least=least), hangs)
+    patience = hung(AdaptiveTimeout(seconds=whole, least=least), hangs)
     for seconds in ordinary:
-        patience.saw(call(), returned(seconds))
+        patience.note_outcome(call(), returned(seconds))
     found = patience.seconds(call())
     assert min(least, whole) <= found <= whole
     assert (patience.note(found) == "") == (found == whole)

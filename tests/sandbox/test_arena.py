@@ -8,7 +8,7 @@ import pytest
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.sandbox.arena import Arena
-from aclnn_cts.sandbox.process_tree import allocated
+from aclnn_cts.sandbox.process_tree import allocated_bytes
 
 MIB = 1 << 20
 
@@ -29,9 +29,9 @@ def test_nobody_changes_its_size_or_adds_a_seal(arena: Arena) -> None:
 
 
 def test_it_takes_no_memory_until_it_is_written_to(arena: Arena) -> None:
-    assert allocated(arena.descriptor) == 0
+    assert allocated_bytes(arena.descriptor) == 0
     arena.lend(30 * MIB)[:] = 1
-    assert 30 * MIB <= allocated(arena.descriptor) <= 31 * MIB
+    assert 30 * MIB <= allocated_bytes(arena.descriptor) <= 31 * MIB
 
 
 def test_what_is_written_beyond_it_is_noticed_and_given_back(arena: Arena) -> None:
@@ -40,7 +40,7 @@ def test_what_is_written_beyond_it_is_noticed_and_given_back(arena: Arena) -> No
     os.pwrite(arena.descriptor, bytes(8 * MIB), arena.size + MIB)
     assert arena.stray_bytes > 0
     arena.drop_strays()
-    assert (arena.stray_bytes, allocated(arena.descriptor)) == (0, 2 * MIB)
+    assert (arena.stray_bytes, allocated_bytes(arena.descriptor)) == (0, 2 * MIB)
 
 
 def test_more_than_the_machine_has_is_refused(arena: Arena) -> None:

@@ -16,7 +16,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.sandbox.batch import Pending
+from aclnn_cts.sandbox.batch import PendingBatch
 from aclnn_cts.sandbox.process import Limits, ProcessHost
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.plan import Part
@@ -157,7 +157,7 @@ def test_records_are_those_of_one_batch_after_the_other() -> None:
         started: list[int] = []
         start = host.start
 
-        def counted(calls: Sequence[Call]) -> Pending:
+        def counted(calls: Sequence[Call]) -> PendingBatch:
             started.append(len(calls))
             return start(calls)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
-from aclnn_cts.sandbox.attribution import attributed
+from aclnn_cts.sandbox.attribution import attribute_faults
 
 PLAIN, OWN, LATE, HALF, OTHER_HALF, DIES = "plain", "own", "late", "half", "other half", "dies"
 
@@ -57,7 +57,7 @@ class Device:
     def settled(self, *, look: bool = True) -> list[Outcome]:
         places = range(len(self.roles))
         outcomes = self.run(places)
-        return attributed(
+        return attribute_faults(
             self.calls, outcomes, alone=self.run, company=self.run, trials=len(self.roles) - 1 if look else None
         )
 
@@ -94,7 +94,9 @@ def test_fault_after_the_whole_batch_alone_names_the_batch(*, during: bool) -> N
     found = device.settled()
     assert faults(found) == [5]
     message = found[5].message
-    assert message.startswith("507015 met; the call does not fail alone in a fresh process, nor after one earlier call:")
+    assert message.startswith(
+        "507015 met; the call does not fail alone in a fresh process, nor after one earlier call:"
+    )
     assert "only after all 5 calls before it in its batch (cases " in message
     assert message.endswith(" and 1 before these)")
 
@@ -108,7 +110,7 @@ def test_what_a_look_at_the_device_shows_is_told_of_the_last_call() -> None:
 def test_a_fault_that_does_not_come_again_is_nobodys_unless_a_second_phase_met_it() -> None:
     for outcome, expected in ((Outcome(facts={EARLIER_FAULT: "507015"}), []), (Outcome(ended=Ended.DEVICE_FAULT), [1])):
         device = Device([PLAIN, PLAIN])
-        found = attributed(device.calls, [Outcome(), outcome], alone=device.run, company=device.run)
+        found = attribute_faults(device.calls, [Outcome(), outcome], alone=device.run, company=device.run)
         assert faults(found) == expected
 
 
@@ -120,5 +122,5 @@ def test_a_group_is_tried_together() -> None:
 def test_without_a_fault_nothing_is_made_again() -> None:
     device = Device([PLAIN, DIES, PLAIN])
     outcomes = [msgspec.structs.replace(outcome) for outcome in device.run([0, 1, 2])]
-    assert attributed(device.calls, outcomes, alone=device.run, company=device.run) == outcomes
+    assert attribute_faults(device.calls, outcomes, alone=device.run, company=device.run) == outcomes
     assert device.processes == 1

@@ -16,10 +16,10 @@ from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox import child
 from aclnn_cts.sandbox.batch import BatchOutcomes
-from aclnn_cts.sandbox.child import Ending
+from aclnn_cts.sandbox.child import ChildEnd
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
-from aclnn_cts.sandbox.wire import ChannelError, Frames, frame, outcome_of_message
+from aclnn_cts.sandbox.wire import ChannelError, FrameReader, frame, outcome_of_message
 from tests.soak.hostile_adapters import ADAPTER, DEEDS, LIMITS, SUPPORT, Deed, mistakes_of, open_mistakes
 from tests.support.hostile_adapter import DECLARATIONS, LEAVES, OUTCOMES, TROUBLE
 
@@ -69,7 +69,7 @@ def test_a_word_that_the_answers_contradict_leaves_the_blame_to_the_next_call(in
     outcomes = BatchOutcomes([Call(Case("aclnnDouble", {})) for _ in range(4)])
     answers = [Outcome(), Outcome()]
     outcomes.known += answers
-    ending = Ending(ended=Ended.SIGNAL, message="the runner died", signal=6, in_flight=in_flight)
+    ending = ChildEnd(ended=Ended.SIGNAL, message="the runner died", signal=6, in_flight=in_flight)
     assert outcomes.runner_ended(answers, ending) == (None if in_flight == 1 else ending.outcome())
     assert len(outcomes.known) == (2 if in_flight == 1 else 3)
 
@@ -84,7 +84,7 @@ def test_a_word_that_the_answers_contradict_leaves_the_blame_to_the_next_call(in
     ],
 )
 def test_what_is_no_frame_is_found_by_its_header(sent: bytes, message: str) -> None:
-    frames = Frames(limit=100)
+    frames = FrameReader(limit=100)
     for byte in sent[:15]:
         frames.feed(bytes([byte]))
         assert frames.take() is None
@@ -97,7 +97,7 @@ def test_frames_come_out_in_whatever_pieces_they_arrive() -> None:
     bodies = [b"", b"a", bytes(100)]
     sent = b"".join(frame(body, number) for number, body in enumerate(bodies))
     for size in (1, 7, len(sent)):
-        frames, found = Frames(limit=100), []
+        frames, found = FrameReader(limit=100), []
         for start in range(0, len(sent), size):
             frames.feed(sent[start : start + size])
             while (body := frames.take()) is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.registry import choose
+from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.runs.gate import gate_options
@@ -60,7 +60,7 @@ def test_python_has_four_times_its_arguments(
 
 @pytest.mark.parametrize(("adapter", "python"), [("mine:Adapter", True), ("torch", True), ("cann", False)])
 def test_an_adapter_of_ones_own_is_python(adapter: str, *, python: bool) -> None:
-    assert choose(adapter).is_python == python
+    assert parse_adapter_word(adapter).is_python == python
 
 
 def test_a_limit_that_was_given_is_not_shared() -> None:

@@ -18,7 +18,7 @@ from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
+from aclnn_cts.generate.buffers import CallBuffers, block_layout, prepare
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import Limits, ProcessHost
@@ -54,7 +54,7 @@ def case(size: int = 3) -> Case:
 
 def call(host: SessionHost, do: str = "double", *, size: int = 3, group: int | None = None) -> Call:
     it = case(size)
-    block = host.memory(layout(it, OUTPUTS).size)
+    block = host.memory(block_layout(it, OUTPUTS).size)
     arrays = {"x": np.arange(size, dtype=np.float32)}
     buffers = prepare(it, outputs=OUTPUTS, arrays=arrays, memory=block)
     return Call(it, buffers, call_mode={"do": do}, group=group)

@@ -23,7 +23,7 @@ from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.buffers import CallBuffers, layout, prepare
+from aclnn_cts.generate.buffers import CallBuffers, block_layout, prepare
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
 from benchmarks.memory import forget_peak, peak
@@ -209,7 +209,7 @@ def _importable() -> Iterator[None]:
 def _call(host: ProcessHost, do: str, marker: Path | None = None, *, size: int = 3) -> Call:
     tensor = Tensor((size,), "FLOAT")
     case = Case("aclnnDouble", {"x": tensor, "out": tensor})
-    block = host.memory(layout(case, _OUTPUTS).size)
+    block = host.memory(block_layout(case, _OUTPUTS).size)
     arrays = {"x": np.arange(size, dtype=np.float32)}
     buffers = prepare(case, outputs=_OUTPUTS, arrays=arrays, memory=block)
     call_mode: Mapping[str, str] = {"do": do} if marker is None else {"do": do, "marker": str(marker)}

@@ -23,8 +23,8 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.sandbox.batch import Pending
-from aclnn_cts.sandbox.child import Child, Ending
+from aclnn_cts.sandbox.batch import PendingBatch
+from aclnn_cts.sandbox.child import Child, ChildEnd
 from aclnn_cts.sandbox.limits import Limits
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
@@ -134,7 +134,7 @@ class TimedHost(ProcessHost):
 
     def _work(
         self, child: Child, calls: Sequence[tuple[Call, msgspec.Raw, float]]
-    ) -> tuple[list[Outcome], Ending | None]:
+    ) -> tuple[list[Outcome], ChildEnd | None]:
         if self.clock.ended is not None:
             self.clock.gaps.append(time.monotonic() - self.clock.ended)
         answers, ending = super()._work(child, calls)
@@ -147,7 +147,7 @@ class TimedHost(ProcessHost):
         self._begin()
         return super().run(calls)
 
-    def start(self, calls: Sequence[Call]) -> Pending:
+    def start(self, calls: Sequence[Call]) -> PendingBatch:
         """As `run`."""
         self._finish()
         self._begin()

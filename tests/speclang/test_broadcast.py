@@ -13,7 +13,7 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.binding import infer_outputs
 from aclnn_cts.speclang.evaluate import evaluate
@@ -65,7 +65,7 @@ def test_valid_cases_broadcast_in_every_way() -> None:
         kinds |= {"first"} if out == one != other else set()
         kinds |= {"second"} if out == other != one else set()
         kinds |= {"both"} if out not in (one, other) else set()
-        assert recover(sampler, case) is not None, drawing.names
+        assert recover_drawing(sampler, case) is not None, drawing.names
     assert kinds == {"same", "rank", "sizes", "first", "second", "both"}
 
 

@@ -10,7 +10,7 @@ from aclnn_cts.core.case import BoolArray, Case, Scalar, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.binding import infer_outputs
 from aclnn_cts.speclang.build import build_interface, build_spec
@@ -98,7 +98,7 @@ def test_rules_on_a_null_pointer_are_not_tested() -> None:
 
 @pytest.mark.parametrize("case", list(valid(12)))
 def test_the_drawing_of_a_case_is_found_again(case: Case) -> None:
-    drawing = recover(SAMPLER, case)
+    drawing = recover_drawing(SAMPLER, case)
     assert drawing is not None
     assert SAMPLER.case(drawing).arguments.keys() == case.arguments.keys()
 

@@ -8,7 +8,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
 from tests.support.spec_text import spec_from_text
@@ -78,7 +78,7 @@ def test_rules_on_them_are_broken_alone(sampler: Sampler, identifier: str) -> No
 def test_a_case_is_recovered_with_the_dtype_that_a_draw_reads(sampler: Sampler) -> None:
     for number in range(20):
         case = sampler.case(sampler.draw(StreamChoices(0, "recover", number)))
-        drawing = recover(sampler, case)
+        drawing = recover_drawing(sampler, case)
         assert drawing is not None
         assert drawing.names["kind"] == case.tensor("x").dtype  # type: ignore[union-attr]
 

@@ -14,7 +14,7 @@ from aclnn_cts.core.outcome import ANY_ERROR
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.editions import edition_files
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.speclang.kinds_dtype import Listed
+from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.load import lint_files, load_specs
 from aclnn_cts.speclang.package import package_folder
 
@@ -169,5 +169,5 @@ def test_dtypes_that_the_published_document_contradicts_itself_about(
 def test_a_call_is_made_in_what_only_a_wider_list_holds(dtype: str) -> None:
     spec = load_specs(edition="public")["aclnnConvTbcBackward"]
     rule = next(item.rule for item in spec.constraints if item.id == "gradWeight.eight_bits")
-    assert isinstance(rule, Listed)
+    assert isinstance(rule, ListedRule)
     assert {"gradWeight": dtype} in [way.dtypes for way in rule.ways(spec, conv("ascend-950"))]

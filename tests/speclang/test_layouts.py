@@ -8,7 +8,7 @@ from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.build import build_interface, build_spec
 from aclnn_cts.speclang.evaluate import evaluate
@@ -89,7 +89,7 @@ def test_valid_calls_have_a_format_for_their_rank(product: str, expected: set[tu
     for case in cases:
         assert not evaluate(SPEC, case).broken
         assert tensor(case, "out").format == tensor(case, "x").format
-        assert recover(SAMPLERS[product], case) is not None
+        assert recover_drawing(SAMPLERS[product], case) is not None
 
 
 def test_a_format_for_another_rank_breaks_the_rule_alone() -> None:
@@ -99,7 +99,7 @@ def test_a_format_for_another_rank_breaks_the_rule_alone() -> None:
     for derived in found:
         x = tensor(derived.case, "x")
         assert derived.broken == ("x.layout",)
-        assert x.format not in rule.rule.table[len(x.shape)]  # type: ignore[attr-defined]  # of LayoutIn
+        assert x.format not in rule.rule.table[len(x.shape)]  # type: ignore[attr-defined]  # of LayoutRule
 
 
 def test_layouts_are_described_in_both_languages() -> None:

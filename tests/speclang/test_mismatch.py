@@ -13,9 +13,9 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.build_constraints import KINDS
-from aclnn_cts.speclang.kinds_number import Holds
+from aclnn_cts.speclang.kinds_number import PredicateRule
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.speclang.mismatch import mismatch
+from aclnn_cts.speclang.mismatch import mismatch_text
 from aclnn_cts.speclang.model import Constraint, Spec
 
 SPECS = load_specs()
@@ -36,7 +36,7 @@ def one_of_each_kind() -> Iterator[tuple[Spec, Constraint]]:
 )
 def test_broken_rule_names_what_is_found_and_what_must_be(spec: Spec, constraint: Constraint) -> None:
     [broken] = invalid_cases(Sampler(spec, Target(spec.usual_product)), constraint, seed=0, count=1)
-    found, separator, wanted = mismatch(constraint, broken.case).partition("; ")
+    found, separator, wanted = mismatch_text(constraint, broken.case).partition("; ")
     assert found, constraint.id
     assert separator
     assert "must " in wanted
@@ -70,5 +70,5 @@ ARGUMENTS: dict[str, Any] = {"x": Tensor((2, 3), "FLOAT"), "mask": Tensor((512,)
 )
 def test_predicate_says_its_values(predicate: str, text: str) -> None:
     spec = SPECS["aclnnSoftmaxBackward"]
-    broken = replace(spec.constraints[0], rule=Holds(predicate), when=None)
-    assert mismatch(broken, Case(spec.operator, ARGUMENTS)) == text
+    broken = replace(spec.constraints[0], rule=PredicateRule(predicate), when=None)
+    assert mismatch_text(broken, Case(spec.operator, ARGUMENTS)) == text

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.dtypes import converts, promoted
+from aclnn_cts.core.dtypes import can_convert, promoted
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.speclang.binding import infer_outputs
@@ -72,12 +72,12 @@ def test_an_output_has_the_promoted_dtype_where_the_document_says_so() -> None:
         one, other, out = dtypes(case)
         assert out == promoted([one, other])
         assert not evaluate(GELU, case).broken
-        assert recover(sampler, case) is not None
+        assert recover_drawing(sampler, case) is not None
 
 
 def test_complex_results_are_cast_to_complex_outputs_alone() -> None:
     for row in Sampler(SIGMOID, TARGET).dtype_rows:
-        assert converts(row["gradOutput"], row["gradInput"]), row
+        assert can_convert(row["gradOutput"], row["gradInput"]), row
     found = list(invalid_cases(Sampler(SIGMOID, TARGET), SIGMOID.constraint("gradInput.cast"), seed=0, count=4))
     assert len(found) >= 3
     for item in found:
@@ -98,7 +98,7 @@ def test_a_rule_on_promotion_is_broken_alone_where_the_lists_allow_it(tmp_path: 
     for row in Sampler(spec, TARGET).dtype_rows:
         assert promoted([row["x"], row["y"]]) is not None
         # Neither an unsigned integer nor a mixture of integers is converted to one.
-        assert converts(promoted([row["x"], row["y"]]) or "", row["out"])
+        assert can_convert(promoted([row["x"], row["y"]]) or "", row["out"])
 
 
 def test_the_promoted_dtype_may_have_to_be_in_a_list(tmp_path: Path) -> None:

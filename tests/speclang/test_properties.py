@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.case import Data, Tensor
-from aclnn_cts.speclang.kinds_dtype import Listed, SameDtype
-from aclnn_cts.speclang.kinds_number import Holds
-from aclnn_cts.speclang.kinds_size import ShapeIs, SizeIs
-from aclnn_cts.speclang.kinds_tensor import Rank
+from aclnn_cts.speclang.kinds_dtype import ListedRule, SameDtypeRule
+from aclnn_cts.speclang.kinds_number import PredicateRule
+from aclnn_cts.speclang.kinds_size import ShapeRule, SizeRule
+from aclnn_cts.speclang.kinds_tensor import RankRangeRule
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Clause, Spec
 from tests.speclang.small_spec import built, junk_is_a_message, messages, stated
@@ -50,15 +50,15 @@ def test_properties_make_constraints() -> None:
         "out.contiguous", "x.not_empty",
     }  # fmt: skip
     floats = {"atlas-training": ("FLOAT",), "atlas-a2": ("FLOAT", "BF16")}
-    assert spec.constraint("x.dtype").rule == Listed("x", "dtype", floats, ("out",))
+    assert spec.constraint("x.dtype").rule == ListedRule("x", "dtype", floats, ("out",))
     invalid = {"strength": "listed", "status": ("ACLNN_ERR_PARAM_INVALID",), "group": "dtype"}
     assert stated(spec, "x.dtype") == invalid
-    assert spec.constraint("out.same_dtype").rule == SameDtype("out", ("x",))
+    assert spec.constraint("out.same_dtype").rule == SameDtypeRule("out", ("x",))
     assert stated(spec, "out.same_dtype") == {"strength": "limit", "requires": ("x.dtype", "out.dtype")}
-    assert spec.constraint("x.rank").rule == Rank("x", 1, 8)
+    assert spec.constraint("x.rank").rule == RankRangeRule("x", 1, 8)
     assert stated(spec, "x.rank") == {"strength": "limit"}
     shape = spec.constraint("out.shape").rule
-    assert isinstance(shape, ShapeIs)
+    assert isinstance(shape, ShapeRule)
     assert (shape.of, shape.shape.text) == ("out", "[*x]")
     assert stated(spec, "out.contiguous")["strength"] == "open"
     assert stated(spec, "x.not_empty")["strength"] == "open"
@@ -95,7 +95,7 @@ def test_a_mistake_in_what_others_have_names_its_line() -> None:
 
 def test_a_tier_requires_the_wider_ones_and_valid_calls_draw_from_the_last() -> None:
     spec = built(changed("formats: [ND, NCL]", "formats: [{is: [ND, NCL]}, {is: [NCL], id: ncl, strength: open}]"))
-    assert spec.constraint("x.ncl").rule == Listed("x", "format", dict.fromkeys(spec.products, ("NCL",)), ())
+    assert spec.constraint("x.ncl").rule == ListedRule("x", "format", dict.fromkeys(spec.products, ("NCL",)), ())
     assert stated(spec, "x.ncl") == {"strength": "open", "requires": ("x.format",)}
     assert spec.parameter("x").formats["atlas-a2"] == ("NCL",)
 
@@ -132,7 +132,7 @@ def test_a_check_of_its_own_replaces_the_default_one() -> None:
 
 def test_a_written_constraint_replaces_the_implied_one() -> None:
     text = changed("clauses:\n", "constraints:\n  - {id: x.rank, kind: rank, of: x, in: [2, 8]}\nclauses:\n")
-    assert [item.rule for item in built(text).constraints if item.id == "x.rank"] == [Rank("x", 2, 8)]
+    assert [item.rule for item in built(text).constraints if item.id == "x.rank"] == [RankRangeRule("x", 2, 8)]
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_let_names_an_expression_wherever_one_is_read() -> None:
         "constraints:\n  - {id: x.half, that: numel(x) < 2*most, breaks: [{A: [half, 3]}], when: half > 1}\nclauses:\n",
     )
     spec = built(text + "  limits:\n    - {say: x.half, en: Own half., zh: 自。}\n")
-    assert spec.constraint("x.half").rule == Holds("numel(x) < 2*((dim(x, 0) // 2) + 1)")
+    assert spec.constraint("x.half").rule == PredicateRule("numel(x) < 2*((dim(x, 0) // 2) + 1)")
     assert stated(spec, "x.half") == {
         "strength": "limit", "when": "(dim(x, 0) // 2) > 1", "breaks": ({"A": "[dim(x, 0) // 2, 3]"},),
     }  # fmt: skip
@@ -338,7 +338,7 @@ def test_a_mistake_in_let_is_named(named: str, expected: str) -> None:
 
 def test_the_kind_and_the_parameter_of_a_constraint_follow() -> None:
     text = changed("clauses:\n", "constraints:\n  - {id: x.first, axis: 0, is: 3}\nclauses:\n")
-    assert built(text).constraint("x.first").rule == SizeIs("x", 0, "3")
+    assert built(text).constraint("x.first").rule == SizeRule("x", 0, "3")
 
 
 def test_a_clause_that_contradicts_others_is_contradicted() -> None:

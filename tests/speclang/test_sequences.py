@@ -13,7 +13,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.proof import prove_spec
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Spec
@@ -88,7 +88,7 @@ def test_rules_on_such_an_input_are_broken_in_calls_that_give_it(sampler: Sample
 
 def test_a_drawing_is_found_again_with_and_without_an_optional_array(sampler: Sampler) -> None:
     assert {case.arguments["prefixes"] is None for case in valid(sampler)} == {True, False}
-    assert all(recover(sampler, case) is not None for case in valid(sampler))
+    assert all(recover_drawing(sampler, case) is not None for case in valid(sampler))
 
 
 def test_a_structure_puts_sequences_together_again_and_shortens_them(sampler: Sampler) -> None:

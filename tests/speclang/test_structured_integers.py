@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.case import Data, Tensor, replaced
+from aclnn_cts.core.case import Data, Tensor, replace_arguments
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
 from aclnn_cts.generate.recipes import case_arrays
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.generate.sizes import divided
+from aclnn_cts.generate.sizes import divide_total
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
@@ -53,7 +53,7 @@ def test_valid_calls_hold_what_their_arrays_hold(spec: Spec, sampler: Sampler) -
         assert sum(lengths) == total
         assert tuple(itertools.accumulate(lengths)) == ends
         layouts[case.arguments["layout"], len(case.arguments["gradX"].shape)] += 1  # type: ignore[union-attr]
-        assert recover(sampler, case) is not None
+        assert recover_drawing(sampler, case) is not None
     assert set(layouts) == {("TND", 3), ("NTD", 3), ("TH", 2)}
 
 
@@ -111,12 +111,12 @@ def test_written_values_are_held_to_the_rule(
     shapes["chosen"] = (3, 2)
     changes = {key: Tensor(shape, "INT64", data=Data(recipe="zeros")) for key, shape in shapes.items()}
     changes[name] = Tensor(shapes[name], "INT64", data=Data(values=values))
-    arguments = replaced(case.arguments, changes)
+    arguments = replace_arguments(case.arguments, changes)
     rule = spec.constraint(f"{name}.structure").rule
     assert rule.test(arguments, case.target) is holds
     # Other contents are taken for broken, and a recipe for what it makes.
     changes[name] = Tensor(shapes[name], "INT64", data=Data(recipe="integers"))
-    assert rule.test(replaced(case.arguments, changes), case.target) is False
+    assert rule.test(replace_arguments(case.arguments, changes), case.target) is False
 
 
 REGIONS = load_specs()["aclnnRoiAlignV2Backward"]
@@ -155,12 +155,12 @@ def test_rules_on_regions_are_broken_alone() -> None:
 
 
 def test_a_total_is_divided_into_any_lengths() -> None:
-    found = Counter(divided(StreamChoices(0, "divided", number), 3, 2, 0) for number in range(400))
+    found = Counter(divide_total(StreamChoices(0, "divided", number), 3, 2, 0) for number in range(400))
     assert set(found) == {(0, 3), (1, 2), (2, 1), (3, 0)}
-    assert divided(StreamChoices(0, "divided", 0), 7, 0, 0) == ()
-    assert sum(divided(StreamChoices(0, "divided", 0), 2, 4, 1)) == 2
+    assert divide_total(StreamChoices(0, "divided", 0), 7, 0, 0) == ()
+    assert sum(divide_total(StreamChoices(0, "divided", 0), 2, 4, 1)) == 2
     for number in range(50):
-        assert min(divided(StreamChoices(0, "least", number), 20, 4, 3)) >= 3
+        assert min(divide_total(StreamChoices(0, "least", number), 20, 4, 3)) >= 3
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aclnn_cts.core.case import Tensor, TensorList, replaced, tensor_of
+from aclnn_cts.core.case import Tensor, TensorList, replace_arguments, tensor_of
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.negative import invalid_cases
-from aclnn_cts.generate.recover import recover, recovered_case
+from aclnn_cts.generate.recover import recover_drawing, recovered_case
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.binding import infer_outputs
 from aclnn_cts.speclang.evaluate import evaluate
@@ -87,13 +87,13 @@ def test_one_tensor_of_another_dtype_breaks_the_equality_of_its_list(spec: Spec,
     tensor = tensor_of(case.arguments, "weights[1]")
     assert tensor is not None
     other = msgspec.structs.replace(tensor, dtype="FLOAT16" if tensor.dtype == "FLOAT" else "FLOAT")
-    broken = msgspec.structs.replace(case, arguments=replaced(case.arguments, {"weights[1]": other}))
+    broken = msgspec.structs.replace(case, arguments=replace_arguments(case.arguments, {"weights[1]": other}))
     assert [item.id for item in evaluate(spec, broken).broken] == ["weights.same_dtype"]
 
 
 def test_drawings_are_recovered_from_cases_with_lists(sampler: Sampler) -> None:
     for case in drawn(sampler, 12, stream="lists", seed=7):
-        drawing = recover(sampler, case)
+        drawing = recover_drawing(sampler, case)
         assert drawing is not None
         made = recovered_case(sampler, drawing, case)
         assert made is not None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aclnn_cts.speclang.kinds_number import Holds
-from aclnn_cts.speclang.kinds_size import Dims, SizeIs
+from aclnn_cts.speclang.kinds_number import PredicateRule
+from aclnn_cts.speclang.kinds_size import DimensionsRule, SizeRule
 from aclnn_cts.speclang.model import Clause
 from tests.speclang.small_spec import built, junk_is_a_message, messages, stated
 from tests.speclang.test_properties import changed, clause, clauses
@@ -56,9 +56,9 @@ def test_a_spec_gives_properties_by_role() -> None:
 
 def test_a_property_without_a_value_adds_to_that_of_the_role() -> None:
     spec = built(ROLES)
-    assert spec.constraint("y.dims").rule == Dims("y", 1, 9, None)
+    assert spec.constraint("y.dims").rule == DimensionsRule("y", 1, 9, None)
     assert stated(spec, "y.dims")["breaks"] == ({"B": 0},)
-    assert spec.constraint("dy.dims").rule == Dims("dy", 0, 7, None)
+    assert spec.constraint("dy.dims").rule == DimensionsRule("dy", 0, 7, None)
     shapes = [(item.group, item.requires) for item in map(spec.constraint, ("dx.shape", "dy.shape"))]
     assert shapes == [("dx.shape", ("x.dtype",)), ("dy.shape", ("y.dims", "dy.dims"))]
 
@@ -143,9 +143,9 @@ def test_rules_are_written_once_for_several_values() -> None:
     assert {item.id for item in spec.constraints if item.id.endswith(("more", "first", "last"))} == {
         "x.more", "x.first", "out.more", "out.first", "last",
     }  # fmt: skip
-    assert spec.constraint("out.more").rule == Holds("dim(out, 0) >= 3")
+    assert spec.constraint("out.more").rule == PredicateRule("dim(out, 0) >= 3")
     assert spec.constraint("out.more").requires == ("out.null",)
-    assert spec.constraint("x.first").rule == SizeIs("x", 0, "2")
+    assert spec.constraint("x.first").rule == SizeRule("x", 0, "2")
 
 
 @pytest.mark.parametrize(

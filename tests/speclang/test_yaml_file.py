@@ -140,10 +140,10 @@ def test_files(tmp_path: Path) -> None:
 
 def test_lines_are_those_of_the_file() -> None:
     file = parse_yaml("a:\n  - b: 1\n    c: 2\n  - {d: [3,\n     4]}\n", name="f.yaml")
-    assert file.at(("a", 0, "c")) == "f.yaml:3"
-    assert file.at(("a", 1, "d", 1)) == "f.yaml:5"
-    assert file.at(("a", 1, "d", 7, "nowhere")) == "f.yaml:4"
-    assert file.at(("nowhere",)) == "f.yaml:1"
+    assert file.location_of(("a", 0, "c")) == "f.yaml:3"
+    assert file.location_of(("a", 1, "d", 1)) == "f.yaml:5"
+    assert file.location_of(("a", 1, "d", 7, "nowhere")) == "f.yaml:4"
+    assert file.location_of(("nowhere",)) == "f.yaml:1"
 
 
 @settings(max_examples=200, deadline=None)

@@ -12,7 +12,7 @@ from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.store.manifest import (
     Fact,
-    Known,
+    FactSource,
     adapter_facts,
     environment_facts,
     file_hashes,
@@ -41,18 +41,18 @@ def test_another_format() -> None:
 
 def test_the_environment_says_how_each_fact_is_known() -> None:
     facts = environment_facts()
-    assert facts["python.version"] == Fact(platform.python_version(), Known.MEASURED)
-    assert facts["library.numpy"] == Fact(np.__version__, Known.MEASURED)
+    assert facts["python.version"] == Fact(platform.python_version(), FactSource.MEASURED)
+    assert facts["library.numpy"] == Fact(np.__version__, FactSource.MEASURED)
     assert facts["machine.cores"].value
-    assert facts["library.torch_npu"] == Fact(None, Known.UNKNOWN)
+    assert facts["library.torch_npu"] == Fact(None, FactSource.UNKNOWN)
 
 
 def test_what_an_adapter_says() -> None:
     facts = adapter_facts({"driver": "24.1", "soc": None, "tf32": Fact(value=False)})
     assert facts == {
-        "adapter.driver": Fact("24.1", Known.DECLARED),
-        "adapter.soc": Fact(None, Known.UNKNOWN),
-        "adapter.tf32": Fact(value=False, known=Known.MEASURED),
+        "adapter.driver": Fact("24.1", FactSource.DECLARED),
+        "adapter.soc": Fact(None, FactSource.UNKNOWN),
+        "adapter.tf32": Fact(value=False, known=FactSource.MEASURED),
     }
 
 
@@ -60,10 +60,10 @@ def test_what_an_adapter_measured_is_told_apart_from_what_is_said() -> None:
     environment = {"version": "1", "library x": "sha256 0", "soc": "unknown", "flush": "unknown: no such switch"}
     capabilities = Capabilities(measured=frozenset({"library x", "soc", "absent"}), environment_zh={"flush": "未知"})
     assert adapter_facts(environment, capabilities=capabilities) == {
-        "adapter.version": Fact("1", Known.DECLARED),
-        "adapter.library x": Fact("sha256 0", Known.MEASURED),
-        "adapter.soc": Fact("unknown", Known.UNKNOWN),
-        "adapter.flush": Fact("unknown: no such switch", Known.UNKNOWN, "未知"),
+        "adapter.version": Fact("1", FactSource.DECLARED),
+        "adapter.library x": Fact("sha256 0", FactSource.MEASURED),
+        "adapter.soc": Fact("unknown", FactSource.UNKNOWN),
+        "adapter.flush": Fact("unknown: no such switch", FactSource.UNKNOWN, "未知"),
     }
 
 

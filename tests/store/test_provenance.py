@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.store import harness_parts as parts_module
-from aclnn_cts.store.harness_parts import differing, harness_parts
+from aclnn_cts.store.harness_parts import differing_parts, harness_parts
 from aclnn_cts.store.provenance import Beginning, Checkout, checkout
 
 PERSON = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
@@ -135,9 +135,9 @@ def test_one_changed_file_makes_another_part(tmp_path: Path, monkeypatch: pytest
     before = read()
     assert read() == before
     monkeypatch.setattr(parts_module, "harness_parts", read)
-    assert differing(before) == ()
+    assert differing_parts(before) == ()
     bound.write_text("x = 2")
     (tmp_path / "aclnn_cts/specs/x.yaml").write_text("more")
-    assert differing(before) == ("judgement", "specs")
+    assert differing_parts(before) == ("judgement", "specs")
     (tmp_path / "aclnn_cts/oracles/y.py").write_text("")
-    assert differing(before) == ("judgement", "oracles", "specs")
+    assert differing_parts(before) == ("judgement", "oracles", "specs")

@@ -20,17 +20,17 @@ from aclnn_cts.core.finding import failure_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, Skip
 from aclnn_cts.findings.findings import findings_in
-from aclnn_cts.findings.fingerprint import preference
+from aclnn_cts.findings.fingerprint import display_order
 from aclnn_cts.store.case_files import read_case_file
 from aclnn_cts.store.events import (
     BatchJudged,
     Consumer,
     Notice,
     PhaseStarted,
-    Planned,
     RunFinished,
     RunStarted,
-    Skipped,
+    TrialsPlanned,
+    TrialsSkipped,
 )
 from aclnn_cts.store.run_directory import RunDirectory, default_run_path
 from aclnn_cts.store.run_writer import RunWriter, create_run, resume_run
@@ -54,9 +54,9 @@ def test_a_run_from_its_events(tmp_path: Path) -> None:
     with create(path) as writer:
         consumer: Consumer = writer
         consumer(RunStarted(manifest=make_manifest()))
-        consumer(Planned(operator=SOFTMAX, kind="valid", number=4))
-        consumer(Planned(operator=EMBEDDING, kind="valid", number=2))
-        consumer(Skipped(operator=EMBEDDING, kind="valid", reason=Skip.UNSUPPORTED, number=2))
+        consumer(TrialsPlanned(operator=SOFTMAX, kind="valid", number=4))
+        consumer(TrialsPlanned(operator=EMBEDDING, kind="valid", number=2))
+        consumer(TrialsSkipped(operator=EMBEDDING, kind="valid", reason=Skip.UNSUPPORTED, number=2))
         consumer(PhaseStarted(name="valid", operator=SOFTMAX))
         consumer(BatchJudged(records=records[:2]))
         assert not RunDirectory(path).finished
@@ -97,14 +97,14 @@ def test_one_trial_file_for_each_finding(tmp_path: Path) -> None:
     assert (file, file.name) == (early, failure_name(FAILURES[0].key))
     [entry] = read_case_file(file)
     assert isinstance(entry.content, Trial)
-    assert entry.content.id == min(FAILURES, key=preference).trial_id
+    assert entry.content.id == min(FAILURES, key=display_order).trial_id
 
 
 def test_killed_it_is_read_and_resumed(tmp_path: Path) -> None:
     path = tmp_path / "run"
     script = (
         "import os, sys; from pathlib import Path; from tests.store.test_run_directory import *\n"
-        "writer = create(Path(sys.argv[1])); writer(Planned(operator=SOFTMAX, kind='valid', number=4))\n"
+        "writer = create(Path(sys.argv[1])); writer(TrialsPlanned(operator=SOFTMAX, kind='valid', number=4))\n"
         "writer.append(FAILURES); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, cwd=Path(__file__).parents[2])
@@ -137,7 +137,7 @@ def test_a_batch_that_fails_is_not_counted(tmp_path: Path) -> None:
 
 def test_an_interrupt_right_after_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with create(tmp_path / "run") as writer:
-        writer(Planned(operator=SOFTMAX, kind="valid", number=2))
+        writer(TrialsPlanned(operator=SOFTMAX, kind="valid", number=2))
         writer.append([make_record(number=1)])
         append = ResultStore.append
 

@@ -13,7 +13,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import TWIN_FAILED, Judged, Record, Result, RunVerdict, Skip
 from aclnn_cts.store.counts import ConstraintCount, CoverageCount
-from aclnn_cts.store.run_verdict import Plan, Terms, headline
+from aclnn_cts.store.run_verdict import RunPlan, Terms, headline
 from aclnn_cts.store.summary import Summary, result_line, summary_from_json, summary_to_json
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record
 
@@ -35,7 +35,7 @@ def covered(**counts: tuple[int, int]) -> Summary:
 
 
 def summary_of(*records: Record, missing: int = 0) -> Summary:
-    summary = Summary(terms=Terms(Plan.CASES), finished=True)
+    summary = Summary(terms=Terms(RunPlan.CASES), finished=True)
     summary.plan(SOFTMAX, "valid", number=len(records) + missing)
     for record in records:
         summary.add(record)
@@ -222,13 +222,13 @@ def test_a_summary_apart_counts_on_alone() -> None:
 @pytest.mark.parametrize(
     ("plan", "waiver", "verdict"),
     [
-        (Plan.CHECK, "accepted", RunVerdict.CONFORMS_WITH_WAIVERS),
-        (Plan.CHECK, "", RunVerdict.FAILS),
-        (Plan.CASES, "accepted", RunVerdict.INCONCLUSIVE),
+        (RunPlan.CHECK, "accepted", RunVerdict.CONFORMS_WITH_WAIVERS),
+        (RunPlan.CHECK, "", RunVerdict.FAILS),
+        (RunPlan.CASES, "accepted", RunVerdict.INCONCLUSIVE),
     ],
 )
 def test_what_hangs_on_a_waived_failure_keeps_a_test_of_the_gate_from_nothing(
-    plan: Plan, waiver: str, verdict: RunVerdict
+    plan: RunPlan, waiver: str, verdict: RunVerdict
 ) -> None:
     summary = Summary(terms=Terms(plan), finished=True)
     twins = {"result": Result.FAILED, "kind": Fault.REJECTED, "facts": {TWIN_FAILED: "rejected"}, "waiver": waiver}
@@ -262,7 +262,7 @@ def at_corner(item: Record, *corners: str, judged: str = Judged.VALUES) -> Recor
 def test_a_corner_at_which_no_values_were_judged(
     left: Record | None, every: bool, verdict: RunVerdict, words: str
 ) -> None:
-    summary = Summary(terms=Terms(Plan.PROFILE, every_corner=every), finished=True)
+    summary = Summary(terms=Terms(RunPlan.PROFILE, every_corner=every), finished=True)
     summary.demand(SOFTMAX, corners=["dim: 0", "dim: 1", "dim: -1"])
     records = [*(make_record(number) for number in range(10, 20)), at_corner(make_record(20), "dim: 0", "dim: 1")]
     records += [left] if left is not None else []

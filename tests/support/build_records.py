@@ -12,7 +12,7 @@ from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Verdict
-from aclnn_cts.findings.fingerprint import fingerprinted
+from aclnn_cts.findings.fingerprint import with_whole_fingerprint
 from aclnn_cts.store.manifest import Manifest
 
 SOFTMAX = "aclnnSoftmaxBackward"
@@ -55,7 +55,7 @@ def make_record(  # noqa: PLR0913 - each test changes another field
     trial = Trial(check=check, case=case, parameters={"repeat": 2})
     outcome = Outcome(phase_one=0, phase_two=0, buffers={"out": BufferState(sha256="ab" * 32)}, seconds=0.001)
     deviation = Deviation(output="out", index=(0, 1), got=1.5, expected="inf", bound=0.0, share=share, elements=2)
-    return fingerprinted(
+    return with_whole_fingerprint(
         Record(
             trial_id=trial.id,
             trial=trial,

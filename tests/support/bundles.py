@@ -11,7 +11,7 @@ from typing import Any
 from aclnn_cts.bundle.archive import add_entry
 from aclnn_cts.bundle.signature import Signer, signature_path
 from aclnn_cts.bundle.verify import Verification, verify_bundle
-from aclnn_cts.bundle.write import Written, write_bundle
+from aclnn_cts.bundle.write import WrittenBundle, write_bundle
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
 
@@ -19,7 +19,7 @@ Change = Callable[[dict[str, bytes]], None]
 """Of the entries of a bundle by name."""
 
 
-def write_signed(run: RunDirectory, path: Path, key: Path, **options: Any) -> Written:
+def write_signed(run: RunDirectory, path: Path, key: Path, **options: Any) -> WrittenBundle:
     written = write_bundle(run, OutputFile(path), **options)
     signature_path(path).write_bytes(Signer(key).sign(written.sha256))
     return written

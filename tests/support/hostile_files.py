@@ -32,7 +32,7 @@ from aclnn_cts.cli.screen import show_verdict
 from aclnn_cts.core.case import Case, case_text
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.trial import Earlier, Trial, trial_to_json
+from aclnn_cts.core.trial import EarlierCall, Trial, trial_to_json
 from aclnn_cts.findings.finding_text import finding_texts
 from aclnn_cts.findings.waivers.draft import draft_waiver
 from aclnn_cts.findings.waivers.file import read_waivers
@@ -233,7 +233,7 @@ def _file(folder: Path, name: str, content: bytes) -> Path:
 
 
 def _trial(shared: Prepared) -> dict[str, Any]:
-    return trial_to_json(Trial("values", shared.case, after=(Earlier(shared.case, 2),)))
+    return trial_to_json(Trial("values", shared.case, after=(EarlierCall(shared.case, 2),)))
 
 
 def _read_cases(path: Path, shared: Prepared) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.loopback_build import Home, build
+from aclnn_cts.adapters.loopback_build import BuildFolder, build
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import Asked
@@ -33,7 +33,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is 
 
 
 @cache
-def home() -> Home:
+def home() -> BuildFolder:
     return build()
 
 

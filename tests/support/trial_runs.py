@@ -22,7 +22,7 @@ A2 = Target(product="atlas-a2")
 @cache
 def specs() -> Specs:
     """The operators that the product of the tests has."""
-    return load_specs().on(A2.product)
+    return load_specs().for_product(A2.product)
 
 
 def hand_written() -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.verdict import Record, Result, Skip
-from aclnn_cts.store.events import Planned
+from aclnn_cts.store.events import TrialsPlanned
 from aclnn_cts.store.manifest import Fact, Manifest
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.triage.compare import EXAMPLES, compare_runs, comparison_to_json, manifest_differences
@@ -28,7 +28,7 @@ def store(path: Path, records: Iterable[Record], **manifest: Any) -> Path:
         held = list(records)
         for record in held:
             case = record.trial.case
-            writer(Planned(operator=case.operator, kind=case.origin.kind, number=1))
+            writer(TrialsPlanned(operator=case.operator, kind=case.origin.kind, number=1))
         writer.append(held)
         writer.finish()
     return path

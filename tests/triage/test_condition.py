@@ -14,7 +14,7 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.triage.condition import CALLS, ROUNDS, confirmed_conditions, merged
+from aclnn_cts.triage.condition import CALLS, ROUNDS, confirmed_conditions, merge_equal_conditions
 
 SAMPLER = Sampler(load_specs()["aclnnSoftmaxBackward"], Target(product=DEFAULT_PRODUCT))
 
@@ -103,4 +103,4 @@ def test_findings_with_one_condition_are_one() -> None:
         return Finding(key=fingerprint.key, counts=((fingerprint, number),), condition=condition)
 
     alike = [finding("dx", "rank(x) == 2", 5), finding("dgamma", "rank(x) == 2", 9), finding("dx", "rank(x) == 3", 4)]
-    assert [(item.key.output, item.failures) for item in merged(alike)] == [("dgamma", 14), ("dx", 4)]
+    assert [(item.key.output, item.failures) for item in merge_equal_conditions(alike)] == [("dgamma", 14), ("dx", 4)]

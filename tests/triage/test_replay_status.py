@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import ALONE_FACT, Record, Result, Verdict
 from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.store.case_files import write_case_file
@@ -24,10 +24,10 @@ from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.replay_status import (
     RUNS,
-    Answer,
-    answer,
+    ReplayStatus,
     recorded_findings,
-    repeats,
+    repeat_rounds,
+    replay_findings,
 )
 from tests.support.build_records import make_manifest
 from tests.support.ran import Ran
@@ -74,8 +74,8 @@ def test_answers_of_a_run(ran: Run, tmp_path: Path) -> None:
 
 def test_what_was_not_run_is_no_mending() -> None:
     trial = softmax((3,))
-    [missing] = answer([(Path("a.json"), trial)], {"a.json": Finding(key=VALUES.key)}, {})
-    assert missing.answer == Answer.CANNOT
+    [missing] = replay_findings([(Path("a.json"), trial)], {"a.json": Finding(key=VALUES.key)}, {})
+    assert missing.answer == ReplayStatus.CANNOT
     assert (missing.runs, missing.message) == (0, "")
 
 
@@ -84,47 +84,51 @@ def test_a_finding_that_did_not_always_fail_is_not_fixed_since_it_did_not_fail_o
     file = Path("a.json")
     passed, failed = judged(trial, Result.PASSED), judged(trial, Result.FAILED)
     for confirmed, alone, said in (
-        (Confirmed.FLAKY, (1, 3), "it was flaky (1 of 3 times alone)"),
-        (Confirmed.FLAKY, (0, 3), "it was flaky (0 of 3 times alone)"),
-        (Confirmed.ORDER, (0, 3), "it was order-dependent, and which calls it needs is not known (0 of 3 times alone)"),
-        (Confirmed.DEVICE, (3, 3), "it failed on worker 1 alone: run it there"),
-        (Confirmed.UNKNOWN, (0, 3), "it was flaky (0 of 3 times alone)"),
+        (Confirmation.FLAKY, (1, 3), "it was flaky (1 of 3 times alone)"),
+        (Confirmation.FLAKY, (0, 3), "it was flaky (0 of 3 times alone)"),
+        (
+            Confirmation.ORDER,
+            (0, 3),
+            "it was order-dependent, and which calls it needs is not known (0 of 3 times alone)",
+        ),
+        (Confirmation.DEVICE, (3, 3), "it failed on worker 1 alone: run it there"),
+        (Confirmation.UNKNOWN, (0, 3), "it was flaky (0 of 3 times alone)"),
     ):
         before = Finding(key=VALUES.key, confirmed=confirmed, alone=alone, slot="worker 1")
         recorded = {file.name: before}
-        again = repeats([(file, trial)], recorded)
+        again = repeat_rounds([(file, trial)], recorded)
         assert again == (trial,) * (RUNS - 1)
-        [entry] = answer([(file, trial)], recorded, {trial.id: [passed] * RUNS})
-        assert entry.answer == Answer.UNSEEN
+        [entry] = replay_findings([(file, trial)], recorded, {trial.id: [passed] * RUNS})
+        assert entry.answer == ReplayStatus.UNSEEN
         assert entry.message == f"it did not fail in 20 runs; before {said}"
-        [entry] = answer([(file, trial)], recorded, {trial.id: [passed, failed, *[passed] * 18]})
-        assert entry.answer == Answer.SAME
+        [entry] = replay_findings([(file, trial)], recorded, {trial.id: [passed, failed, *[passed] * 18]})
+        assert entry.answer == ReplayStatus.SAME
         assert entry.message.endswith(" (failed in 1 of 20 runs)")
 
 
 def test_a_finding_that_always_failed_is_made_once() -> None:
     trial = softmax((3,))
     file = Path("a.json")
-    after = msgspec.structs.replace(trial, after=(Earlier(trial.case),))
+    after = msgspec.structs.replace(trial, after=(EarlierCall(trial.case),))
     for given, before in (
         (trial, Finding(key=VALUES.key)),
-        (trial, Finding(key=VALUES.key, confirmed=Confirmed.ALWAYS, alone=(3, 3))),
+        (trial, Finding(key=VALUES.key, confirmed=Confirmation.ALWAYS, alone=(3, 3))),
         # The calls before it are known, and made.
-        (after, Finding(key=VALUES.key, confirmed=Confirmed.ORDER, alone=(0, 3))),
+        (after, Finding(key=VALUES.key, confirmed=Confirmation.ORDER, alone=(0, 3))),
     ):
         recorded = {file.name: before}
-        assert repeats([(file, given)], recorded) == ()
-        [entry] = answer([(file, given)], recorded, {given.id: [judged(given, Result.PASSED)]})
-        assert entry.answer == Answer.FIXED
-    assert repeats([(file, trial)], {}) == ()
+        assert repeat_rounds([(file, given)], recorded) == ()
+        [entry] = replay_findings([(file, given)], recorded, {given.id: [judged(given, Result.PASSED)]})
+        assert entry.answer == ReplayStatus.FIXED
+    assert repeat_rounds([(file, trial)], {}) == ()
 
 
 def test_wrong_values_of_all_kinds_are_the_same_failure() -> None:
     trial = softmax((3,))
     file = Path("a.json")
-    for fault, said in ((Fault.SPECIAL, Answer.SAME), (Fault.GUARD, Answer.OTHER)):
+    for fault, said in ((Fault.SPECIAL, ReplayStatus.SAME), (Fault.GUARD, ReplayStatus.OTHER)):
         before = Finding(key=msgspec.structs.replace(VALUES, fault=fault).key)
-        [entry] = answer([(file, trial)], {file.name: before}, {trial.id: [judged(trial, Result.FAILED)]})
+        [entry] = replay_findings([(file, trial)], {file.name: before}, {trial.id: [judged(trial, Result.FAILED)]})
         assert entry.answer == said
 
 
@@ -139,7 +143,7 @@ def test_what_came_now_and_then_is_asked_for_again_and_again(
     assert found.code == 1
     files = found.directory.failures()
     recorded = recorded_findings(found.path)
-    unsteady = sum(item.confirmed == Confirmed.FLAKY for item in recorded.values())
+    unsteady = sum(item.confirmed == Confirmation.FLAKY for item in recorded.values())
     assert unsteady
     cases = len(files) + unsteady * (RUNS - 1)
     still = ran("replay", str(found.path), "--adapter", sometimes)
@@ -151,7 +155,7 @@ def test_what_came_now_and_then_is_asked_for_again_and_again(
     assert unseen.code == 0
     assert len(re.findall("^did not fail this time: ", unseen.out, re.MULTILINE)) == unsteady
     # A file in a run is asked as often as its finding needs; one that nobody knows, once.
-    unsteady_file = next(file for file in files if recorded[file.name].confirmed == Confirmed.FLAKY)
+    unsteady_file = next(file for file in files if recorded[file.name].confirmed == Confirmation.FLAKY)
     assert ran("replay", str(unsteady_file), "--adapter", "reference").result["cases"] == RUNS
     alone = tmp_path / "alone.json"
     alone.write_text(unsteady_file.read_text())
@@ -167,7 +171,7 @@ def test_a_failure_of_a_run_that_conformed_alone_is_not_fixed(ran: Run, tmp_path
         writer.finish()
     [file] = RunDirectory(tmp_path / "made").failures()
     recorded = recorded_findings(tmp_path / "made")
-    assert recorded[file.name].confirmed == Confirmed.ORDER
+    assert recorded[file.name].confirmed == Confirmation.ORDER
     again = ran("replay", str(tmp_path / "made"), "--adapter", "reference")
     assert again.code == 0
     assert "did not fail this time: " in again.out

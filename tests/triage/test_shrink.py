@@ -16,7 +16,7 @@ from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.corner_walk import corner_cases
 from aclnn_cts.generate.negative import invalid_cases
-from aclnn_cts.generate.recover import recover
+from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.verdict import fingerprint
 from aclnn_cts.speclang.evaluate import evaluate
@@ -71,7 +71,7 @@ def shrunk(sampler: Sampler, trial: Trial, fails: Callable[[Case], bool], execut
 @pytest.mark.parametrize(("spec", "product"), ALL)
 def test_every_drawn_case_is_recovered(spec: Spec, product: str) -> None:
     sampler = Sampler(spec, Target(product=product))
-    found = [recover(sampler, drawn(sampler, index)) is not None for index in range(40)]
+    found = [recover_drawing(sampler, drawn(sampler, index)) is not None for index in range(40)]
     assert all(found) or (spec.stem in BLOCKS and any(found))
 
 

@@ -18,7 +18,7 @@ from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.trial_runner import Bench
-from aclnn_cts.trials.verdicts import FIRST, Evidence, is_measured, is_sampled
+from aclnn_cts.trials.verdicts import FIRST, KnownFailureSampler, is_measured, is_sampled
 from tests.support.build_records import make_record
 from tests.support.wrong_adapters import Wrong
 
@@ -28,12 +28,12 @@ COUNT = 150
 
 @given(numbers=st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["gradInput", "gradWeight"])), max_size=80))
 def test_the_first_the_smallest_and_a_sample_of_each_key(numbers: list[tuple[int, str]]) -> None:
-    evidence, met = Evidence(), dict[str, list[int]]()
+    evidence, met = KnownFailureSampler(), dict[str, list[int]]()
     for number, output in numbers:
         record = make_record(number, result=Result.FAILED, kind="value", output=output)
         before, size = met.setdefault(output, []), record.trial.case.nbytes
         smallest = size < min(before, default=size + 1)
-        assert evidence.wanted(record) == (len(before) < FIRST or smallest or is_measured(record.trial_id))
+        assert evidence.should_measure(record) == (len(before) < FIRST or smallest or is_measured(record.trial_id))
         before.append(size)
 
 

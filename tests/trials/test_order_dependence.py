@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.execution.executor import Performed
 from aclnn_cts.trials.batches import BATCH_BYTES
-from aclnn_cts.trials.confirm import MOST_CALLS, History, after_which
+from aclnn_cts.trials.confirm import MOST_CALLS, CallHistory, find_calls_before
 
 
 def call(number: int, dtype: str = "FLOAT", size: int = 2) -> Case:
@@ -40,10 +40,10 @@ class Device:
         return next((number for number in range(times) if self._after(trial, number)), None)
 
     def _after(self, trial: Trial, number: int) -> bool:
-        return self.fails(msgspec.structs.replace(trial, after=(Earlier(trial.case, number),) if number else ()))
+        return self.fails(msgspec.structs.replace(trial, after=(EarlierCall(trial.case, number),) if number else ()))
 
-    def found(self, history: Sequence[Case]) -> tuple[Earlier, ...]:
-        return after_which(TRIAL, history, fails=self.fails, repeated=self.repeated)
+    def found(self, history: Sequence[Case]) -> tuple[EarlierCall, ...]:
+        return find_calls_before(TRIAL, history, fails=self.fails, repeated=self.repeated)
 
 
 @given(st.integers(1, 300), st.data())
@@ -51,21 +51,21 @@ def test_the_calls_that_it_needs_and_no_others(length: int, data: st.DataObject)
     history = [call(number) for number in range(length)]
     places = sorted(data.draw(st.sets(st.integers(0, length - 1), min_size=1, max_size=3)))
     needed = [history[place] for place in places]
-    assert Device(needed).found(history) == tuple(map(Earlier, needed))
+    assert Device(needed).found(history) == tuple(map(EarlierCall, needed))
 
 
 def test_a_call_that_is_alike_is_found_at_once() -> None:
     history = [call(1, size=3), call(2, "FLOAT16"), *(call(number, size=5) for number in range(3, 900))]
     device = Device([history[1]])
-    assert device.found(history) == (Earlier(history[1]),)
+    assert device.found(history) == (EarlierCall(history[1]),)
     assert len(device.asked) <= 6
 
 
 def test_many_calls_of_any_kind_are_the_call_itself_so_often() -> None:
     history = [call(number) for number in range(40)]
-    assert Device(number=7).found(history) == (Earlier(TRIAL.case, 7),)
-    assert Device(number=900).found(history) == (Earlier(TRIAL.case, 900),)
-    assert Device(number=900).found([]) == (Earlier(TRIAL.case, 900),)
+    assert Device(number=7).found(history) == (EarlierCall(TRIAL.case, 7),)
+    assert Device(number=900).found(history) == (EarlierCall(TRIAL.case, 900),)
+    assert Device(number=900).found([]) == (EarlierCall(TRIAL.case, 900),)
 
 
 def test_nothing_is_named_where_nothing_is_found() -> None:
@@ -84,25 +84,25 @@ def made(number: int, ended: str = Ended.RETURNED, *, size: int = 2, twice: bool
 
 
 def test_a_history_holds_what_one_process_was_given() -> None:
-    history = History()
+    history = CallHistory()
     history.add_batch([made(1, twice=True), made(2), made(3, Ended.INEXPRESSIBLE)], [call(9)])
-    assert history.before([]) == [call(1), call(2), call(9), call(1)]
-    assert history.before([made(4)])[-1] == call(4)
-    assert history.before([made(4, Ended.SIGNAL), made(5)]) == [call(5)]
-    assert len(history.before([])) == 4
+    assert history.latest_calls([]) == [call(1), call(2), call(9), call(1)]
+    assert history.latest_calls([made(4)])[-1] == call(4)
+    assert history.latest_calls([made(4, Ended.SIGNAL), made(5)]) == [call(5)]
+    assert len(history.latest_calls([])) == 4
     history.add_batch([made(number) for number in range(2 * MOST_CALLS)], [])
-    assert history.before([]) == [call(number) for number in range(MOST_CALLS, 2 * MOST_CALLS)]
+    assert history.latest_calls([]) == [call(number) for number in range(MOST_CALLS, 2 * MOST_CALLS)]
 
 
 def test_a_history_is_made_again_with_no_more_bytes_than_a_batch() -> None:
     third = BATCH_BYTES // 12
     large = [made(number, size=third) for number in range(5)]
-    assert History().before(large) == [item.case for item in large[-3:]]
-    assert History().before([*large, made(6, size=BATCH_BYTES)]) == []
+    assert CallHistory().latest_calls(large) == [item.case for item in large[-3:]]
+    assert CallHistory().latest_calls([*large, made(6, size=BATCH_BYTES)]) == []
 
 
 def test_chance_names_no_call() -> None:
     answers = iter([True, False])
-    assert after_which(TRIAL, [call(1)], fails=lambda _trial: next(answers), repeated=lambda *_: None) == ()
+    assert find_calls_before(TRIAL, [call(1)], fails=lambda _trial: next(answers), repeated=lambda *_: None) == ()
     answers = iter([True, True, True])
-    assert after_which(TRIAL, [call(1)], fails=lambda _trial: next(answers), repeated=lambda *_: None) == ()
+    assert find_calls_before(TRIAL, [call(1)], fails=lambda _trial: next(answers), repeated=lambda *_: None) == ()

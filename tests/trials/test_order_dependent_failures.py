@@ -15,7 +15,7 @@ import pytest
 from aclnn_cts.bundle.records import record_from_json, record_to_json
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Data, Tensor
-from aclnn_cts.core.trial import Earlier, Trial, trial_from_json
+from aclnn_cts.core.trial import EarlierCall, Trial, trial_from_json
 from aclnn_cts.reports.model.build import acceptance
 from tests.runs.test_run import softmax, stray_index, written
 from tests.support.programs import built_program, home, needs_compiler, started
@@ -38,15 +38,15 @@ def test_a_stale_result(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert run.kinds == ["passed", "passed", "failed value"]
     failed = run.records[-1]
     assert failed.verdict.facts["alone"] == "conforms"
-    assert failed.after == (Earlier(FIRST),)
+    assert failed.after == (EarlierCall(FIRST),)
     assert failed.verdict.message.endswith(
         "it conforms; order-dependent: it fails again after one call that came before it, which its trial makes first"
     )
-    assert failed.shown == msgspec.structs.replace(failed.trial, after=failed.after)
+    assert failed.reproducing_trial == msgspec.structs.replace(failed.trial, after=failed.after)
 
     [file] = run.directory.failures()
     kept = trial_from_json(json.loads(file.read_text()), where=str(file))
-    assert kept == failed.shown
+    assert kept == failed.reproducing_trial
     again = ran("replay", str(file), "--adapter", "loopback", "-v")
     assert again.code == 1
     assert again.kinds == ["failed value"]
@@ -72,11 +72,11 @@ def test_a_stale_result(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @needs_compiler
 def test_a_trial_is_shrunk_with_the_calls_before_it(ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FAULT, "softmax.stale-result")
-    file = written(tmp_path / "trial.json", Trial("values", LAST, after=(Earlier(FIRST),)))
+    file = written(tmp_path / "trial.json", Trial("values", LAST, after=(EarlierCall(FIRST),)))
     assert ran("shrink", file, "--adapter", "loopback", "--executions", "20", out=tmp_path / "small.json").code == 1
     small = trial_from_json(json.loads((tmp_path / "small.json").read_text()), where="small.json")
     assert isinstance(small, Trial)
-    assert small.after == (Earlier(FIRST),)
+    assert small.after == (EarlierCall(FIRST),)
     assert small.case != LAST
 
 
@@ -84,11 +84,11 @@ def test_a_trial_is_shrunk_with_the_calls_before_it(ran: Run, tmp_path: Path, mo
 @needs_compiler
 @pytest.mark.parametrize(
     ("fault", "after"),
-    [("softmax.stale-result", Earlier(FIRST)), ("softmax.crash-now-and-then", Earlier(LAST, times=999))],
+    [("softmax.stale-result", EarlierCall(FIRST)), ("softmax.crash-now-and-then", EarlierCall(LAST, times=999))],
     ids=["one call", "many calls"],
 )
 def test_its_programs_make_them_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, after: Earlier
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, after: EarlierCall
 ) -> None:
     file = written(tmp_path / "trial.json", Trial("values", LAST, after=(after,)))
     assert main(["repro", file, "--language", "cpp,python", "-o", str(tmp_path / "programs")]) == 0
@@ -112,9 +112,9 @@ def test_calls_before_it_that_could_do_harm_are_not_made(ran: Run, tmp_path: Pat
         "--adapter",
         "loopback",
         "--cases",
-        written(tmp_path / "a.json", Trial("values", LAST, after=(Earlier(harmful),))),
+        written(tmp_path / "a.json", Trial("values", LAST, after=(EarlierCall(harmful),))),
     )
     assert run.kinds == ["skipped unsafe"]
-    many = Trial("values", LAST, after=(Earlier(FIRST, times=4000),))
+    many = Trial("values", LAST, after=(EarlierCall(FIRST, times=4000),))
     run = ran("run", "--adapter", "loopback", "--cases", written(tmp_path / "b.json", many), "--max-bytes", "100000")
     assert run.kinds == ["skipped too large"]

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.workers.notes import Notes
-from aclnn_cts.workers.pool import AHEAD, Surroundings, answers, spread
+from aclnn_cts.workers.notes import ProgressNotes
+from aclnn_cts.workers.pool import AHEAD, Surroundings, run_jobs, spread
 from aclnn_cts.workers.service import Worker
 
 SPECS = Path(__file__).parents[1] / "fixtures" / "specs"
@@ -38,7 +38,7 @@ class Squares:
     opens: ClassVar[str] = "nothing"
     device: ClassVar[str] = ""
 
-    def open(self, notes: Notes | None) -> Worker:
+    def open(self, notes: ProgressNotes | None) -> Worker:
         assert notes is not None
         return Worker(square)
 
@@ -53,14 +53,14 @@ def square(job: Number) -> Square:
 @pytest.mark.parametrize("in_order", [True, False])
 def test_answers_come_as_they_are_ready_or_in_the_order_of_the_jobs(tmp_path: Path, *, in_order: bool) -> None:
     jobs = [Number(value, str(tmp_path)) for value in range(2 * AHEAD + 3)]
-    found = [item.value for item in answers(Squares(), jobs, workers=2, lost=lambda _n, _r: "", in_order=in_order)]
+    found = [item.value for item in run_jobs(Squares(), jobs, workers=2, lost=lambda _n, _r: "", in_order=in_order)]
     assert sorted(found) == [job.value**2 for job in jobs]
     assert (found == sorted(found)) is in_order
 
 
 def test_no_job_is_done_far_ahead_of_one_that_is_not_told(tmp_path: Path) -> None:
     jobs = [Number(value, str(tmp_path)) for value in range(4 * AHEAD)]
-    made = answers(Squares(), jobs, workers=2, lost=lambda _number, _reason: "", in_order=True)
+    made = run_jobs(Squares(), jobs, workers=2, lost=lambda _number, _reason: "", in_order=True)
     assert next(made).value == 0
     # Job 0 waited for the last of those that may be begun before it.
     assert len(list(tmp_path.iterdir())) == 2 * AHEAD

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from packaging.version import InvalidVersion, Version
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.finding import Finding, SharedCondition, failure_name
 from aclnn_cts.core.outside import DOCUMENT_BYTES, read_outside
 from aclnn_cts.core.printable import printable
@@ -20,7 +20,7 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.findings import FindingIndex, findings_of
 from aclnn_cts.findings.waivers.matching import BINDING
 from aclnn_cts.store.manifest import Manifest
-from aclnn_cts.store.output_file import begins
+from aclnn_cts.store.output_file import begins_with
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query
 
@@ -32,7 +32,7 @@ _FILL_IN = (
     ("owner", "who answers for it: a person or a team"),
     ("expiry", "the last day on which it holds, as 2027-01-31"),
 )
-UNFILLED_DRAFT = begins(
+UNFILLED_DRAFT = begins_with(
     b"# Drafted from .*?\n" + b"\n".join(re.escape(f"    {key}:  # {what}").encode() for key, what in _FILL_IN)
 )
 """Drafts that nobody has filled in."""
@@ -68,12 +68,12 @@ def draft_waiver(finding: Path, *, pinned: str) -> WaiverDraft:
         if finding.name not in known:
             raise UsageError(
                 f"{finding}: the run has no such finding; `failures` in {run.path} holds them"
-                f"{nearest(finding.name, known)}"
+                f"{did_you_mean(finding.name, known)}"
             )
         number = known[finding.name]
         entry, index = findings[number], FindingIndex(findings)
         failed = results.records(Query(result=Result.FAILED, operator=entry.key.operator), worst_first=True)
-        records = [record for record in failed if index.of(record) == number]
+        records = [record for record in failed if index.number_of(record) == number]
     case = read_outside(finding, limit=DOCUMENT_BYTES, expected="a trial file of a run")
     identifier = _identifier(run.manifest, entry)
     name = f"{identifier.replace('.', '-')}.json"

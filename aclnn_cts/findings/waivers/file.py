@@ -36,7 +36,7 @@ _Texts = Annotated[list[_Text], Meta(min_length=1)]
 _Operator = Annotated[str, Meta(pattern=r"^aclnn[A-Za-z0-9]+$")]
 
 
-class Scope(FileEntry, frozen=True, kw_only=True):
+class WaiverScope(FileEntry, frozen=True, kw_only=True):
     """Which failures a waiver speaks for: all that every part that is given admits."""
 
     adapter: _Texts
@@ -67,7 +67,7 @@ _LISTS = frozenset({"adapter", "kind", "operator", "check", "constraint", "produ
 
 class _WaiverModel(FileEntry, frozen=True, kw_only=True):
     id: Annotated[str, Meta(pattern=r"^[a-z0-9]+([.\-][a-z0-9]+)*$")]
-    scope: Scope
+    scope: WaiverScope
     reason: _Text
     owner: _Text
     expiry: date
@@ -81,7 +81,7 @@ class Waiver:
     """A known failure that a person answers for, until a day."""
 
     id: str
-    scope: Scope
+    scope: WaiverScope
     versions: SpecifierSet | None = None
     """The scope's `version`; None where it names none."""
     when: Predicate | None = None
@@ -153,7 +153,7 @@ def _with_lists(entry: object) -> object:
     return {**entry, "scope": listed}
 
 
-def taken_apart(word: str) -> tuple[str, Mapping[str, str]]:
+def split_adapter_word(word: str) -> tuple[str, Mapping[str, str]]:
     """Name and options of `name:key=value,...` or `package.module:factory,key=value,...`."""
     head, _, rest = word.partition(":")
     parts = [part for part in rest.split(",") if part]
@@ -162,10 +162,10 @@ def taken_apart(word: str) -> tuple[str, Mapping[str, str]]:
     return ":".join([head, *plain]), {key: value for key, _, value in options}
 
 
-def may_be_for(scope: Scope, adapter: str) -> bool:
+def may_be_for(scope: WaiverScope, adapter: str) -> bool:
     """Whether a waiver is for an adapter of that name, its options and those that it has by default aside."""
-    own = taken_apart(adapter)[0]
-    return not {own, own.partition(":")[0]}.isdisjoint(taken_apart(word)[0] for word in scope.adapter)
+    own = split_adapter_word(adapter)[0]
+    return not {own, own.partition(":")[0]}.isdisjoint(split_adapter_word(word)[0] for word in scope.adapter)
 
 
 def waivers_beside_shipped(paths: Iterable[Path], *, adapter: str) -> tuple[Waiver, ...]:
@@ -226,13 +226,13 @@ def _waivers(
             expiry=entry.expiry,
             link=entry.link,
             cases=tuple(_pinned(path, entry.cases, problems, (*place, "cases"))) if has_cases else (),
-            where=problems.file.at(place),
+            where=problems.file.location_of(place),
             file=path,
         )
 
 
 def _checked(
-    scope: Scope, problems: Problems, place: tuple[str | int, ...], compiler: CompilePredicate
+    scope: WaiverScope, problems: Problems, place: tuple[str | int, ...], compiler: CompilePredicate
 ) -> tuple[SpecifierSet | None, Predicate | None]:
     """What no schema can say of a scope; its range of versions and its predicate."""
     if not (scope.operator or scope.check or scope.constraint):

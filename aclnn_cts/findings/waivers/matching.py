@@ -20,11 +20,11 @@ from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.findings.waivers.file import Scope, Waiver, may_be_for, taken_apart
+from aclnn_cts.findings.waivers.file import Waiver, WaiverScope, may_be_for, split_adapter_word
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import PINNED
-from aclnn_cts.trials.checks.registry import as_trial, check
+from aclnn_cts.trials.checks.registry import as_trial, check_by_id
 
 BINDING = "binding."
 """Before the name of an operator in an environment: the hash of its binding."""
@@ -67,7 +67,7 @@ class Waivers:
         }
         self._pins = frozenset(_id_of(pin) for pins in self._pinned.values() for pin in pins)
         self._bare = frozenset(_look_of(pin) for pins in self._pinned.values() for pin in pins if isinstance(pin, Case))
-        self.evidence = WaiverEvidence(pins={name: tuple(map(_id_of, pins)) for name, pins in self._pinned.items()})
+        self.evidence = WaiverCounts(pins={name: tuple(map(_id_of, pins)) for name, pins in self._pinned.items()})
         """What all records that were applied say of the waivers."""
         concerned = [
             waiver
@@ -101,14 +101,14 @@ class Waivers:
             for waiver in self._valid
             if waiver.id not in judged and admits_trial(waiver, record, [record.trial.case])
         )
-        needed = self.needed(record)
+        needed = self.waivers_needed_for(record)
         if not needed:
             return record
         judged.update(waiver.id for waiver in needed)
         self.evidence.used.update(waiver.id for waiver in needed)
         return msgspec.structs.replace(record, waiver=needed[0].id)
 
-    def needed(self, record: Record) -> list[Waiver]:
+    def waivers_needed_for(self, record: Record) -> list[Waiver]:
         """The waivers that speak for a record together, one for each output at fault; none where it is unwaived."""
         if record.verdict.result != Result.FAILED:
             return []
@@ -120,11 +120,11 @@ class Waivers:
         calls = (case for case in self._calls(record.trial) if rejected or case.call.phases != 1)
         cases = [record.trial.case, *calls]
         speaking = [waiver for waiver in admitting if admits_trial(waiver, record, cases)]
-        return one_for_each_output(record, speaking)
+        return waivers_by_output(record, speaking)
 
     def explains(self, record: Record) -> bool:
         """Whether waivers speak for a failure."""
-        return bool(self.needed(record))
+        return bool(self.waivers_needed_for(record))
 
     def _see_pin(self, record: Record) -> None:
         if not self._pins:
@@ -162,7 +162,7 @@ def waivers_of_run(
         product=settings.target.product,
         operators=None if operators is None else {spec.operator for spec in operators},
         environment={**environment, **{BINDING + name: sha256 for name, sha256 in bindings.items()}},
-        calls=lambda trial: check(trial.check, where="trial").calls(trial, specs[trial.case.operator]),
+        calls=lambda trial: check_by_id(trial.check, where="trial").calls(trial, specs[trial.case.operator]),
     )
 
 
@@ -208,15 +208,15 @@ def _id_of(pinned: Trial | Case) -> str:
     return case_id(pinned) if isinstance(pinned, Case) else pinned.id
 
 
-def names_adapter(scope: Scope, adapter: str, environment: Mapping[str, str]) -> bool:
+def names_adapter(scope: WaiverScope, adapter: str, environment: Mapping[str, str]) -> bool:
     """Whether a waiver is for an adapter and its options, whatever the version of its library."""
     return any(_names(word, adapter, environment) for word in scope.adapter)
 
 
 def _names(word: str, adapter: str, environment: Mapping[str, str]) -> bool:
     """Whether a scope's word names an adapter; options in the word are to be those of the run."""
-    name, options = taken_apart(word)
-    own_name, own_options = taken_apart(adapter)
+    name, options = split_adapter_word(word)
+    own_name, own_options = split_adapter_word(adapter)
     chosen = {**environment, **own_options}
     return name in (own_name, own_name.partition(":")[0]) and chosen.items() >= options.items()
 
@@ -229,7 +229,7 @@ def admits_version(waiver: Waiver, version: str | None) -> bool:
     return parsed is not None and parsed in waiver.versions
 
 
-def admits_binding(scope: Scope, environment: Mapping[str, str]) -> bool:
+def admits_binding(scope: WaiverScope, environment: Mapping[str, str]) -> bool:
     """Whether a waiver excuses the binding that its operator has, or any."""
     names = scope.operator or ()
     return scope.binding is None or scope.binding in (environment.get(BINDING + name) for name in names)
@@ -250,7 +250,7 @@ def ignored_line(waivers: Iterable[Waiver], adapter: str, version: str | None) -
     ranges = Counter(_range(waiver.versions) for waiver in waivers if waiver.versions is not None)
     if not ranges:
         return ""
-    number, name = ranges.total(), taken_apart(adapter)[0]
+    number, name = ranges.total(), split_adapter_word(adapter)[0]
     if (parsed := _parsed(version)) is not None:
         why = f"{name} {parsed.public} is outside"
     else:
@@ -281,7 +281,7 @@ def _dtypes(record: Record) -> set[str]:
     return {dtype} if dtype else {tensor.dtype for _, tensor in record.trial.case.tensors()}
 
 
-def admits_fault(scope: Scope, record: Record) -> bool:
+def admits_fault(scope: WaiverScope, record: Record) -> bool:
     """Whether a failure is of the kind, dtype, mode and look that a waiver speaks of."""
     fingerprint = record.fingerprint
     return (
@@ -298,7 +298,7 @@ def _faulty_outputs(record: Record) -> tuple[str, ...]:
     return tuple(dict.fromkeys((record.fingerprint.output, *others)))
 
 
-def one_for_each_output(record: Record, speaking: Sequence[Waiver]) -> list[Waiver]:
+def waivers_by_output(record: Record, speaking: Sequence[Waiver]) -> list[Waiver]:
     """For each output at fault the first waiver that admits it; none at all where one output has none."""
     found = [
         next((waiver for waiver in speaking if not waiver.scope.output or output in waiver.scope.output), None)
@@ -356,7 +356,7 @@ class WaiverReport:
         )
 
 
-class WaiverEvidence(msgspec.Struct):
+class WaiverCounts(msgspec.Struct):
     """What the records of a process, or of several together, say of waivers; plain JSON values when encoded."""
 
     pins: dict[str, tuple[str, ...]] = {}
@@ -369,7 +369,7 @@ class WaiverEvidence(msgspec.Struct):
     """Ids of pinned cases."""
     failed: set[str] = set()
 
-    def include(self, other: WaiverEvidence) -> None:
+    def include(self, other: WaiverCounts) -> None:
         """Take in what another process has seen; where the two know other pins of a waiver, these here count."""
         self.pins = {**other.pins, **self.pins}
         self.judged |= other.judged
@@ -377,9 +377,9 @@ class WaiverEvidence(msgspec.Struct):
         self.passed |= other.passed
         self.failed |= other.failed
 
-    def beyond(self, told: WaiverEvidence) -> WaiverEvidence:
+    def since(self, told: WaiverCounts) -> WaiverCounts:
         """What of it is not told yet."""
-        return WaiverEvidence(
+        return WaiverCounts(
             pins={name: pins for name, pins in self.pins.items() if name not in told.pins},
             judged=self.judged - told.judged,
             used=self.used - told.used,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.standard import STANDARDS, Ratios
+from aclnn_cts.core.standard import STANDARDS, ErrorRatioLimits
 from aclnn_cts.core.verdict import ToleranceResult
 from aclnn_cts.judgement.tolerances.protocol import (
     RELATIVE_EPSILON,
@@ -40,7 +40,7 @@ class DualRow:
     """Absolute error from which on a small value counts."""
 
 
-DUAL_LEVELS: Mapping[str, Ratios] = MappingProxyType(
+DUAL_LEVELS: Mapping[str, ErrorRatioLimits] = MappingProxyType(
     {entry.tolerance.removeprefix("dual-"): entry.ratios for entry in STANDARDS.values() if entry.ratios is not None}
 )
 DUAL_ROWS: Mapping[str, DualRow] = MappingProxyType(
@@ -97,7 +97,7 @@ class Dual(Tolerance):
 
 
 def _measured(pair: Pair, benchmark: Float64, row: DualRow) -> Iterator[tuple[str, float, str | float]]:
-    """What all levels measure: a figure's name, its value, and its limit or which of the level's (`Ratios`)."""
+    """What all levels measure: a figure's name, its value, and its limit or one of `ErrorRatioLimits`."""
     usable: NDArray[np.bool_] | None = None
     if not pair.finite or not np.isfinite(benchmark).all():
         special = ~(np.isfinite(pair.got) & np.isfinite(pair.golden))

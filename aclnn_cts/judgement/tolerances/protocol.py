@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, widen
 from aclnn_cts.core.verdict import ToleranceFigure, ToleranceResult, ToleranceVerdict, ToleranceWhy
 
@@ -39,7 +39,7 @@ class Tolerance:
 
 def figure(name: str, value: float, limit: float, relation: str = "<=") -> ToleranceFigure:
     """A figure; takes NumPy's numbers and gives plain ones."""
-    return ToleranceFigure(name=name, value=spelled(float(value)), limit=float(limit), relation=relation)
+    return ToleranceFigure(name=name, value=number_or_word(float(value)), limit=float(limit), relation=relation)
 
 
 def _meets(entry: ToleranceFigure) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.registry import registered
+from aclnn_cts.core.registry import items_by_name
 from aclnn_cts.core.verdict import TOLERANCE_FACT, Result, ToleranceResult, ToleranceVerdict, Verdict
 from aclnn_cts.judgement.tolerances.double_benchmark import DUAL_LEVELS, Dual
 from aclnn_cts.judgement.tolerances.protocol import Pair, Tolerance
@@ -24,7 +24,7 @@ def installed_tolerances() -> Iterator[Tolerance]:
         yield entry.load()
 
 
-TOLERANCES: Mapping[str, Tolerance] = registered(
+TOLERANCES: Mapping[str, Tolerance] = items_by_name(
     "tolerance",
     (
         Mixed(),
@@ -46,7 +46,7 @@ def check_names(names: Iterable[str], *, where: str, benchmark: str = "") -> tup
         if name not in TOLERANCES:
             known = ", ".join(TOLERANCES)
             raise UsageError(
-                f"{where}: {name!r} is not a tolerance; expected any of {known}{nearest(name, TOLERANCES)}"
+                f"{where}: {name!r} is not a tolerance; expected any of {known}{did_you_mean(name, TOLERANCES)}"
             )
     comparing = [name for name, entry in TOLERANCES.items() if entry.needs_benchmark]
     if benchmark and asked.isdisjoint(comparing):
@@ -62,7 +62,7 @@ def measure(names: Iterable[str], pairs: Sequence[Pair]) -> dict[str, dict[str, 
     return {name: {pair.output: TOLERANCES[name].measure(pair) for pair in pairs} for name in names}
 
 
-def gated(verdict: Verdict, gate: Sequence[str]) -> Verdict:
+def with_gate(verdict: Verdict, gate: Sequence[str]) -> Verdict:
     """A verdict that passed, turned into a failure where one of the gating tolerances fails; any other as it is."""
     if verdict.result != Result.PASSED:
         return verdict

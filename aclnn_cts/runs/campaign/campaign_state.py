@@ -14,9 +14,9 @@ from aclnn_cts.core.finding import Finding, failure_name
 from aclnn_cts.core.outside import converted
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.findings import EXAMPLES, FINDING_STATE
-from aclnn_cts.findings.waivers.matching import WaiverEvidence
+from aclnn_cts.findings.waivers.matching import WaiverCounts
 from aclnn_cts.runs.campaign.corpus.check_coverage import CheckCoverage
-from aclnn_cts.runs.campaign.corpus.schedule import FEEDBACK_LAG, Chunk, Learned, Schedule, Snapshot, take_snapshot
+from aclnn_cts.runs.campaign.corpus.schedule import FEEDBACK_LAG, Chunk, CorpusUpdate, Schedule, Snapshot, take_snapshot
 from aclnn_cts.runs.campaign.jobs import ChunkResult
 from aclnn_cts.store.counts import total_of
 from aclnn_cts.store.run_directory import RunDirectory
@@ -41,18 +41,18 @@ class ChunkEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     seconds: float = 0.0
     slot: str = ""
     broken_off: int = 0
-    learned: Learned | None = None
+    learned: CorpusUpdate | None = None
     """Until its whole generation is finished."""
 
 
 @dataclass(slots=True)
-class Memory:
+class CampaignState:
     """The state of a campaign. Every change goes through `finished` or `found`, which store it at once."""
 
     writer: RunWriter
     schedule: Schedule
     coverage: Mapping[str, CheckCoverage]
-    learned: dict[str, Learned] = field(default_factory=dict)
+    learned: dict[str, CorpusUpdate] = field(default_factory=dict)
     """By operator, of all generations that are finished."""
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
     entries: dict[int, ChunkEntry] = field(default_factory=dict)
@@ -65,14 +65,14 @@ class Memory:
     """Finished chunks."""
     before: float = 0.0
     """Seconds that earlier sessions of the campaign took."""
-    evidence: WaiverEvidence = field(default_factory=WaiverEvidence)
+    evidence: WaiverCounts = field(default_factory=WaiverCounts)
     """What all trials of all sessions say of waivers."""
 
-    def done(self, index: int) -> bool:
+    def is_done(self, index: int) -> bool:
         """Whether a chunk is finished."""
         return self.schedule.generation_of(index) < self.folded or index in self.entries
 
-    def ready(self, index: int) -> bool:
+    def is_ready(self, index: int) -> bool:
         """Whether all is known from which a chunk is made."""
         return self.schedule.generation_of(index) - FEEDBACK_LAG < self.folded
 
@@ -81,7 +81,7 @@ class Memory:
         generation = self.schedule.generation_of(index) - FEEDBACK_LAG
         return self.schedule.chunk(index, self.snapshots.get(generation, Snapshot(-1)))
 
-    def remade(self, index: int) -> Chunk | None:
+    def remake_chunk(self, index: int) -> Chunk | None:
         """A chunk that was made before; None where the snapshot that it was made from is not kept any more."""
         generation = self.schedule.generation_of(index) - FEEDBACK_LAG
         if index < 0:
@@ -89,9 +89,9 @@ class Memory:
         known = index < self.schedule.planned or generation < 0 or generation in self.snapshots
         return self.chunk(index) if known else None
 
-    def so_far(self, operator: str) -> Learned:
+    def learned_by(self, operator: str) -> CorpusUpdate:
         """What an operator's trials have shown, those of unfinished generations too."""
-        total = Learned()
+        total = CorpusUpdate()
         if operator in self.learned:
             total.include(self.learned[operator])
         for entry in self.entries.values():
@@ -99,7 +99,7 @@ class Memory:
                 total.include(entry.learned)
         return total
 
-    def finished(
+    def store_chunk(
         self, chunk: Chunk, result: ChunkResult, *, slot: str, seconds: float, device: str = ""
     ) -> list[Finding]:
         """Store a chunk with all that it came to; the findings that it is the first to meet."""
@@ -177,7 +177,7 @@ class Memory:
             for index in range(self.folded * size, (self.folded + 1) * size):
                 entry = self.entries.pop(index)
                 if entry.learned is not None:
-                    self.learned.setdefault(entry.operator, Learned()).include(entry.learned)
+                    self.learned.setdefault(entry.operator, CorpusUpdate()).include(entry.learned)
                 entry.learned = None
                 state[_chunk_key(index)] = entry
             snapshot = take_snapshot(self.folded, self.learned, self.coverage, self.coverage)
@@ -189,21 +189,21 @@ class Memory:
             self.folded += 1
         return state, forget
 
-    def found(self, finding: Finding) -> None:
+    def store_finding(self, finding: Finding) -> None:
         """Store what has become known of a finding."""
         self.writer.append_part(Summary(), state={FINDING_STATE + finding.file: finding})
 
-    def recall(self, run: RunDirectory) -> None:
+    def load_session(self, run: RunDirectory) -> None:
         """Take up what the store of an earlier session holds. Raises HarnessError where that does not fit."""
         with run.results() as results:
             stored = _read(results.state(_CAMPAIGN) or {}, dict[str, Any], _CAMPAIGN)
             self.chunks = int(stored.get("chunks", 0))
             self.folded = int(stored.get("folded", 0))
             self.before = float(stored.get("seconds", 0.0))
-            self.evidence = _read(results.state(_WAIVERS) or {}, WaiverEvidence, _WAIVERS)
+            self.evidence = _read(results.state(_WAIVERS) or {}, WaiverCounts, _WAIVERS)
             first = self.folded * self.schedule.generation
             learned = {
-                key.removeprefix(_LEARNED): _read(value, Learned, key) for key, value in results.states(_LEARNED)
+                key.removeprefix(_LEARNED): _read(value, CorpusUpdate, key) for key, value in results.states(_LEARNED)
             }
             snapshots = [_read(value, Snapshot, key) for key, value in results.states(_SNAPSHOT)]
             entries = [

@@ -16,19 +16,26 @@ import msgspec
 from aclnn_cts.core.finding import failure_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.findings.findings import regrouped
-from aclnn_cts.findings.fingerprint import preference
-from aclnn_cts.runs.campaign.campaign_state import Memory
-from aclnn_cts.runs.campaign.corpus.schedule import Chunk, Learned
-from aclnn_cts.runs.campaign.jobs import ChunkJob, ChunkResult, Examined
-from aclnn_cts.runs.campaign.queues import COSTLY_SECONDS, FINDING_SECONDS, ChunkQueue, Inquiries, Question, Turns
+from aclnn_cts.findings.findings import merge_findings
+from aclnn_cts.findings.fingerprint import display_order
+from aclnn_cts.runs.campaign.campaign_state import CampaignState
+from aclnn_cts.runs.campaign.corpus.schedule import Chunk, CorpusUpdate
+from aclnn_cts.runs.campaign.jobs import ChunkJob, ChunkResult, TriageResult
+from aclnn_cts.runs.campaign.queues import (
+    COSTLY_SECONDS,
+    FINDING_SECONDS,
+    ChunkQueue,
+    TriageBudget,
+    TriageQueue,
+    TriageRequest,
+)
 from aclnn_cts.runs.campaign.status import EXAMINES, Progress, Status, Watcher
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.workers.dispatch import Dispatcher
 from aclnn_cts.workers.schedule import schedule
-from aclnn_cts.workers.service import Failed
-from aclnn_cts.workers.slots import Away, Back, Done, Event, Health, Lost, Slot
+from aclnn_cts.workers.service import WorkerFailed
+from aclnn_cts.workers.slots import Event, JobDone, Slot, SlotHealth, WorkerLost, WorkerRecovered, WorkerUnavailable
 
 GRACE_SECONDS = 60.0
 """How long findings are still looked into after the end of a campaign without a time."""
@@ -47,7 +54,7 @@ _DISK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class StopLimits:
     """When a campaign ends; whatever comes first."""
 
     seconds: float | None = None
@@ -62,11 +69,11 @@ class Stop:
 
 
 @dataclass(slots=True)
-class Stopping:
+class StopMonitor:
     """Holds a session to its limits, from the moment on when it is made."""
 
-    stop: Stop
-    memory: Memory
+    stop: StopLimits
+    memory: CampaignState
     clock: Callable[[], float] = time.monotonic
     reason: str = ""
     """Why no more chunks are made; empty as long as there are."""
@@ -119,12 +126,12 @@ class Stopping:
         seconds = min(left, most)
         return None if math.isinf(seconds) else max(seconds, 1.0)
 
-    def news(self) -> None:
+    def note_news(self) -> None:
         """A finding is new, or more is covered."""
         self._news = self.clock()
 
     def _standing(self) -> int:
-        return sum(not finding.waiver for finding in regrouped(self.memory.findings.values()))
+        return sum(not finding.waiver for finding in merge_findings(self.memory.findings.values()))
 
     def decide(self) -> None:
         """Hold the session to its limits as it stands now."""
@@ -182,24 +189,24 @@ WORKERS, FAILURES = 4, 2
 class Head:
     """Runs one session of a campaign over workers that are there already."""
 
-    memory: Memory
+    memory: CampaignState
     dispatcher: Dispatcher
     specs: Specs
-    stop: Stop
+    stop: StopLimits
     watcher: Watcher
     spec_folders: Sequence[Path] = ()
     ran_on: str = ""
     """What the implementation says of itself in a line."""
     pinned: Sequence[Chunk] = ()
     """Cases that waivers pin, which come before all others."""
-    _stopping: Stopping = field(init=False)
+    _stopping: StopMonitor = field(init=False)
     _queue: ChunkQueue = field(init=False)
-    _inquiries: Inquiries = field(init=False)
+    _inquiries: TriageQueue = field(init=False)
     _progress: Progress = field(init=False)
     _chunks: dict[int, Chunk] = field(default_factory=dict)
     """Under way, by slot."""
-    _examining: dict[int, Question] = field(default_factory=dict)
-    _turns: Turns = field(default_factory=Turns)
+    _examining: dict[int, TriageRequest] = field(default_factory=dict)
+    _turns: TriageBudget = field(default_factory=TriageBudget)
     _cut_short: set[int] = field(default_factory=set)
     """Chunks during which the implementation was gone; what they came to the next time is kept, whatever it is."""
     _most: int = 0
@@ -207,9 +214,9 @@ class Head:
     _phase: str = ""
 
     def __post_init__(self) -> None:
-        self._stopping = Stopping(self.stop, self.memory)
+        self._stopping = StopMonitor(self.stop, self.memory)
         self._queue = ChunkQueue(memory=self.memory, limit=self.stop.chunks, again=deque(self.pinned))
-        self._inquiries = Inquiries(
+        self._inquiries = TriageQueue(
             memory=self.memory, dispatcher=self.dispatcher, specs=self.specs, spec_folders=self.spec_folders
         )
         self._progress = Progress(self.memory)
@@ -222,7 +229,7 @@ class Head:
     def run(self) -> None:
         """Run until a stop rule says so and what was begun is finished."""
         for finding in self.memory.findings.values():
-            self._inquiries.ask(finding, self.memory.remade(finding.chunk))
+            self._inquiries.ask(finding, self.memory.remake_chunk(finding.chunk))
         self._progress.rate(0.0)
         for _ in schedule(self, self.dispatcher, seconds=SHOWN_EVERY / 2):
             self._show()
@@ -231,9 +238,9 @@ class Head:
 
     def is_finished(self) -> bool:
         """Whether a stop rule says so and what was begun is finished."""
-        if all(slot.health in (Health.OPENING, Health.OUT) for slot in self.dispatcher.slots):
+        if all(slot.health in (SlotHealth.OPENING, SlotHealth.OUT) for slot in self.dispatcher.slots):
             # Where no worker can be opened, it is not the campaign that is quiet.
-            self._stopping.news()
+            self._stopping.note_news()
         self._stopping.decide()
         return bool(self._stopping.reason) and self._settled()
 
@@ -242,7 +249,7 @@ class Head:
         self._inquiries.drop_hopeless()
         if self._stopping.chunks_over:
             return True
-        if self._chunks or self._queue.pins_wait:
+        if self._chunks or self._queue.are_pins_waiting:
             return False
         return (not self._inquiries and not self._examining) or self._stopping.grace_over
 
@@ -250,7 +257,7 @@ class Head:
         """Say what the session leaves to the next."""
         for chunk in self._chunks.values():
             self._notice(f"chunk {chunk.index} was not waited for; --resume tries it again")
-        number = self._inquiries.left(self._stopping.reason)
+        number = self._inquiries.note_unfinished(self._stopping.reason)
         if number:
             told = "1 finding was" if number == 1 else f"{number} findings were"
             self._notice(f"{told} not confirmed, since {self._stopping.reason}; --resume does that")
@@ -274,51 +281,51 @@ class Head:
         self._stopping.working = True
         return job
 
-    def _may_examine(self, number: int, question: Question) -> bool:
+    def _may_examine(self, number: int, question: TriageRequest) -> bool:
         """Whether a finding is next on a worker, and not a chunk."""
-        if self._stopping.reason or not self._queue.more:
+        if self._stopping.reason or not self._queue.has_more:
             return True
-        living = sum(slot.health != Health.OUT for slot in self.dispatcher.slots)
+        living = sum(slot.health != SlotHealth.OUT for slot in self.dispatcher.slots)
         return self._turns.of_finding(number, living=living, costly=question.costly)
 
     def handle_event(self, event: Event) -> None:
         """Take an answer, the loss of a worker, or that one cannot be opened or is back."""
         slot = self.dispatcher.slots[event.slot]
-        if isinstance(event, Done | Lost):
+        if isinstance(event, JobDone | WorkerLost):
             self._turns.end(event.slot)
         match event:
-            case Done(number, ChunkResult() as result):
+            case JobDone(number, ChunkResult() as result):
                 self._take(self._chunks.pop(number), result, slot)
-            case Done(number, Examined() as answer):
-                self._inquiries.answered(self._examining.pop(number), answer, slot.device)
-            case Done(number, Failed() as answer):
+            case JobDone(number, TriageResult() as answer):
+                self._inquiries.note_answer(self._examining.pop(number), answer, slot.device)
+            case JobDone(number, WorkerFailed() as answer):
                 self._failed(number, answer.message)
-            case Lost():
+            case WorkerLost():
                 self._lost(event, slot)
-            case Away():
+            case WorkerUnavailable():
                 self._notice(f"{slot.title} cannot be opened, and is tried again: {event.reason}")
-            case Back():
+            case WorkerRecovered():
                 self._notice(f"{slot.title} is open again, after {event.seconds:.0f} s")
 
     def _take(self, chunk: Chunk, result: ChunkResult, slot: Slot) -> None:
-        new = self.memory.finished(chunk, result, slot=slot.name, device=slot.device, seconds=self.seconds)
+        new = self.memory.store_chunk(chunk, result, slot=slot.name, device=slot.device, seconds=self.seconds)
         if result.broken_off:
             self._notice(f"chunk {chunk.index} took too long: {result.broken_off} of its trials were left out")
         trials: dict[str, list[Trial]] = {}
-        for record in sorted(result.records, key=preference):
+        for record in sorted(result.records, key=display_order):
             trials.setdefault(failure_name(record.key), []).append(record.trial)
         for finding in new:
             self._inquiries.ask(finding, chunk, trials.get(failure_name(finding.key), ()))
-        covered = self._progress.changed(chunk.operator).covered.met
+        covered = self._progress.update_operator(chunk.operator).covered.met
         if covered > self._most or new:
-            self._stopping.news()
+            self._stopping.note_news()
         self._most = max(self._most, covered)
 
-    def _lost(self, event: Lost[Any], slot: Slot) -> None:
+    def _lost(self, event: WorkerLost[Any], slot: Slot) -> None:
         if event.begun:
             self._notice(f"{slot.title} was lost: {event.reason}")
         if event.slot in self._examining:
-            self._inquiries.lost(self._examining.pop(event.slot), event.reason, begun=event.begun)
+            self._inquiries.note_lost(self._examining.pop(event.slot), event.reason, begun=event.begun)
             return
         chunk = self._chunks.pop(event.slot, None)
         if chunk is None:
@@ -337,7 +344,7 @@ class Head:
     def _failed(self, number: int, message: str) -> None:
         """A job that ended in an exception of ours."""
         if number in self._examining:
-            self._inquiries.failed(self._examining.pop(number), message)
+            self._inquiries.note_failed(self._examining.pop(number), message)
             return
         chunk = self._chunks.pop(number)
         self._retry(chunk, message, tries=FAILURES)
@@ -350,8 +357,8 @@ class Head:
         summary = Summary()
         summary.plan(chunk.operator, "chunk")
         summary.operator(chunk.operator).kind("chunk").count(Result.ERROR, reason="")
-        result = ChunkResult(index=chunk.index, summary=summary, learned=Learned())
-        self.memory.finished(chunk, result, slot="", seconds=self.seconds)
+        result = ChunkResult(index=chunk.index, summary=summary, learned=CorpusUpdate())
+        self.memory.store_chunk(chunk, result, slot="", seconds=self.seconds)
 
     def _notice(self, message: str) -> None:
         self.watcher.notice(message)
@@ -376,7 +383,7 @@ class Head:
             summary=memory.writer.summary,
             findings=tuple(memory.findings.values()),
             slots=tuple(self.dispatcher.slots),
-            under_way=self._progress.under_way(self.dispatcher.positions, tasks, seconds),
+            under_way=self._progress.under_way(self.dispatcher.progress_by_slot, tasks, seconds),
             operators=tuple(self._progress.of(name) for name in memory.coverage),
             disk_bytes=self._stopping.disk_bytes(),
             disk_limit=self.stop.disk_bytes,

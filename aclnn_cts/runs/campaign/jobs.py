@@ -10,17 +10,17 @@ from typing import ClassVar
 
 import msgspec
 
-from aclnn_cts.adapters.registry import choose
+from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.core.finding import Counts
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver
-from aclnn_cts.findings.waivers.matching import WaiverEvidence
-from aclnn_cts.runs.campaign.corpus.schedule import Chunk, Learned
+from aclnn_cts.findings.waivers.matching import WaiverCounts
+from aclnn_cts.runs.campaign.corpus.schedule import Chunk, CorpusUpdate
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.workers.notes import Notes
+from aclnn_cts.workers.notes import ProgressNotes
 from aclnn_cts.workers.service import Worker
 
 KNOWN = 4
@@ -35,7 +35,7 @@ class ChunkJob(msgspec.Struct, frozen=True, tag="chunk"):
     """After so long it is broken off, where that is less than any chunk may take."""
 
 
-class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
+class TriageJob(msgspec.Struct, frozen=True, tag="examine"):
     """Run a finding's trials again in a worker that was started for it, and shrink the first that fails."""
 
     key: Fingerprint
@@ -44,7 +44,7 @@ class ExamineJob(msgspec.Struct, frozen=True, tag="examine"):
     """Which met the first of them."""
     shrink: bool = True
     """False: only count how often it fails here."""
-    known: tuple[tuple[Earlier, ...], ...] = ()
+    known: tuple[tuple[EarlierCall, ...], ...] = ()
     """Calls after which other findings of the operator show that conform alone."""
     seconds: float | None = None
     """After so long it is broken off: confirming without an answer, shrinking with what it has come to."""
@@ -56,7 +56,7 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     index: int
     summary: Summary
     """Of all its trials."""
-    learned: Learned
+    learned: CorpusUpdate
     records: tuple[Record, ...] = ()
     blobs: Mapping[str, bytes] = {}
     """Outputs of these records by their SHA-256, as far as they are small enough to be kept."""
@@ -65,7 +65,7 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
     seconds: float = 0.0
     broken_off: int = 0
     """Trials that were left out for time."""
-    waivers: WaiverEvidence = msgspec.field(default_factory=WaiverEvidence)
+    waivers: WaiverCounts = msgspec.field(default_factory=WaiverCounts)
     """What its worker has seen so far."""
 
     @property
@@ -74,7 +74,7 @@ class ChunkResult(msgspec.Struct, frozen=True, tag="result", kw_only=True):
         return sum(number for numbers in self.failures.values() for _, number in numbers)
 
 
-class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
+class TriageResult(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
     """What became of a finding's trials."""
 
     key: Fingerprint
@@ -94,8 +94,8 @@ class Examined(msgspec.Struct, frozen=True, tag="examined", kw_only=True):
 class CampaignService:
     """What the workers of a campaign are opened with (`workers.service.Service`)."""
 
-    jobs: ClassVar = ChunkJob | ExamineJob
-    answers: ClassVar = ChunkResult | Examined
+    jobs: ClassVar = ChunkJob | TriageJob
+    answers: ClassVar = ChunkResult | TriageResult
 
     settings: BenchSettings
     waivers: tuple[Waiver, ...]
@@ -105,7 +105,7 @@ class CampaignService:
     @property
     def device(self) -> str:
         """The device in words; empty where the adapter was given none."""
-        name = choose(self.settings.adapter).options.get("device", "")
+        name = parse_adapter_word(self.settings.adapter).options.get("device", "")
         return f"device {name}" if name else ""
 
     @property
@@ -113,7 +113,7 @@ class CampaignService:
         """The adapter."""
         return f"--adapter {self.settings.adapter}"
 
-    def open(self, notes: Notes) -> Worker:
+    def open(self, notes: ProgressNotes) -> Worker:
         """Open the implementation. Raises as `open_host` does."""
         from aclnn_cts.runs.campaign.worker import open_worker  # noqa: PLC0415 - the head needs none of it
 

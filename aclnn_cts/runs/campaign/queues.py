@@ -11,27 +11,27 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding, failure_name
+from aclnn_cts.core.finding import Confirmation, Finding, failure_name
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.repro.keep import keep_programs
 from aclnn_cts.repro.write import Programs, languages_of
-from aclnn_cts.runs.campaign.campaign_state import Memory
+from aclnn_cts.runs.campaign.campaign_state import CampaignState
 from aclnn_cts.runs.campaign.corpus.schedule import Chunk
-from aclnn_cts.runs.campaign.jobs import KNOWN, Examined, ExamineJob
+from aclnn_cts.runs.campaign.jobs import KNOWN, TriageJob, TriageResult
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.programs import PROGRAMS_STATE
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.workers.dispatch import Dispatcher
-from aclnn_cts.workers.slots import Health, Slot
+from aclnn_cts.workers.slots import Slot, SlotHealth
 
 
 @dataclass(slots=True, kw_only=True)
 class ChunkQueue:
     """The chunks that are yet to be tried."""
 
-    memory: Memory
+    memory: CampaignState
     limit: int | None
     """Chunks of the whole campaign."""
     again: deque[Chunk] = field(default_factory=deque)
@@ -40,24 +40,26 @@ class ChunkQueue:
     _tries: Counter[int] = field(default_factory=Counter)
 
     @property
-    def pins_wait(self) -> bool:
+    def are_pins_waiting(self) -> bool:
         """Whether pinned cases are next; a session tries those even where nothing else is left to do."""
         return bool(self.again) and self.again[0].index < 0
 
     @property
-    def more(self) -> bool:
+    def has_more(self) -> bool:
         """Whether a chunk could be handed out now."""
-        return bool(self.again) or (self.memory.ready(self._next) and (self.limit is None or self._next < self.limit))
+        return bool(self.again) or (
+            self.memory.is_ready(self._next) and (self.limit is None or self._next < self.limit)
+        )
 
     def take(self, *, ending: bool) -> Chunk | None:
         """The next chunk; None where there is none to be had now, or none any more since the session is `ending`."""
-        if self.again and (not ending or self.pins_wait):
+        if self.again and (not ending or self.are_pins_waiting):
             return self.again.popleft()
         if ending:
             return None
-        while self.memory.done(self._next):
+        while self.memory.is_done(self._next):
             self._next += 1
-        if (self.limit is not None and self._next >= self.limit) or not self.memory.ready(self._next):
+        if (self.limit is not None and self._next >= self.limit) or not self.memory.is_ready(self._next):
             return None
         self._next += 1
         return self.memory.chunk(self._next - 1)
@@ -87,10 +89,10 @@ OTHERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class TriageRequest:
     """What a worker is to be asked."""
 
-    job: ExamineJob
+    job: TriageJob
     device: str = ""
     """The one to ask, as long as it can be opened (empty: any); of `others`, where the finding was confirmed."""
     others: bool = False
@@ -112,14 +114,14 @@ class Question:
 
 
 @dataclass(slots=True, kw_only=True)
-class Inquiries:
+class TriageQueue:
     """Has findings confirmed and made smaller, and notes what came of it."""
 
-    memory: Memory
+    memory: CampaignState
     dispatcher: Dispatcher
     specs: Specs
     spec_folders: Sequence[Path] = ()
-    _waiting: deque[Question] = field(default_factory=deque)
+    _waiting: deque[TriageRequest] = field(default_factory=deque)
     _asked: int = 0
 
     def __len__(self) -> int:
@@ -131,7 +133,7 @@ class Inquiries:
         if finding.waiver or finding.trial is None:
             return
         if finding.confirmed:
-            if finding.confirmed == Confirmed.ALWAYS and finding.device and not finding.elsewhere[1]:
+            if finding.confirmed == Confirmation.ALWAYS and finding.device and not finding.elsewhere[1]:
                 self._ask_others(finding, finding.device)
             return
         finding.note = ""
@@ -140,16 +142,16 @@ class Inquiries:
             finding.note = f"{_NOT_ASKED}: the campaign has more than {EXAMINED} findings"
             return
         given = tuple(trials[:GIVEN]) or (finding.trial,)
-        job = ExamineJob(key=finding.key, trials=given, chunk=chunk)
-        self._waiting.append(Question(job=job, device=finding.device))
+        job = TriageJob(key=finding.key, trials=given, chunk=chunk)
+        self._waiting.append(TriageRequest(job=job, device=finding.device))
 
-    def next_for(self, slot: Slot) -> Question | None:
+    def next_for(self, slot: Slot) -> TriageRequest | None:
         """The next that may be done on a slot, those that take long last; None where there is none."""
         living = self._devices()
         fitting = [question for question in self._waiting if question.may_go_to(slot.device, living)]
         return min(fitting, key=lambda question: question.costly, default=None)
 
-    def take(self, question: Question) -> Question:
+    def take(self, question: TriageRequest) -> TriageRequest:
         """A question is asked now; the same with all that is known by now."""
         self._waiting.remove(question)
         job = question.job
@@ -157,7 +159,7 @@ class Inquiries:
             return question
         return replace(question, job=msgspec.structs.replace(job, known=self._known(job.key)))
 
-    def _known(self, asked: Fingerprint) -> tuple[tuple[Earlier, ...], ...]:
+    def _known(self, asked: Fingerprint) -> tuple[tuple[EarlierCall, ...], ...]:
         """Calls after which other findings show that conform alone."""
         calls = [
             item.trial.after
@@ -172,15 +174,15 @@ class Inquiries:
         for question in [item for item in self._waiting if not any(item.may_go_to(each, living) for each in living)]:
             self._waiting.remove(question)
 
-    def answered(self, question: Question, answer: Examined, device: str) -> None:
+    def note_answer(self, question: TriageRequest, answer: TriageResult, device: str) -> None:
         """Note what came of a finding, and ask other devices about one that always fails."""
         finding = self.memory.findings[failure_name(answer.key)]
         if question.others:
             self._elsewhere(finding, question, answer, device)
             return
-        if answer.confirmed == Confirmed.WAITING:
+        if answer.confirmed == Confirmation.WAITING:
             finding.note = answer.note
-            self.memory.found(finding)
+            self.memory.store_finding(finding)
             return
         finding.confirmed, finding.alone, finding.note = answer.confirmed, answer.alone, answer.note
         finding.executions, finding.shrunk = answer.executions, answer.shrunk
@@ -193,15 +195,15 @@ class Inquiries:
             self.memory.writer.blob(content)
         if finding.trial is not None:
             self._write(finding.key, finding.trial)
-        self.memory.found(finding)
-        if finding.confirmed == Confirmed.ALWAYS and not met_elsewhere:
+        self.memory.store_finding(finding)
+        if finding.confirmed == Confirmation.ALWAYS and not met_elsewhere:
             self._ask_others(finding, device)
 
     @staticmethod
     def _note_device(finding: Finding, device: str) -> bool:
         """Note where a finding was looked into; whether another device had met it."""
         met_elsewhere = bool(finding.device) and finding.device != device
-        if met_elsewhere and finding.confirmed == Confirmed.ALWAYS:
+        if met_elsewhere and finding.confirmed == Confirmation.ALWAYS:
             # It has failed on two devices already.
             finding.elsewhere = finding.alone
         elif met_elsewhere:
@@ -209,23 +211,23 @@ class Inquiries:
             finding.note = "; ".join(filter(None, (finding.note, where)))
         return met_elsewhere
 
-    def lost(self, question: Question, reason: str, *, begun: bool) -> None:
+    def note_lost(self, question: TriageRequest, reason: str, *, begun: bool) -> None:
         """The worker was lost that had been asked; `begun`: after it was open."""
         if begun:
             question = replace(question, tries=question.tries + 1)
         if question.tries >= TRIES:
-            self.failed(question, reason)
+            self.note_failed(question, reason)
         else:
             self._waiting.appendleft(question)
 
-    def failed(self, question: Question, reason: str) -> None:
+    def note_failed(self, question: TriageRequest, reason: str) -> None:
         """Note that a finding could not be looked into."""
         finding = self.memory.findings[failure_name(question.job.key)]
         if question.job.shrink:
-            finding.confirmed, finding.note = Confirmed.UNKNOWN, reason
-        self.memory.found(finding)
+            finding.confirmed, finding.note = Confirmation.UNKNOWN, reason
+        self.memory.store_finding(finding)
 
-    def left(self, why: str) -> int:
+    def note_unfinished(self, why: str) -> int:
         """Note what is left to the next session, as the session ends; how many findings are not confirmed."""
         waiting = [
             item
@@ -234,7 +236,7 @@ class Inquiries:
         ]
         for finding in waiting:
             finding.note = finding.note or f"not run again: {why}; --resume does that"
-            self.memory.found(finding)
+            self.memory.store_finding(finding)
         return len(waiting)
 
     def _ask_others(self, finding: Finding, device: str, asked: tuple[str, ...] = ()) -> None:
@@ -242,27 +244,27 @@ class Inquiries:
         others = {slot.device for slot in self.dispatcher.slots if slot.device}
         if finding.trial is None or len(asked) >= OTHERS or not others - {device, *asked}:
             return
-        job = ExamineJob(key=finding.key, trials=(finding.trial,), chunk=None, shrink=False)
-        self._waiting.append(Question(job=job, device=device, others=True, asked=asked))
+        job = TriageJob(key=finding.key, trials=(finding.trial,), chunk=None, shrink=False)
+        self._waiting.append(TriageRequest(job=job, device=device, others=True, asked=asked))
 
-    def _elsewhere(self, finding: Finding, question: Question, answer: Examined, device: str) -> None:
+    def _elsewhere(self, finding: Finding, question: TriageRequest, answer: TriageResult, device: str) -> None:
         before, now = finding.elsewhere, answer.alone
         finding.elsewhere = (before[0] + now[0], before[1] + now[1])
         if now[0]:
-            finding.confirmed = Confirmed.ALWAYS
+            finding.confirmed = Confirmation.ALWAYS
             not_on = f", and not on {_listed(question.asked)}" if question.asked else ""
             finding.note = f"it fails on {question.device} and on {device}{not_on}" if not_on else ""
-            self.memory.found(finding)
+            self.memory.store_finding(finding)
             return
         asked = (*question.asked, device)
-        finding.confirmed = Confirmed.DEVICE
+        finding.confirmed = Confirmation.DEVICE
         finding.note = f"it fails on {question.device}, and not on {_listed(asked)}"
-        self.memory.found(finding)
+        self.memory.store_finding(finding)
         self._ask_others(finding, question.device, asked)
 
     def _devices(self) -> set[str]:
         """Those that can be opened."""
-        return {slot.device for slot in self.dispatcher.slots if slot.health != Health.OUT}
+        return {slot.device for slot in self.dispatcher.slots if slot.health != SlotHealth.OUT}
 
     def _write(self, key: Fingerprint, trial: Trial) -> None:
         """The trial file and the programs that show it."""
@@ -286,7 +288,7 @@ COSTLY_SECONDS = 120.0
 
 
 @dataclass(slots=True)
-class Turns:
+class TriageBudget:
     """Shares the seconds of all workers: findings get half of them at most as long as there are chunks.
 
     Seconds, not workers: a single worker that looked into each finding at once would try nothing else for hours.

@@ -13,7 +13,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import sha256_of
 from aclnn_cts.execution.settings import PHASES, BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver, waivers_beside_shipped
-from aclnn_cts.runs.campaign.head import Stop
+from aclnn_cts.runs.campaign.head import StopLimits
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import OWN_ADAPTER_FILE, OWN_ADAPTER_SHA256, Fact, Manifest, sources_hash
@@ -209,7 +209,7 @@ class CampaignOptions:
     operators: tuple[Spec, ...]
     settings: BenchSettings
     out: Path
-    stop: Stop
+    stop: StopLimits
     seed: int = 0
     size: int = CHUNK_TRIALS
     workers: int = 1

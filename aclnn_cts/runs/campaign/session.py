@@ -17,7 +17,7 @@ from aclnn_cts.adapters.registry import own_file
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.finding import Finding
-from aclnn_cts.core.outside import spelled_out
+from aclnn_cts.core.outside import numbers_as_words
 from aclnn_cts.core.printable import printable_json
 from aclnn_cts.core.trial import Trial, of_first_phase, trial_to_json
 from aclnn_cts.execution.settings import BenchSettings
@@ -27,9 +27,9 @@ from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_
 from aclnn_cts.generate.regime_cells import planned_cells
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK
-from aclnn_cts.runs.beginning import is_asked, new_manifest, why_not_asked
-from aclnn_cts.runs.campaign.campaign_state import Memory
-from aclnn_cts.runs.campaign.corpus.check_coverage import CheckCoverage, Factors, check_coverage
+from aclnn_cts.runs.beginning import is_tested, new_manifest, why_not_tested
+from aclnn_cts.runs.campaign.campaign_state import CampaignState
+from aclnn_cts.runs.campaign.corpus.check_coverage import CheckCoverage, CoverageFactors, check_coverage
 from aclnn_cts.runs.campaign.corpus.schedule import GENERATION, Chunk, Schedule, pinned_chunks
 from aclnn_cts.runs.campaign.head import Head
 from aclnn_cts.runs.campaign.jobs import CampaignService
@@ -56,12 +56,12 @@ from aclnn_cts.store.manifest import (
 )
 from aclnn_cts.store.output_file import write_atomically
 from aclnn_cts.store.run_directory import EXPORT, RunDirectory
-from aclnn_cts.store.run_verdict import Plan, Terms
+from aclnn_cts.store.run_verdict import RunPlan, Terms
 from aclnn_cts.store.run_writer import BLOB_LIMIT, RunWriter, create_run, resume_run
 from aclnn_cts.store.scratch import memory_folder, scratch_folder
 from aclnn_cts.store.store_reader import Query
 from aclnn_cts.store.summary import Summary, summary_to_json
-from aclnn_cts.trials.checks.sentinel import rejection_text, sentinel, sentinel_trial, sentinels_refused
+from aclnn_cts.trials.checks.sentinel import refused_sentinels, rejection_text, sentinel_case, sentinel_trial
 from aclnn_cts.trials.trial_runner import Bench
 from aclnn_cts.workers.dispatch import Dispatcher, LocalDispatcher
 
@@ -91,7 +91,7 @@ def fuzz(
     for message in filter(None, (notice, waivers.ignored)):
         watching.notice(message)
     product = options.settings.target.product
-    operators = tuple(spec for spec in options.operators if is_asked(spec, options.settings))
+    operators = tuple(spec for spec in options.operators if is_tested(spec, options.settings))
     if not operators:
         names = ", ".join(spec.operator for spec in options.operators)
         raise UsageError(f"--product {product}: none of {names} supports it and is offered by the adapter; name others")
@@ -106,7 +106,7 @@ def fuzz(
     if not tried:
         # Nothing but the rejections is there to record.
         options = replace(options, stop=replace(options.stop, chunks=0))
-    factors = {spec.operator: Factors(Sampler(spec, options.settings.target)) for spec in operators}
+    factors = {spec.operator: CoverageFactors(Sampler(spec, options.settings.target)) for spec in operators}
     schedule = Schedule(
         operators=tried,
         factors=factors,
@@ -122,11 +122,11 @@ def fuzz(
         _writer(options, manifest, operators, resume=earlier is not None) as writer,
     ):
         coverage: dict[str, CheckCoverage] = {}
-        memory = Memory(writer=writer, schedule=schedule, coverage=coverage)
+        memory = CampaignState(writer=writer, schedule=schedule, coverage=coverage)
         head: Head | None = None
         try:
             if earlier is not None:
-                memory.recall(RunDirectory(options.out))
+                memory.load_session(RunDirectory(options.out))
             for name, each in factors.items():
                 coverage[name] = check_coverage(
                     each, seed=options.seed, unsafe=options.settings.unsafe, phases=options.settings.phases
@@ -159,7 +159,7 @@ def fuzz(
         return replace(status, summary=writer.summary)
 
 
-def _pinned(pins: Iterable[Trial], memory: Memory, seed: int) -> list[Chunk]:
+def _pinned(pins: Iterable[Trial], memory: CampaignState, seed: int) -> list[Chunk]:
     """Trials that come first, without those that an earlier session of the campaign has judged."""
     judged = memory.evidence.passed | memory.evidence.failed
     trials = [pin for pin in pins if not {pin.id, case_id(pin.case)} & judged]
@@ -171,7 +171,7 @@ def _is_recorded(run: Path, trial: Trial) -> bool:
         return any(results.records(Query(trial_id=trial.id), limit=1))
 
 
-def _judge_waivers(waivers: Waivers, memory: Memory, watching: Watcher) -> None:
+def _judge_waivers(waivers: Waivers, memory: CampaignState, watching: Watcher) -> None:
     summary = memory.writer.summary
     waivers.evidence.include(memory.evidence)
     report = waivers.report()
@@ -183,7 +183,7 @@ def _judge_waivers(waivers: Waivers, memory: Memory, watching: Watcher) -> None:
             watching.notice(message)
 
 
-def _leave(memory: Memory, head: Head | None, *, interrupted: bool) -> None:
+def _leave(memory: CampaignState, head: Head | None, *, interrupted: bool) -> None:
     """Write what others read of a session that ends: coverage, summary and export."""
     writer = memory.writer
     directory = RunDirectory(writer.path)
@@ -191,8 +191,8 @@ def _leave(memory: Memory, head: Head | None, *, interrupted: bool) -> None:
     if interrupted:
         # What came in the middle of a chunk's commit may be in the store, or in the memory alone.
         writer.take_committed()
-        memory = Memory(writer=writer, schedule=memory.schedule, coverage=memory.coverage)
-        memory.recall(directory)
+        memory = CampaignState(writer=writer, schedule=memory.schedule, coverage=memory.coverage)
+        memory.load_session(directory)
     keep_coverage(memory)
     writer.finish(seconds=seconds, interrupted=interrupted)
     export_campaign(directory)
@@ -234,8 +234,8 @@ def _rejecting(bench: Bench, options: CampaignOptions) -> dict[str, str]:
     capabilities = bench.host.capabilities
     if bench.settings.phases != 1 or not (capabilities.statuses and capabilities.phases):
         return {}
-    cases = [sentinel(bench.sampler(spec)) for spec in options.operators if is_asked(spec, bench.settings)]
-    return sentinels_refused(bench.host, cases, options.specs, phases=1)
+    cases = [sentinel_case(bench.sampler(spec)) for spec in options.operators if is_tested(spec, bench.settings)]
+    return refused_sentinels(bench.host, cases, options.specs, phases=1)
 
 
 def _manifest(
@@ -289,7 +289,7 @@ def _writer(
             manifest=manifest,
             specs=specs,
             waivers=waiver_texts(options.waivers),
-            terms=Terms(plan=Plan.CAMPAIGN),
+            terms=Terms(plan=RunPlan.CAMPAIGN),
             blob_limit=blob_limit,
             grouping=findings_in,
             programs=programs,
@@ -301,7 +301,7 @@ def _writer(
         for spec in options.operators:
             if spec not in operators:
                 writer.summary.plan(spec.operator, "valid")
-                reason, result = why_not_asked(spec, options.settings)
+                reason, result = why_not_tested(spec, options.settings)
                 writer.summary.skip(spec.operator, "valid", reason=reason, result=result)
     with writer:
         _note_session(writer, options)
@@ -375,12 +375,12 @@ NAMED = 500
 """Things of a sort that are named; of more, the number alone is kept."""
 
 
-def keep_coverage(memory: Memory) -> None:
+def keep_coverage(memory: CampaignState) -> None:
     """Store what all finished chunks of a campaign have covered."""
     part = Summary()
     state: dict[str, object] = {}
     for name, coverage in memory.coverage.items():
-        covered = memory.so_far(name).covered
+        covered = memory.learned_by(name).covered
         summary = memory.writer.summary.operator(name)
         part.operator(name).coverage = {**coverage.shares(covered, summary)}
         state[COVERAGE_STATE + name] = {
@@ -392,7 +392,7 @@ def keep_coverage(memory: Memory) -> None:
             # What can be covered and was not.
             "missing": _named(coverage.gaps(covered, summary)),
             # What was tried and never judged: this implementation cannot be given it, or nothing can be said.
-            "not_judged": _named(coverage.apart(covered)),
+            "not_judged": _named(coverage.never_judged(covered)),
         }
     memory.writer.append_part(part, state=state)
 
@@ -405,7 +405,7 @@ def _named(found: Mapping[str, Sequence[str]]) -> dict[str, dict[str, object]]:
 def export_campaign(run: RunDirectory) -> Path:
     """Write `campaign.jsonl` into a campaign's directory: summary, coverage, findings, sessions, chunks."""
     path = run.path / EXPORT
-    lines = (printable_json(msgspec.json.encode(spelled_out(line)).decode()) for line in _lines(run))
+    lines = (printable_json(msgspec.json.encode(numbers_as_words(line)).decode()) for line in _lines(run))
     write_atomically(path, (line.encode() + b"\n" for line in lines))
     return path
 

@@ -9,10 +9,10 @@ from typing import Protocol, TypeVar
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.finding import Finding
-from aclnn_cts.runs.campaign.campaign_state import Memory
-from aclnn_cts.runs.campaign.corpus.check_coverage import Share
+from aclnn_cts.runs.campaign.campaign_state import CampaignState
+from aclnn_cts.runs.campaign.corpus.check_coverage import CoveredShare
 from aclnn_cts.store.summary import Summary
-from aclnn_cts.workers.notes import Position
+from aclnn_cts.workers.notes import WorkerProgress
 from aclnn_cts.workers.slots import Slot
 
 T = TypeVar("T")
@@ -30,19 +30,19 @@ class OperatorStatus:
     failed: int
     worst: float
     """The largest error of what conforms, as a share of its bound."""
-    coverage: Mapping[str, Share]
+    coverage: Mapping[str, CoveredShare]
     """By sort: constraints, limits, pairs."""
-    factors: Mapping[str, Share]
+    factors: Mapping[str, CoveredShare]
     """Pairs by factor."""
 
     @property
-    def covered(self) -> Share:
+    def covered(self) -> CoveredShare:
         """Over all sorts."""
-        return sum(self.coverage.values(), Share(0, 0))
+        return sum(self.coverage.values(), CoveredShare(0, 0))
 
 
 @dataclass(frozen=True, slots=True)
-class UnderWay:
+class SlotActivity:
     """What a worker is at."""
 
     chunk: int
@@ -69,7 +69,7 @@ class Status:
     summary: Summary
     findings: Sequence[Finding]
     slots: Sequence[Slot]
-    under_way: Sequence[UnderWay | None]
+    under_way: Sequence[SlotActivity | None]
     """By slot; None where it does nothing, or that is not known here."""
     operators: Sequence[OperatorStatus]
     disk_bytes: int
@@ -82,9 +82,9 @@ class Status:
     """What the implementation says of itself in a line; empty where it says nothing."""
 
     @property
-    def covered(self) -> Share:
+    def covered(self) -> CoveredShare:
         """Over all operators."""
-        return sum((item.covered for item in self.operators), Share(0, 0))
+        return sum((item.covered for item in self.operators), CoveredShare(0, 0))
 
 
 class Watcher(Protocol):
@@ -141,7 +141,7 @@ RATE_SECONDS = 30.0
 class Progress:
     """Figures of a campaign that are worked out while it runs."""
 
-    memory: Memory
+    memory: CampaignState
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
     """Moments of the last half minute, in seconds of this session, each with the cases that had ended."""
     _operators: dict[str, OperatorStatus] = field(default_factory=dict)
@@ -158,10 +158,10 @@ class Progress:
         return (cases - had) / max(seconds - since, 1e-3)
 
     def under_way(
-        self, positions: Sequence[Position | None], tasks: Mapping[int, int], seconds: float
-    ) -> tuple[UnderWay | None, ...]:
+        self, positions: Sequence[WorkerProgress | None], tasks: Mapping[int, int], seconds: float
+    ) -> tuple[SlotActivity | None, ...]:
         """What each slot is at, and since when without news. `tasks`: by slot its chunk, EXAMINES for a finding."""
-        found: list[UnderWay | None] = []
+        found: list[SlotActivity | None] = []
         for slot, position in enumerate(positions):
             if (task := tasks.get(slot)) is None:
                 self._still.pop(slot, None)
@@ -172,10 +172,10 @@ class Progress:
                 self._still[slot] = mark, seconds
             known = position is not None and position.chunk == task != EXAMINES
             judged, of = (position.judged, position.total) if position is not None and known else (0, 0)
-            found.append(UnderWay(task, judged, of, seconds - self._still[slot][1]))
+            found.append(SlotActivity(task, judged, of, seconds - self._still[slot][1]))
         return tuple(found)
 
-    def changed(self, name: str) -> OperatorStatus:
+    def update_operator(self, name: str) -> OperatorStatus:
         """An operator's figures, worked out anew: one of its chunks is finished."""
         self._operators.pop(name, None)
         return self.of(name)
@@ -183,7 +183,7 @@ class Progress:
     def of(self, name: str) -> OperatorStatus:
         """An operator's figures."""
         if name not in self._operators:
-            learned = self.memory.so_far(name)
+            learned = self.memory.learned_by(name)
             coverage = self.memory.coverage[name]
             summary = self.memory.writer.summary.operator(name)
             counts = summary.total

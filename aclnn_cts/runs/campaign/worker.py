@@ -12,23 +12,23 @@ from hashlib import sha256
 import msgspec
 
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.finding import Confirmed, failure_name
+from aclnn_cts.core.finding import Confirmation, failure_name
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier, Trial
+from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict, is_judged
 from aclnn_cts.findings.calls_alone import calls_alone
 from aclnn_cts.findings.findings import EXAMPLES
-from aclnn_cts.findings.fingerprint import gravity, is_milder
-from aclnn_cts.findings.waivers.matching import WaiverEvidence, Waivers, waivers_of_run
-from aclnn_cts.runs.campaign.corpus.check_coverage import Factors, limit_key, packed
-from aclnn_cts.runs.campaign.corpus.schedule import Chunk, ChunkTrial, Learned, Parent, chunk_trials, parent_of
-from aclnn_cts.runs.campaign.jobs import KNOWN, CampaignService, ChunkJob, ChunkResult, Examined, ExamineJob
+from aclnn_cts.findings.fingerprint import gravity_of_fault, is_milder
+from aclnn_cts.findings.waivers.matching import WaiverCounts, Waivers, waivers_of_run
+from aclnn_cts.runs.campaign.corpus.check_coverage import CoverageFactors, limit_key, pack_coverage
+from aclnn_cts.runs.campaign.corpus.schedule import Chunk, ChunkTrial, CorpusUpdate, SeedCase, chunk_trials, parent_of
+from aclnn_cts.runs.campaign.jobs import KNOWN, CampaignService, ChunkJob, ChunkResult, TriageJob, TriageResult
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.shrink import EXECUTIONS, shrink
 from aclnn_cts.trials.trial_runner import Bench
 from aclnn_cts.trials.verdicts import is_sampled
-from aclnn_cts.workers.notes import Notes
+from aclnn_cts.workers.notes import ProgressNotes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,17 +37,17 @@ class CampaignWorker:
 
     bench: Bench
     waivers: Waivers
-    notes: Notes | None
+    notes: ProgressNotes | None
     chunk_seconds: float
-    _factors: dict[str, Factors] = field(default_factory=dict)
+    _factors: dict[str, CoverageFactors] = field(default_factory=dict)
 
-    def do(self, job: ChunkJob | ExamineJob) -> ChunkResult | Examined:
+    def do(self, job: ChunkJob | TriageJob) -> ChunkResult | TriageResult:
         """Do a job."""
         match job:
             case ChunkJob():
                 return self.judge(job.chunk, seconds=job.seconds)
-            case ExamineJob():
-                return Examiner(bench=self.bench, waivers=self.waivers).examine(job)
+            case TriageJob():
+                return FindingExaminer(bench=self.bench, waivers=self.waivers).examine(job)
 
     def judge(self, chunk: Chunk, *, seconds: float | None = None) -> ChunkResult:
         """Try a chunk, for so many seconds."""
@@ -55,13 +55,13 @@ class CampaignWorker:
         most = self.chunk_seconds if seconds is None else min(seconds, self.chunk_seconds)
         sampler = self.bench.sampler(self.bench.specs[chunk.operator])
         items = list(chunk_trials(chunk, sampler))
-        tally = Tally(chunk, self._factors_of(chunk.operator))
+        tally = ChunkTally(chunk, self._factors_of(chunk.operator))
         handout = _Handout(chunk, items, self.notes, until=began + most)
         for item, record in zip(items, self._records(handout, tally), strict=False):
             handout.judged += 1
             tally.add(item, record)
         if self.notes is not None:
-            self.notes.idle()
+            self.notes.note_idle()
         return tally.result(
             tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good),
             seconds=time.monotonic() - began,
@@ -69,16 +69,16 @@ class CampaignWorker:
             waivers=self.waivers.evidence,
         )
 
-    def _records(self, trials: Iterable[Trial], tally: Tally) -> Iterator[Record]:
+    def _records(self, trials: Iterable[Trial], tally: ChunkTally) -> Iterator[Record]:
         for judged in self.bench.run(trials):
             tally.summary.include(judged.coverage)
             tally.outputs = judged.blobs
             for record in judged.records:
                 yield self.waivers.apply(record)
 
-    def _factors_of(self, operator: str) -> Factors:
+    def _factors_of(self, operator: str) -> CoverageFactors:
         if operator not in self._factors:
-            self._factors[operator] = Factors(self.bench.sampler(self.bench.specs[operator]))
+            self._factors[operator] = CoverageFactors(self.bench.sampler(self.bench.specs[operator]))
         return self._factors[operator]
 
 
@@ -88,7 +88,7 @@ class _Handout:
 
     chunk: Chunk
     items: Sequence[ChunkTrial]
-    notes: Notes | None
+    notes: ProgressNotes | None
     until: float
     """When, by the monotonic clock, no more are handed out."""
     handed: int = 0
@@ -100,11 +100,11 @@ class _Handout:
                 return
             self.handed += 1
             if self.notes is not None:
-                self.notes.batch(self.chunk.index, self.judged, len(self.items))
+                self.notes.note_batch(self.chunk.index, self.judged, len(self.items))
             yield item.trial
 
 
-def open_worker(service: CampaignService, notes: Notes | None) -> CampaignWorker:
+def open_worker(service: CampaignService, notes: ProgressNotes | None) -> CampaignWorker:
     """Open an implementation for a worker. Raises as `open_host` does."""
     settings = service.settings
     specs = load_specs(settings.spec_folders, edition=settings.edition)
@@ -137,11 +137,11 @@ OUTPUT_BYTES, CHUNK_OUTPUT_BYTES = 1 << 20, 1 << 24
 
 
 @dataclass(slots=True)
-class Tally:
+class ChunkTally:
     """What the trials of a chunk come to."""
 
     chunk: Chunk
-    factors: Factors
+    factors: CoverageFactors
     summary: Summary = field(default_factory=Summary)
     records: list[Record] = field(default_factory=list)
     failures: dict[str, Counter[Fingerprint]] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Tally:
     errors: int = 0
     judged: list[list[int]] = field(default_factory=list)
     unjudged: list[list[int]] = field(default_factory=list)
-    """Of what was drawn, the numbers of the factors' values (`Factors.of`)."""
+    """Of what was drawn, the numbers of the factors' values (`CoverageFactors.of`)."""
     limits: set[str] = field(default_factory=set)
     limits_unjudged: set[str] = field(default_factory=set)
     worst: float = 0.0
@@ -214,10 +214,10 @@ class Tally:
         return True
 
     def result(
-        self, parents: tuple[Parent, ...], *, seconds: float, broken_off: int, waivers: WaiverEvidence
+        self, parents: tuple[SeedCase, ...], *, seconds: float, broken_off: int, waivers: WaiverCounts
     ) -> ChunkResult:
         """All of it."""
-        covered = packed(
+        covered = pack_coverage(
             self.factors,
             judged=self.judged,
             unjudged=self.unjudged,
@@ -227,7 +227,7 @@ class Tally:
         return ChunkResult(
             index=self.chunk.index,
             summary=self.summary,
-            learned=Learned(covered=covered, parents=parents, worst=self.worst),
+            learned=CorpusUpdate(covered=covered, parents=parents, worst=self.worst),
             records=tuple(self.records),
             blobs=self.blobs,
             failures={key: tuple(numbers.items()) for key, numbers in self.failures.items()},
@@ -246,7 +246,7 @@ EXECUTIONS_AFTER = 20
 
 
 @dataclass(slots=True, kw_only=True)
-class Examiner:
+class FindingExaminer:
     """Does one examination on an open implementation."""
 
     bench: Bench
@@ -254,7 +254,7 @@ class Examiner:
     _until: float = math.inf
     """When, by the monotonic clock, confirming is broken off."""
 
-    def examine(self, job: ExamineJob) -> Examined:
+    def examine(self, job: TriageJob) -> TriageResult:
         """Confirm a finding by its first trial that fails again, and make that smaller."""
         until = math.inf if job.seconds is None else time.monotonic() + job.seconds
         self._until = until
@@ -262,7 +262,7 @@ class Examiner:
             found, kind = self._confirmed(job)
         except _OutOfTimeError:
             note = f"not confirmed: running it again was broken off after {job.seconds:.0f} s; --resume tries it again"
-            return Examined(key=job.key, confirmed=Confirmed.WAITING, alone=(0, 0), note=note)
+            return TriageResult(key=job.key, confirmed=Confirmation.WAITING, alone=(0, 0), note=note)
         finally:
             self._until = math.inf
         if not kind or found.trial is None or not job.shrink:
@@ -272,10 +272,10 @@ class Examiner:
         small = shrink(
             found.trial,
             sampler=sampler,
-            execute=self._freshly if after else self.bench.one,
+            execute=self._freshly if after else self.bench.run_one,
             same=lambda record: self._same(record, job.key) and not is_milder(record.verdict.kind, than=kind),
             executions=EXECUTIONS_AFTER if after else EXECUTIONS,
-            repeats=ALONE if found.confirmed == Confirmed.FLAKY else 1,
+            repeats=ALONE if found.confirmed == Confirmation.FLAKY else 1,
             until=until,
         )
         judged = next(iter(self.bench.run([small.trial])))
@@ -290,7 +290,7 @@ class Examiner:
             blobs=judged.blobs,
         )
 
-    def _confirmed(self, job: ExamineJob) -> tuple[Examined, str]:
+    def _confirmed(self, job: TriageJob) -> tuple[TriageResult, str]:
         """What comes of a finding's trials alone, and else after the calls that came before them.
 
         With the kind of fault of the trial that is to be made smaller; empty where there is none.
@@ -305,12 +305,12 @@ class Examiner:
             return _nothing(job), ""
         if failures := self._alone(again.trial, job.key):
             return _alone(job, again.trial, failures, 2 * ALONE)
-        after: tuple[Earlier, ...] = ()
+        after: tuple[EarlierCall, ...] = ()
         if self.bench.host.isolated and len(job.known) < KNOWN:
             after = self.bench.calls_before(again.trial, before, same=lambda record: self._same(record, job.key))
         return _after(job, again, after, 2 * ALONE), again.verdict.kind if after else ""
 
-    def _after_known(self, job: ExamineJob) -> tuple[Examined, str] | None:
+    def _after_known(self, job: TriageJob) -> tuple[TriageResult, str] | None:
         """What fails in a fresh process after the calls that another finding needs."""
         for calls in job.known if self.bench.host.isolated else ():
             for given in job.trials:
@@ -324,7 +324,7 @@ class Examiner:
         records = [self._freshly(trial) for _ in range(ALONE)]
         return [record for record in records if self._same(record, looked_for)]
 
-    def _in_company(self, job: ExamineJob) -> tuple[Record | None, list[Trial]]:
+    def _in_company(self, job: TriageJob) -> tuple[Record | None, list[Trial]]:
         """What fails the same way when the chunk that met it is run again in a fresh process, and what came before."""
         before: list[Trial] = []
         if job.chunk is None:
@@ -339,7 +339,7 @@ class Examiner:
         return None, before
 
     def _freshly(self, trial: Trial) -> Record:
-        return self.bench.one(trial, fresh=True)
+        return self.bench.run_one(trial, fresh=True)
 
     def _same(self, record: Record, looked_for: Fingerprint) -> bool:
         if time.monotonic() >= self._until:
@@ -357,16 +357,16 @@ class _OutOfTimeError(Exception):
     """Confirming a finding has taken its time."""
 
 
-def _alone(job: ExamineJob, trial: Trial, failures: list[Record], executions: int) -> tuple[Examined, str]:
+def _alone(job: TriageJob, trial: Trial, failures: list[Record], executions: int) -> tuple[TriageResult, str]:
     """A trial that fails again alone, and the gravest kind of fault that it shows."""
-    confirmed = Confirmed.ALWAYS if len(failures) == executions else Confirmed.FLAKY
-    kind = min((record.verdict.kind for record in failures), key=gravity)
-    return Examined(key=job.key, confirmed=confirmed, alone=(len(failures), executions), trial=trial), kind
+    confirmed = Confirmation.ALWAYS if len(failures) == executions else Confirmation.FLAKY
+    kind = min((record.verdict.kind for record in failures), key=gravity_of_fault)
+    return TriageResult(key=job.key, confirmed=confirmed, alone=(len(failures), executions), trial=trial), kind
 
 
 def _after(
-    job: ExamineJob, met: Record, after: tuple[Earlier, ...], executions: int, *, whose: str = "came before it"
-) -> Examined:
+    job: TriageJob, met: Record, after: tuple[EarlierCall, ...], executions: int, *, whose: str = "came before it"
+) -> TriageResult:
     """A trial that fails again after other calls, or where these are not known after those of its chunk."""
     number = sum(item.times for item in after)
     calls = "one call" if number == 1 else f"{number} calls"
@@ -377,13 +377,13 @@ def _after(
         else f"alone it conforms; in a fresh process it fails again after the trials of chunk {index} before it"
     )
     trial = msgspec.structs.replace(met.trial, after=after)
-    return Examined(key=job.key, confirmed=Confirmed.ORDER, alone=(0, executions), trial=trial, note=note)
+    return TriageResult(key=job.key, confirmed=Confirmation.ORDER, alone=(0, executions), trial=trial, note=note)
 
 
-def _nothing(job: ExamineJob) -> Examined:
+def _nothing(job: TriageJob) -> TriageResult:
     """A trial that does not fail again."""
-    confirmed, note = Confirmed.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
+    confirmed, note = Confirmation.UNKNOWN, "alone it conforms, and the chunk that met it is not known any more"
     if job.chunk is not None:
-        confirmed = Confirmed.FLAKY
+        confirmed = Confirmation.FLAKY
         note = "it failed, then neither alone nor when its chunk was run again in a fresh process"
-    return Examined(key=job.key, confirmed=confirmed, alone=(0, ALONE), trial=job.trials[0], note=note)
+    return TriageResult(key=job.key, confirmed=confirmed, alone=(0, ALONE), trial=job.trials[0], note=note)

@@ -45,13 +45,13 @@ def demand_broken(trial: Trial, evaluation: Evaluation) -> None:
         raise UsageError(f"a trial of {shown(trial.check)} takes a case that breaks a constraint; this one holds all")
 
 
-def deciding(verdicts: Sequence[Verdict], results: Sequence[str]) -> int | None:
+def index_of_deciding(verdicts: Sequence[Verdict], results: Sequence[str]) -> int | None:
     """The place of the verdict that decides: the first of the first of these results that one has; None: none has."""
     places = (place for result in results for place, item in enumerate(verdicts) if item.result == result)
     return next(places, None)
 
 
-def of_call(verdict: Verdict, number: int, calls: int) -> Verdict:
+def verdict_of_call(verdict: Verdict, number: int, calls: int) -> Verdict:
     """The verdict of a trial of so many calls that the one on call `number` decides."""
     if calls == 1 or verdict.result != Result.FAILED:
         return verdict
@@ -60,10 +60,10 @@ def of_call(verdict: Verdict, number: int, calls: int) -> Verdict:
 
 def decided_by_calls(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict of a trial whose calls must all pass: that of the first call that does not."""
-    place = deciding(verdicts, (Result.FAILED, Result.ERROR, Result.SKIPPED))
-    return verdicts[-1] if place is None else of_call(verdicts[place], place + 1, len(verdicts))
+    place = index_of_deciding(verdicts, (Result.FAILED, Result.ERROR, Result.SKIPPED))
+    return verdicts[-1] if place is None else verdict_of_call(verdicts[place], place + 1, len(verdicts))
 
 
-def failed_on_values(verdict: Verdict, facts: Mapping[str, Any] | None = None) -> Verdict:
+def as_value_failure(verdict: Verdict, facts: Mapping[str, Any] | None = None) -> Verdict:
     """The failure of a check of several properties that is due to values alone: it counts as one of values."""
     return msgspec.structs.replace(verdict, facts={**verdict.facts, **(facts or {}), FAILED_CHECKS: [VALUE_CHECK]})

@@ -21,7 +21,7 @@ from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.dtypes import COMPONENTS, INEXACT, components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outside import spelled
+from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import PARTS, Result, Skip, Verdict
@@ -36,7 +36,7 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.call_verdicts import REPEATS, decided_by_calls, demand_valid, failed_on_values, repeats_of
+from aclnn_cts.trials.checks.call_verdicts import REPEATS, as_value_failure, decided_by_calls, demand_valid, repeats_of
 from aclnn_cts.trials.checks.sources import valid_cases
 from aclnn_cts.trials.plan import Part
 
@@ -59,7 +59,7 @@ _CANDIDATES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Determinism:
+class DeterminismCheck:
     """Equal calls give equal bits where the compute model is repeatable; elsewhere a difference is recorded."""
 
     id: str = "determinism"
@@ -107,13 +107,13 @@ class Determinism:
             if any(mask.any() for mask in masks) and (name in promised or (any(failed) and not all(failed))):
                 return _nondeterministic(name, first, others, masks, facts, repeats=repeats_of(trial))
         if any(failed):
-            return failed_on_values(decided_by_calls(verdicts), facts)
+            return as_value_failure(decided_by_calls(verdicts), facts)
         verdict = decided_by_calls(verdicts)
         return msgspec.structs.replace(verdict, facts={**verdict.facts, **facts})
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LayoutCheck:
     """Strided views and contiguous copies of their contents both give right results."""
 
     id: str = "layout"
@@ -142,12 +142,12 @@ class Layout:
             return broken
         verdicts = [judge.values(item) for item in performed]
         if any(verdict.result == Result.FAILED for verdict in verdicts):
-            return failed_on_values(decided_by_calls(verdicts))
+            return as_value_failure(decided_by_calls(verdicts))
         return decided_by_calls(verdicts)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchInvariance:
+class BatchInvarianceCheck:
     """A row has the same bits whatever rows share its batch. No document promises it: it is checked on request."""
 
     id: str = "batch-invariance"
@@ -181,7 +181,7 @@ class BatchInvariance:
             return broken
         verdicts = [judge.values(item) for item in performed]
         if any(verdict.result == Result.FAILED for verdict in verdicts):
-            return failed_on_values(decided_by_calls(verdicts))
+            return as_value_failure(decided_by_calls(verdicts))
         whole, part = performed
         judge = judge.with_answers(performed)
         limits = [judge.limits(item) for item in performed]
@@ -207,8 +207,8 @@ class BatchInvariance:
         return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message)
 
 
-EQUAL_CALLS: Mapping[str, Determinism | Layout | BatchInvariance] = MappingProxyType(
-    {check.id: check for check in (Determinism(), Layout(), BatchInvariance())}
+EQUAL_CALLS: Mapping[str, DeterminismCheck | LayoutCheck | BatchInvarianceCheck] = MappingProxyType(
+    {check.id: check for check in (DeterminismCheck(), LayoutCheck(), BatchInvarianceCheck())}
 )
 """By id; `plan.EQUAL_CALLS` and `plan.ON_REQUEST` name them too."""
 
@@ -266,7 +266,7 @@ def _nondeterministic(
 def _first_difference(name: str, mask: NDArray[np.bool_], left: NDArray[Any], right: NDArray[Any]) -> str:
     """`out[1, 2] is 3 in one call and 4 in another`."""
     place = tuple(int(axis) for axis in np.argwhere(mask)[0])
-    one, other = (number_text(spelled(float(components(item)[place])), 9) for item in (left, right))
+    one, other = (number_text(number_or_word(float(components(item)[place])), 9) for item in (left, right))
     whole = mask.ndim > np.ndim(left)
     index = list(place[:-1] if whole else place)
     part = f".{PARTS[place[-1]]}" if whole else ""
@@ -350,4 +350,4 @@ def _with_data_of(case: Case, made: Case, spec: Spec) -> Case | None:
 def _values(array: NDArray[Any], dtype: str) -> tuple[Any, ...]:
     flat = components(array).reshape(-1).tolist()
     floating = dtype in INEXACT or dtype in COMPONENTS
-    return tuple(spelled(float(value)) if floating else int(value) for value in flat)
+    return tuple(number_or_word(float(value)) if floating else int(value) for value in flat)

@@ -59,7 +59,7 @@ class SecondCall(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidCalls:
+class ValidCallsCheck:
     """A check about one valid call, or about two calls together: all of them succeed with right values."""
 
     id: str
@@ -107,7 +107,7 @@ class ValidCalls:
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatedFailure:
+class RepeatedFailureCheck:
     """Many refused calls in a row leave nothing behind."""
 
     id: str = "life-cycle/repeated-failure"
@@ -161,10 +161,10 @@ def asked_calls(trial: Trial, spec: Spec, cases: Sequence[Case], *, known: froze
     that has not accepted its like before. Every other broken call differs from all that were accepted by itself.
     """
     entry = LIFE_CYCLES.get(trial.check)
-    if isinstance(entry, ValidCalls):
+    if isinstance(entry, ValidCallsCheck):
         group = 0 if entry.together else None
         return [Asked(case, call_mode, group) for case, call_mode in zip(cases, entry.call_modes, strict=True)]
-    if isinstance(entry, RepeatedFailure):
+    if isinstance(entry, RepeatedFailureCheck):
         return [Asked(cases[0], {"times": _times(trial)})]
     if trial.check == "determinism" and (repeats := repeats_of(trial)):
         return [Asked(cases[0]), Asked(cases[1], repeats=repeats - 1)]
@@ -228,56 +228,58 @@ def _times(trial: Trial) -> int:
 
 
 _ALL = (
-    ValidCalls(
+    ValidCallsCheck(
         id="life-cycle/repeatable",
         sentence="an executor that was made repeatable gives right results each time that it is run",
         call_modes=({"repeat": 3},),
     ),
-    ValidCalls(
+    ValidCallsCheck(
         id="life-cycle/two-streams",
         sentence="two calls on two streams at once give what each gives alone",
         call_modes=({"stream": 0}, {"stream": 1}),
         together=True,
         second=SecondCall.ANOTHER,
     ),
-    ValidCalls(
+    ValidCallsCheck(
         id="life-cycle/interleaved",
         sentence="two calls whose phases alternate give what each gives alone",
         call_modes=({"order": "interleaved"}, {"order": "interleaved"}),
         together=True,
         second=SecondCall.ANOTHER,
     ),
-    ValidCalls(
+    ValidCallsCheck(
         id="life-cycle/phase-one-alone",
         sentence="a phase one that no phase two follows leaves the next call as it is",
         call_modes=(_NONE, _NONE),
         first_phase=True,
     ),
-    ValidCalls(
+    ValidCallsCheck(
         id="life-cycle/exact-workspace",
         sentence="a workspace of exactly the size asked for is enough",
         call_modes=({"workspace": "exact"},),
     ),
-    ValidCalls(
+    ValidCallsCheck(
         id="life-cycle/larger-workspace",
         sentence="a workspace that is larger than asked for does as well",
         call_modes=({"workspace": "larger"},),
     ),
-    ValidCalls(
+    ValidCallsCheck(
         id="life-cycle/cold-warm",
         sentence="a call that the operator cache has seen before gives right results as it did the first time",
         call_modes=({"cache": "cold"}, _NONE),
     ),
-    ValidCalls(
+    ValidCallsCheck(
         id="life-cycle/other-attributes",
         sentence="a call that differs from the one before in one attribute has right results",
         call_modes=(_NONE, _NONE),
         second=SecondCall.ATTRIBUTES,
     ),
-    RepeatedFailure(),
+    RepeatedFailureCheck(),
 )
 
-LIFE_CYCLES: Mapping[str, ValidCalls | RepeatedFailure] = MappingProxyType({entry.id: entry for entry in _ALL})
+LIFE_CYCLES: Mapping[str, ValidCallsCheck | RepeatedFailureCheck] = MappingProxyType(
+    {entry.id: entry for entry in _ALL}
+)
 """By id, in the order of `plan.LIFE_CYCLE`."""
 
 if tuple(LIFE_CYCLES) != LIFE_CYCLE:

@@ -13,11 +13,11 @@ import msgspec
 
 from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
-from aclnn_cts.core.errors import UsageError, nearest
+from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import SUCCESS, Ended, status_name
 from aclnn_cts.core.printable import shown
-from aclnn_cts.core.registry import registered
+from aclnn_cts.core.registry import items_by_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import TWIN_FAILED, UNJUDGED_VALUES, Judged, Result, Skip, Verdict, is_valid_call
 from aclnn_cts.execution.executor import Performed
@@ -30,7 +30,7 @@ from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.call_verdicts import demand_broken, demand_valid, failed_on_values
+from aclnn_cts.trials.checks.call_verdicts import as_value_failure, demand_broken, demand_valid
 from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS
 from aclnn_cts.trials.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.trials.checks.precision_probe import Precision
@@ -38,7 +38,7 @@ from aclnn_cts.trials.checks.sources import random_cases, valid_cases
 from aclnn_cts.trials.plan import Part
 
 if TYPE_CHECKING:
-    from aclnn_cts.generate.negative import Derived
+    from aclnn_cts.generate.negative import DerivedCase
 
 
 class Check(Protocol):
@@ -93,7 +93,7 @@ class _WithTwin:
 
 
 @dataclass(frozen=True, slots=True)
-class Values(_OneCall):
+class ValuesCheck(_OneCall):
     """A supported call succeeds, and its outputs lie within the bound."""
 
     id: str = "values"
@@ -113,7 +113,7 @@ class Values(_OneCall):
 
 
 @dataclass(frozen=True, slots=True)
-class Example(_OneCall):
+class ExampleCheck(_OneCall):
     """A worked example of the document behaves as the document says."""
 
     id: str = "example"
@@ -133,10 +133,10 @@ class Example(_OneCall):
         return judge.values(performed[0], allowed=evaluation.statuses)
 
 
-EXAMPLE = Example()
+EXAMPLE = ExampleCheck()
 
 
-def derived_trial(check: str, derived: Derived) -> Trial:
+def derived_trial(check: str, derived: DerivedCase) -> Trial:
     """The trial of a derived case, its valid twin among the parameters where it breaks something."""
     parameters = {"twin": case_to_json(derived.twin, origin=False)} if derived.broken else {}
     return Trial(check, derived.case, parameters)
@@ -157,7 +157,7 @@ def _judge_broken(
 
 
 @dataclass(frozen=True, slots=True)
-class Status(_WithTwin):
+class StatusCheck(_WithTwin):
     """A call that breaks one documented constraint returns what the document promises, and its valid twin succeeds."""
 
     id: str = "status"
@@ -180,7 +180,7 @@ class Status(_WithTwin):
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary(_WithTwin):
+class BoundaryCheck(_WithTwin):
     """On each limit and one step to both sides, what the document promises for that side holds."""
 
     id: str = "boundary"
@@ -201,7 +201,7 @@ class Boundary(_WithTwin):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(_OneCall):
+class MemoryCheck(_OneCall):
     """A call writes its outputs and nothing else; what it writes is right too."""
 
     id: str = "memory"
@@ -221,19 +221,19 @@ class Memory(_OneCall):
         if values.result in (Result.PASSED, Result.ERROR) or values.kind == Skip.DISPUTE:
             return values
         if values.result == Result.FAILED:
-            return failed_on_values(values)
+            return as_value_failure(values)
         return msgspec.structs.replace(memory, facts={**memory.facts, UNJUDGED_VALUES: values.kind})
 
 
-CHECKS: Mapping[str, Check] = registered(
+CHECKS: Mapping[str, Check] = items_by_name(
     "check",
     (
         EXAMPLE,
-        Boundary(),
-        Status(),
-        Memory(),
+        BoundaryCheck(),
+        StatusCheck(),
+        MemoryCheck(),
         Precision(),
-        Values(),
+        ValuesCheck(),
         *LIFE_CYCLES.values(),
         *EQUAL_CALLS.values(),
     ),
@@ -251,11 +251,11 @@ def judges_values(trial: Trial) -> bool:
     return trial.check in VALUED or (is_valid_call(trial) and trial.case.call.phases != 1)
 
 
-def check(identifier: str, *, where: str) -> Check:
+def check_by_id(identifier: str, *, where: str) -> Check:
     """A check by its id; UsageError for an unknown one."""
     if identifier not in CHECKS:
         raise UsageError(
-            f"{where}: check {shown(identifier)}: expected one of {', '.join(CHECKS)}{nearest(identifier, CHECKS)}"
+            f"{where}: check {shown(identifier)}: expected one of {', '.join(CHECKS)}{did_you_mean(identifier, CHECKS)}"
         )
     return CHECKS[identifier]
 
@@ -271,7 +271,7 @@ _DEMANDS: Mapping[str, Callable[[Trial, Evaluation], None]] = {
 def check_trial(trial: Trial, spec: Spec, *, where: str) -> None:
     """UsageError, opened by `where`, for a trial that its check cannot judge: known before anything is run."""
     try:
-        check(trial.check, where="$.check").calls(trial, spec)
+        check_by_id(trial.check, where="$.check").calls(trial, spec)
         if (demand := _DEMANDS.get(trial.check)) is not None:
             demand(trial, evaluate(spec, trial.case))
     except UsageError as error:
@@ -316,5 +316,5 @@ def fitted_trial(specs: Specs, item: Trial | Case, *, where: str) -> Spec:
     if item.case.product in spec.products:
         check_trial(item, spec, where=where)
     else:
-        check(item.check, where=f"{where}: $.check")
+        check_by_id(item.check, where=f"{where}: $.check")
     return spec

@@ -9,7 +9,7 @@ from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.executor import lent_buffers
+from aclnn_cts.execution.executor import lend_buffers
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -26,7 +26,7 @@ _BUDGET = 64
 """Most elements of a tensor."""
 
 
-def sentinel(sampler: Sampler) -> Case:
+def sentinel_case(sampler: Sampler) -> Case:
     """The known-good call of an operator (`sentinel_trial`)."""
     return sentinel_trial(sampler).case
 
@@ -56,7 +56,7 @@ def _drawn(sampler: Sampler) -> Case:
     raise HarnessError(f"{spec.path}: none of {_TRIES} drawn calls is small, contiguous and valid; see its draws")
 
 
-def sentinels_refused(
+def refused_sentinels(
     host: SessionHost, cases: Iterable[Case], specs: Mapping[str, Spec], *, phases: int
 ) -> dict[str, str]:
     """What came back instead of success, by operator. One that the implementation does not have is left out."""
@@ -98,7 +98,7 @@ def device_check(host: SessionHost, specs: Mapping[str, Spec], *, phases: int) -
 def _call(host: SessionHost, spec: Spec, case: Case, phases: int) -> Call:
     if phases == 1 or case.call.phases == 1:
         return Call(case)
-    return Call(case, lent_buffers(host, spec, case, case_arrays(case, spec.given_inputs(case))))
+    return Call(case, lend_buffers(host, spec, case, case_arrays(case, spec.given_inputs(case))))
 
 
 def _told(outcome: Outcome) -> str:

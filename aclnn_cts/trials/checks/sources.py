@@ -57,5 +57,5 @@ def _standard_cases(part: Part, sampler: Sampler, seed: int) -> Iterator[Case]:
 
     made = standard_cases(sampler, part.standard, seed=seed, max_bytes=part.max_bytes)
     if part.source is Source.STANDARD:
-        return in_cascade(made.generated(part.first, part.count), sampler.spec, is_asked=part.is_cascade)
-    return islice(made.special(), part.count or None)
+        return in_cascade(made.generated_cases(part.first, part.count), sampler.spec, is_asked=part.is_cascade)
+    return islice(made.special_cases(), part.count or None)

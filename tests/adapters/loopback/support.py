@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.loopback_build import WARNINGS, Home, build, cache_folder, compile_objects, key, once
+from aclnn_cts.adapters.loopback_build import (
+    WARNINGS,
+    BuildFolder,
+    build,
+    build_key,
+    build_once,
+    cache_folder,
+    compile_objects,
+)
 
 FOLDER = Path(__file__).resolve().parent
 SOURCES = FOLDER.parents[2] / "adapters" / "loopback" / "src"
@@ -38,7 +46,7 @@ needs_compiler = pytest.mark.skipif(
 
 
 @functools.cache
-def home() -> Home:
+def home() -> BuildFolder:
     return build()
 
 
@@ -71,4 +79,4 @@ def sanitized_driver() -> Path:
         subprocess.run(command, check=True)
         shutil.rmtree(objects)
 
-    return once(cache_folder() / "loopback-driver" / key(SANITIZED, [driver]), make) / "driver"
+    return build_once(cache_folder() / "loopback-driver" / build_key(SANITIZED, [driver]), make) / "driver"

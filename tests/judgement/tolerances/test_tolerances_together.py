@@ -21,9 +21,9 @@ from aclnn_cts.judgement.tolerances.protocol import conclude, figure, headroom, 
 from aclnn_cts.judgement.tolerances.registry import (
     TOLERANCES,
     check_names,
-    gated,
     installed_tolerances,
     measure,
+    with_gate,
 )
 from aclnn_cts.judgement.tolerances.single_benchmark import MERE_LIMITS, MIXED_ROWS, Mixed
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
@@ -179,15 +179,15 @@ def test_results_survive_a_record() -> None:
 def test_a_gate_fails_what_the_bound_passed_and_nothing_else() -> None:
     tolerances = measure(TOLERANCES, [pair([2.0], [1.0])])
     passed = Verdict(result=Result.PASSED, basis="assumed", tolerances=tolerances, facts={"finer than asked": True})
-    failed = gated(passed, ("mixed", "mere-mare"))
+    failed = with_gate(passed, ("mixed", "mere-mare"))
     assert (failed.result, failed.kind, failed.basis) == (Result.FAILED, Fault.TOLERANCE, "assumed")
     said = "the tolerance mixed fails on out: largest absolute error 1, not <= 0.01; also failing: mere-mare on out"
     assert failed.message == said
     assert failed.facts == {"finer than asked": True, OUTPUT_FACT: "out", TOLERANCE_FACT: "mixed"}
-    assert gated(passed, ()) is passed
-    assert gated(passed, ("dual-l0",)) is passed, "not applicable is no failure"
+    assert with_gate(passed, ()) is passed
+    assert with_gate(passed, ("dual-l0",)) is passed, "not applicable is no failure"
     other = msgspec.structs.replace(passed, result=Result.FAILED, kind=Fault.VALUE, message="wrong")
-    assert gated(other, ("mixed",)) is other
+    assert with_gate(other, ("mixed",)) is other
 
 
 def cells(section: str, header: str) -> dict[str, list[float]]:

@@ -12,8 +12,8 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
-from aclnn_cts.findings.findings import grouped
-from aclnn_cts.findings.fingerprint import fingerprinted
+from aclnn_cts.findings.findings import group_records
+from aclnn_cts.findings.fingerprint import with_whole_fingerprint
 from aclnn_cts.reports.model.finding_tally import FindingTallies
 from aclnn_cts.reports.model.findings import deciding_dtypes
 
@@ -26,7 +26,7 @@ def record(number: int, grad: str, out: str, *, failed: bool) -> Record:
     case = Case(OPERATOR, {**tensors, "dim": 0}, Target(product="atlas-a2"))
     trial = Trial("values", case)
     kind = Fault.REJECTED if failed else ""
-    return fingerprinted(
+    return with_whole_fingerprint(
         Record(
             trial_id=trial.id,
             trial=trial,
@@ -63,7 +63,7 @@ def test_dtypes_are_those_of_all_failures_and_of_the_argument_that_decides(
     for item in records:
         out = item.fingerprint.dtype
         judged.update(("values", out, name, tensor.dtype) for name, tensor in item.trial.case.tensors())
-    tallies = FindingTallies([grouped(records[: len(failing)])])
+    tallies = FindingTallies([group_records(records[: len(failing)])])
     for item in records[: len(failing)]:
         tallies.add(item, 0)
     [tally] = tallies.tallies.values()

@@ -24,11 +24,11 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import ClauseVerdict, Record, Result, Verdict
-from aclnn_cts.findings.fingerprint import fingerprinted
+from aclnn_cts.findings.fingerprint import with_whole_fingerprint
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.reports.model.attribution import ConditionedCalls
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
 from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.load import load_specs
@@ -93,7 +93,7 @@ def held_to_values(operator: str, product: str) -> list[bool]:
 def record(trial: Trial, *, refused: bool) -> Record:
     named = trial.case.origin.constraint if "twin" in trial.parameters else None
     kind = Fault.REJECTED if refused else ""
-    return fingerprinted(
+    return with_whole_fingerprint(
         Record(
             trial_id=trial.id,
             trial=trial,
@@ -106,7 +106,7 @@ def record(trial: Trial, *, refused: bool) -> Record:
 
 def verdicts(spec: Spec, product: str, refused: Sequence[bool]) -> dict[str, str]:
     """The verdict on each clause where these of the planned trials meet a refusal."""
-    speakers = Speakers(spec, SPECS.interface_clauses)
+    speakers = ClauseEvidence(spec, SPECS.interface_clauses)
     for (trial, _), bad in zip(planned(spec.operator, product), refused, strict=True):
         item = record(trial, refused=bad)
         speakers.add(item, 0 if bad else None)

@@ -16,7 +16,7 @@ from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 from aclnn_cts.reports.model.attribution import FIRST_PHASE
 from aclnn_cts.reports.model.build import acceptance
-from aclnn_cts.reports.model.clause_evidence import Speakers
+from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
 from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts
 from aclnn_cts.reports.model.rows import ClauseRows
 from aclnn_cts.speclang.load import load_specs
@@ -49,7 +49,7 @@ def judged(operator: str, *records: Record) -> dict[str, ClauseRow]:
     """The clauses of an operator by address after some records, which need not be of a real case."""
     specs = load_specs()
     spec = specs[operator]
-    speakers = Speakers(spec, specs.interface_clauses)
+    speakers = ClauseEvidence(spec, specs.interface_clauses)
     for item in records:
         speakers.add(item, 0 if item.verdict.result == Result.FAILED else None)
     verdicts = ClauseVerdicts(

@@ -14,7 +14,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import ClauseVerdict, Judged, Record, Result, UntestedReason, Verdict
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.reports.model.clause_evidence import Speakers, key_of
+from aclnn_cts.reports.model.clause_evidence import ClauseEvidence, key_of
 from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts, JudgedClause
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.load import load_specs, specs_from_texts
@@ -80,7 +80,7 @@ def record(case: Case, check: str, fault: str, output: str) -> Record:
 
 def verdict_on(clause: Clause, spec: Spec, calls: Sequence[Case], spoilt: Sequence[bool]) -> JudgedClause:
     fault, output = spoilt_by(clause, spec)
-    speakers = Speakers(spec, SPECS.interface_clauses)
+    speakers = ClauseEvidence(spec, SPECS.interface_clauses)
     for case, is_spoilt in zip(calls, spoilt, strict=True):
         item = record(case, str(clause.check), fault if is_spoilt else "", output if is_spoilt else "")
         speakers.add(item, 0 if is_spoilt else None)

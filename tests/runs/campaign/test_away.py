@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.workers import slots
-from aclnn_cts.workers.slots import Event, Openings
+from aclnn_cts.workers.slots import Event, WorkerBackoff
 from tests.runs.campaign.test_campaigns import chunks
 from tests.support.ran import Ran
 
@@ -63,14 +63,14 @@ def test_when_no_device_opens_for_long_it_ends_and_goes_on_later(
 ) -> None:
     path = tmp_path / "run"
     (away / "worker-0").write_text(GOOD)
-    failed = Openings.failed
+    failed = WorkerBackoff.note_failed
 
-    def failed_for_long(self: Openings, number: int, reason: str, *, usage: bool = False) -> list[Event]:
+    def failed_for_long(self: WorkerBackoff, number: int, reason: str, *, usage: bool = False) -> list[Event]:
         patch.setattr(slots, "PATIENCE_SECONDS", -1.0)
         return failed(self, number, reason, usage=usage)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Openings, "failed", failed_for_long)
+        patch.setattr(WorkerBackoff, "note_failed", failed_for_long)
         run = fuzz(ran, "--chunks", "4", devices="0", out=path)
     assert run.code == 3
     assert "no worker could be opened for " in run.err

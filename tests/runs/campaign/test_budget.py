@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn_cts.runs.campaign.campaign_state import Memory
-from aclnn_cts.runs.campaign.head import GRACE, HANG_SECONDS, LEAST_GRACE, Stop, Stopping
-from aclnn_cts.runs.campaign.queues import COSTLY_SECONDS, Turns
+from aclnn_cts.runs.campaign.campaign_state import CampaignState
+from aclnn_cts.runs.campaign.head import GRACE, HANG_SECONDS, LEAST_GRACE, StopLimits, StopMonitor
+from aclnn_cts.runs.campaign.queues import COSTLY_SECONDS, TriageBudget
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Clock:
 @given(st.integers(1, 9), st.lists(st.tuples(st.booleans(), st.floats(0.1, 500.0), st.floats(0.1, 20.0)), min_size=20))
 def test_findings_get_at_most_half_of_the_seconds(workers: int, jobs: list[tuple[bool, float, float]]) -> None:
     clock = Clock()
-    turns = Turns(clock=clock)
+    turns = TriageBudget(clock=clock)
     until: dict[int, float] = {}
     spent = {True: 0.0, False: 0.0}
     longest = 0.0
@@ -50,7 +50,7 @@ def test_findings_get_at_most_half_of_the_seconds(workers: int, jobs: list[tuple
 
 def test_a_single_worker_goes_on_with_chunks_whatever_waits() -> None:
     clock = Clock()
-    turns = Turns(clock=clock)
+    turns = TriageBudget(clock=clock)
     order = []
     for _ in range(2000):
         finding = turns.of_finding(0, living=1, costly=False)
@@ -65,7 +65,7 @@ def test_a_single_worker_goes_on_with_chunks_whatever_waits() -> None:
 
 def test_what_hangs_waits_until_there_are_minutes_for_it() -> None:
     clock = Clock()
-    turns = Turns(clock=clock)
+    turns = TriageBudget(clock=clock)
     assert not turns.of_finding(0, living=1, costly=True)
     turns.begin(0, finding=False)
     clock.now += COSTLY_SECONDS
@@ -75,7 +75,7 @@ def test_what_hangs_waits_until_there_are_minutes_for_it() -> None:
 
 def test_half_of_the_workers_at_a_time() -> None:
     clock = Clock()
-    turns = Turns(clock=clock)
+    turns = TriageBudget(clock=clock)
     turns.begin(3, finding=False)
     clock.now += 100.0
     assert [turns.of_finding(slot, living=4, costly=False) for slot in range(2)] == [True, True]
@@ -84,23 +84,23 @@ def test_half_of_the_workers_at_a_time() -> None:
     assert not turns.of_finding(2, living=4, costly=False)
 
 
-def a_session(clock: Clock, stop: Stop, chunks: int = 0) -> Stopping:
+def a_session(clock: Clock, stop: StopLimits, chunks: int = 0) -> StopMonitor:
     writer = SimpleNamespace(path=Path("/nowhere"))
     memory = SimpleNamespace(findings={}, chunks=chunks, writer=writer)
-    return Stopping(stop, cast("Memory", memory), clock=clock)
+    return StopMonitor(stop, cast("CampaignState", memory), clock=clock)
 
 
-def over(session: Stopping) -> tuple[bool, bool]:
+def over(session: StopMonitor) -> tuple[bool, bool]:
     return session.grace_over, session.chunks_over
 
 
-def reason(session: Stopping) -> str:
+def reason(session: StopMonitor) -> str:
     return session.reason
 
 
 def test_a_session_with_a_time_ends_within_bounds() -> None:
     clock = Clock()
-    session = a_session(clock, Stop(seconds=360.0))
+    session = a_session(clock, StopLimits(seconds=360.0))
     clock.now += 100.0
     session.decide()
     assert reason(session) == ""
@@ -126,7 +126,7 @@ def test_a_session_with_a_time_ends_within_bounds() -> None:
 
 def test_findings_leave_time_for_chunks_in_a_short_session() -> None:
     clock = Clock()
-    session = a_session(clock, Stop(seconds=45.0))
+    session = a_session(clock, StopLimits(seconds=45.0))
     assert session.finding_seconds(least=5.0) == 15.0
     assert session.finding_seconds(least=120.0) == pytest.approx(45.0 + LEAST_GRACE), (
         "no longer than until the session's end"
@@ -135,13 +135,13 @@ def test_findings_leave_time_for_chunks_in_a_short_session() -> None:
 
 def test_a_tenth_of_a_long_session() -> None:
     clock = Clock()
-    session = a_session(clock, Stop(seconds=36_000.0))
+    session = a_session(clock, StopLimits(seconds=36_000.0))
     assert session.chunk_seconds() == session.finding_seconds(least=5.0) == 3600.0
 
 
 def test_a_number_of_chunks_is_tried_in_whole() -> None:
     clock = Clock()
-    session = a_session(clock, Stop(chunks=3), chunks=3)
+    session = a_session(clock, StopLimits(chunks=3), chunks=3)
     session.decide()
     assert reason(session) == "all 3 chunks are done"
     clock.now += 1e6
@@ -152,7 +152,7 @@ def test_a_number_of_chunks_is_tried_in_whole() -> None:
 
 def test_a_number_of_chunks_and_a_time() -> None:
     clock = Clock()
-    session = a_session(clock, Stop(chunks=3, seconds=600.0), chunks=3)
+    session = a_session(clock, StopLimits(chunks=3, seconds=600.0), chunks=3)
     session.decide()
     assert session.chunk_seconds() is None
     clock.now += 500.0
@@ -164,12 +164,12 @@ def test_a_number_of_chunks_and_a_time() -> None:
 
 def test_it_is_quiet_only_while_there_is_work() -> None:
     clock = Clock()
-    session = a_session(clock, Stop(quiet=60.0))
+    session = a_session(clock, StopLimits(quiet=60.0))
     clock.now += 100.0
     session.decide()
     assert reason(session) == ""
     session.working = True
-    session.news()
+    session.note_news()
     clock.now += 59.0
     session.decide()
     assert reason(session) == ""

@@ -11,14 +11,14 @@ import pytest
 
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.finding import Confirmed, Finding
+from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_from_json
 from aclnn_cts.findings.findings import EXAMPLES
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.runs.campaign import resuming
-from aclnn_cts.runs.campaign.corpus.check_coverage import Factors, check_coverage
+from aclnn_cts.runs.campaign.corpus.check_coverage import CoverageFactors, check_coverage
 from aclnn_cts.runs.campaign.head import Head
 from aclnn_cts.runs.campaign.session import NAMED
 from aclnn_cts.speclang.load import load_specs
@@ -121,7 +121,7 @@ def test_what_an_implementation_cannot_be_given_stands_apart(ran: Run) -> None:
     run = ran("fuzz", "conv_tbc_backward", "--adapter", "torch", "--chunks", "4", "--chunk-trials", "16")
     limits = run.directory.summary().operator("aclnnConvTbcBackward").coverage["limits"]
     sampler = Sampler(load_specs()["aclnnConvTbcBackward"], Target())
-    every = check_coverage(Factors(sampler), seed=0, unsafe=False, phases=2).limits
+    every = check_coverage(CoverageFactors(sampler), seed=0, unsafe=False, phases=2).limits
     assert limits.met == limits.of == len(every) - limits.apart
     assert 0 < limits.apart < len(every)
     assert f"100% -{limits.apart}" in run.out
@@ -138,7 +138,7 @@ def test_one_fault_is_one_finding(ran: Run) -> None:
     finding = found[0]
     assert (finding.key.output, finding.kind) == ("out", "value")
     assert finding.failures > 3
-    assert finding.confirmed == Confirmed.ALWAYS
+    assert finding.confirmed == Confirmation.ALWAYS
     assert finding.alone == (3, 3)
     assert finding.shrunk
     assert 0 < finding.executions <= 200

@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed
+from aclnn_cts.core.finding import Confirmation
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.runs.campaign.jobs import CampaignService, Examined, ExamineJob
+from aclnn_cts.runs.campaign.jobs import CampaignService, TriageJob, TriageResult
 from aclnn_cts.runs.campaign.worker import CampaignWorker, open_worker
 from tests.triage.test_shrink import softmax
 
 VALUES = Fingerprint(operator="aclnnSoftmaxBackward", check="", fault=Fault.VALUE, output="out")
 
 
-def examined(worker: CampaignWorker, job: ExamineJob) -> Examined:
+def examined(worker: CampaignWorker, job: TriageJob) -> TriageResult:
     answer = worker.do(job)
-    assert isinstance(answer, Examined)
+    assert isinstance(answer, TriageResult)
     return answer
 
 
@@ -39,8 +39,8 @@ def make_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CampaignWorker]:
 @pytest.mark.parametrize("name", ["life-cycle/phase-one-alone", "determinism"])
 def test_a_call_that_fails_by_itself_stands_for_what_met_it(worker: CampaignWorker, name: str) -> None:
     met = Trial(name, softmax((3, 5)).case)
-    found = examined(worker, ExamineJob(key=VALUES, trials=(met,), chunk=None))
-    assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.ALWAYS, (3, 3), True)
+    found = examined(worker, TriageJob(key=VALUES, trials=(met,), chunk=None))
+    assert (found.confirmed, found.alone, found.shrunk) == (Confirmation.ALWAYS, (3, 3), True)
     assert found.trial is not None
     assert found.trial.check == "values"
     assert dict(found.trial.case.tensors())["out"].numel == 9
@@ -51,5 +51,5 @@ def test_a_shrunk_case_fails_like_its_finding(worker: CampaignWorker) -> None:
     unlike = Fingerprint(
         operator=VALUES.operator, check="determinism", fault=Fault.NONDETERMINISTIC, output="out", dtype="FLOAT16"
     )
-    found = examined(worker, ExamineJob(key=unlike, trials=(Trial("determinism", softmax((3, 5)).case),), chunk=None))
-    assert (found.confirmed, found.alone, found.shrunk) == (Confirmed.UNKNOWN, (0, 3), False)
+    found = examined(worker, TriageJob(key=unlike, trials=(Trial("determinism", softmax((3, 5)).case),), chunk=None))
+    assert (found.confirmed, found.alone, found.shrunk) == (Confirmation.UNKNOWN, (0, 3), False)

@@ -10,21 +10,21 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.finding import Confirmed, Finding, failure_name
+from aclnn_cts.core.finding import Confirmation, Finding, failure_name
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.trial import Earlier, Trial
-from aclnn_cts.runs.campaign.campaign_state import Memory
-from aclnn_cts.runs.campaign.jobs import Examined
-from aclnn_cts.runs.campaign.queues import OTHERS, TRIES, Inquiries, Question
+from aclnn_cts.core.trial import EarlierCall, Trial
+from aclnn_cts.runs.campaign.campaign_state import CampaignState
+from aclnn_cts.runs.campaign.jobs import TriageResult
+from aclnn_cts.runs.campaign.queues import OTHERS, TRIES, TriageQueue, TriageRequest
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.workers.dispatch import Dispatcher
-from aclnn_cts.workers.slots import Health, Slot
+from aclnn_cts.workers.slots import Slot, SlotHealth
 from tests.support.build_records import SOFTMAX, make_record
 
-CALLS = (Earlier(make_record(99).trial.case),)
+CALLS = (EarlierCall(make_record(99).trial.case),)
 
 
-class Quiet(Inquiries):
+class Quiet(TriageQueue):
     """Writes no files."""
 
     def _write(self, key: Fingerprint, trial: Trial) -> None:
@@ -33,18 +33,18 @@ class Quiet(Inquiries):
 
 
 class House:
-    """Findings and slots around `Inquiries`."""
+    """Findings and slots around `TriageQueue`."""
 
     def __init__(self, devices: int) -> None:
-        self.slots = [Slot(f"worker {number}", f"device {number}", Health.READY) for number in range(devices)]
+        self.slots = [Slot(f"worker {number}", f"device {number}", SlotHealth.READY) for number in range(devices)]
         self.findings: dict[str, Finding] = {}
         self.stored: list[Finding] = []
         self.written: list[int] = []
         """For each finding whose files were written: how many had been stored before."""
         writer = SimpleNamespace(replace_failure=lambda _key, _trial: self.written.append(len(self.stored)))
-        memory = SimpleNamespace(findings=self.findings, found=self.stored.append, writer=writer)
+        memory = SimpleNamespace(findings=self.findings, store_finding=self.stored.append, writer=writer)
         self.inquiries = Quiet(
-            memory=cast("Memory", memory),
+            memory=cast("CampaignState", memory),
             dispatcher=cast("Dispatcher", SimpleNamespace(slots=self.slots)),
             specs=cast("Specs", {}),
             spec_folders=(Path(),),
@@ -64,25 +64,27 @@ class House:
         self.findings[failure_name(key)] = found
         return found
 
-    def asked(self, device: int) -> Question | None:
+    def asked(self, device: int) -> TriageRequest | None:
         question = self.inquiries.next_for(self.slots[device])
         return None if question is None else self.inquiries.take(question)
 
-    def say(self, confirmed: str, *, after: tuple[Earlier, ...]) -> Question:
+    def say(self, confirmed: str, *, after: tuple[EarlierCall, ...]) -> TriageRequest:
         question = self.asked(0)
         assert question is not None
         trial = msgspec.structs.replace(question.job.trials[0], after=after)
-        said = Examined(key=question.job.key, confirmed=confirmed, alone=(0, 6), trial=trial)
-        self.inquiries.answered(question, said, "device 0")
+        said = TriageResult(key=question.job.key, confirmed=confirmed, alone=(0, 6), trial=trial)
+        self.inquiries.note_answer(question, said, "device 0")
         return question
 
     def answer(self, device: int, failures: int, *, shrunk: bool = True) -> None:
         question = self.asked(device)
         assert question is not None
-        confirmed = Confirmed.ALWAYS if failures == 3 else Confirmed.FLAKY
-        said = Examined(key=question.job.key, confirmed=confirmed, alone=(failures, 3), trial=question.job.trials[0])
+        confirmed = Confirmation.ALWAYS if failures == 3 else Confirmation.FLAKY
+        said = TriageResult(
+            key=question.job.key, confirmed=confirmed, alone=(failures, 3), trial=question.job.trials[0]
+        )
         assert question.job.shrink == shrunk
-        self.inquiries.answered(question, said, f"device {device}")
+        self.inquiries.note_answer(question, said, f"device {device}")
 
 
 def test_a_finding_is_run_again_where_it_was_met() -> None:
@@ -107,11 +109,11 @@ def test_another_device_is_asked_where_that_one_is_out() -> None:
     house = House(2)
     found = house.finding(on=1)
     house.inquiries.ask(found)
-    house.slots[1].health = Health.OPENING
+    house.slots[1].health = SlotHealth.OPENING
     assert house.asked(0) is None, "it may be there in a moment"
-    house.slots[1].health = Health.OUT
+    house.slots[1].health = SlotHealth.OUT
     house.answer(0, 0)
-    assert found.confirmed == Confirmed.FLAKY
+    assert found.confirmed == Confirmation.FLAKY
     assert found.note == "run again on device 0, since device 1, which met it, could not be opened"
     assert not len(house.inquiries)
 
@@ -120,9 +122,9 @@ def test_what_failed_on_two_devices_is_of_none() -> None:
     house = House(2)
     found = house.finding(on=1)
     house.inquiries.ask(found)
-    house.slots[1].health = Health.OUT
+    house.slots[1].health = SlotHealth.OUT
     house.answer(0, 3)
-    assert (found.confirmed, found.elsewhere, found.note) == (Confirmed.ALWAYS, (3, 3), "")
+    assert (found.confirmed, found.elsewhere, found.note) == (Confirmation.ALWAYS, (3, 3), "")
     assert not len(house.inquiries)
 
 
@@ -133,13 +135,13 @@ def test_other_devices_are_asked_until_it_fails_on_one() -> None:
     house.answer(2, 3)
     assert house.asked(2) is None
     house.answer(0, 0, shrunk=False)
-    assert (found.confirmed, found.elsewhere) == (Confirmed.DEVICE, (0, 3))
+    assert (found.confirmed, found.elsewhere) == (Confirmation.DEVICE, (0, 3))
     assert found.note == "it fails on device 2, and not on device 0"
     assert house.asked(0) is None
     house.answer(3, 0, shrunk=False)
     assert found.note == "it fails on device 2, and not on device 0 or device 3"
     house.answer(1, 2, shrunk=False)
-    assert (found.confirmed, found.elsewhere) == (Confirmed.ALWAYS, (2, 9))
+    assert (found.confirmed, found.elsewhere) == (Confirmation.ALWAYS, (2, 9))
     assert found.note == "it fails on device 2 and on device 1, and not on device 0 or device 3"
     assert not len(house.inquiries)
 
@@ -150,7 +152,7 @@ def test_one_other_device_is_enough_where_it_fails_there() -> None:
     house.inquiries.ask(found)
     house.answer(2, 3)
     house.answer(0, 3, shrunk=False)
-    assert (found.confirmed, found.elsewhere, found.note) == (Confirmed.ALWAYS, (3, 3), "")
+    assert (found.confirmed, found.elsewhere, found.note) == (Confirmation.ALWAYS, (3, 3), "")
     assert not len(house.inquiries)
 
 
@@ -165,18 +167,18 @@ def test_not_all_of_a_rack_are_asked() -> None:
 
 def test_after_a_resume_other_devices_are_asked_that_were_not() -> None:
     house = House(2)
-    always = house.finding(on=1, confirmed=Confirmed.ALWAYS)
+    always = house.finding(on=1, confirmed=Confirmation.ALWAYS)
     for finding in (
-        house.finding(on=1, confirmed=Confirmed.DEVICE),
-        house.finding(on=1, confirmed=Confirmed.FLAKY),
-        house.finding(on=1, confirmed=Confirmed.ALWAYS, waiver="known"),
+        house.finding(on=1, confirmed=Confirmation.DEVICE),
+        house.finding(on=1, confirmed=Confirmation.FLAKY),
+        house.finding(on=1, confirmed=Confirmation.ALWAYS, waiver="known"),
         always,
     ):
         house.inquiries.ask(finding)
     assert len(house.inquiries) == 1
     assert house.asked(1) is None
     house.answer(0, 0, shrunk=False)
-    assert always.confirmed == Confirmed.DEVICE
+    assert always.confirmed == Confirmation.DEVICE
     house.inquiries.ask(always)
     assert not len(house.inquiries)
 
@@ -186,15 +188,15 @@ def test_what_no_device_can_be_asked_is_not_waited_for() -> None:
     found = house.finding(on=1)
     house.inquiries.ask(found)
     house.answer(1, 3)
-    house.slots[0].health = Health.OUT
+    house.slots[0].health = SlotHealth.OUT
     assert len(house.inquiries) == 1
     house.inquiries.drop_hopeless()
     assert not len(house.inquiries)
-    assert (found.confirmed, found.elsewhere) == (Confirmed.ALWAYS, (0, 0)), "the next session asks"
+    assert (found.confirmed, found.elsewhere) == (Confirmation.ALWAYS, (0, 0)), "the next session asks"
     house.inquiries.ask(house.finding(on=0))
     house.inquiries.drop_hopeless()
     assert len(house.inquiries) == 1, "the other device is asked"
-    house.slots[1].health = Health.OUT
+    house.slots[1].health = SlotHealth.OUT
     house.inquiries.drop_hopeless()
     assert not len(house.inquiries)
 
@@ -206,21 +208,21 @@ def test_a_lost_worker_is_no_answer() -> None:
     for _ in range(5):
         question = house.asked(0)
         assert question is not None
-        house.inquiries.lost(question, "it could not be opened", begun=False)
+        house.inquiries.note_lost(question, "it could not be opened", begun=False)
     for number in range(TRIES):
         question = house.asked(0)
         assert question is not None
-        assert found.confirmed == Confirmed.WAITING, number
-        house.inquiries.lost(question, "it was ended by signal 9", begun=True)
-    assert (found.confirmed, found.note) == (Confirmed.UNKNOWN, "it was ended by signal 9")
+        assert found.confirmed == Confirmation.WAITING, number
+        house.inquiries.note_lost(question, "it was ended by signal 9", begun=True)
+    assert (found.confirmed, found.note) == (Confirmation.UNKNOWN, "it was ended by signal 9")
 
 
 def test_calls_that_another_finding_needs_are_tried_before_others_are_searched() -> None:
     house = House(1)
     for finding in [house.finding() for _ in range(2)]:
         house.inquiries.ask(finding)
-    house.say(Confirmed.ORDER, after=CALLS)
-    assert house.say(Confirmed.ORDER, after=()).job.known == (CALLS,)
+    house.say(Confirmation.ORDER, after=CALLS)
+    assert house.say(Confirmation.ORDER, after=()).job.known == (CALLS,)
 
 
 def test_those_that_take_long_come_last() -> None:
@@ -235,11 +237,11 @@ def test_those_that_take_long_come_last() -> None:
 def test_what_is_left_is_said_and_asked_in_the_next_session(sessions: int) -> None:
     house = House(1)
     found = house.finding()
-    house.finding(confirmed=Confirmed.ALWAYS)
+    house.finding(confirmed=Confirmation.ALWAYS)
     house.finding(waiver="known")
     for _ in range(sessions):
         house.inquiries.ask(found)
-        assert house.inquiries.left("its time is over") == 1
+        assert house.inquiries.note_unfinished("its time is over") == 1
         assert found.note == "not run again: its time is over; --resume does that"
         assert house.stored[-1] is found
         assert house.asked(0) is not None
@@ -251,10 +253,10 @@ def test_what_there_was_no_time_to_confirm_waits_for_the_next_session() -> None:
     house.inquiries.ask(found)
     question = house.asked(0)
     assert question is not None
-    said = Examined(key=found.key, confirmed="", alone=(0, 0), note="broken off after 15 s")
-    house.inquiries.answered(question, said, "device 0")
+    said = TriageResult(key=found.key, confirmed="", alone=(0, 0), note="broken off after 15 s")
+    house.inquiries.note_answer(question, said, "device 0")
     assert not len(house.inquiries)
-    assert house.inquiries.left("its time is over") == 1
-    assert (found.confirmed, found.note) == (Confirmed.WAITING, "broken off after 15 s")
+    assert house.inquiries.note_unfinished("its time is over") == 1
+    assert (found.confirmed, found.note) == (Confirmation.WAITING, "broken off after 15 s")
     house.inquiries.ask(found)
     assert len(house.inquiries) == 1

@@ -11,7 +11,7 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.speclang.kinds_dtype import Listed
+from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from tests.speclang.documents.support import A2, ANYTHING, INVALID, OK, SPECS, check, t
@@ -84,7 +84,7 @@ def _nd_lists(spec: Spec) -> set[str]:
     """The tensors of which a document lists ND and no other format."""
     lists: dict[str, set[str]] = {}
     for item in spec.constraints_for(spec.usual_product):
-        if isinstance(item.rule, Listed) and item.rule.what == "format":
+        if isinstance(item.rule, ListedRule) and item.rule.what == "format":
             lists.setdefault(item.rule.of, set()).update(item.rule.table[spec.usual_product])
     return {name for name, formats in lists.items() if formats == {"ND"}}
 

@@ -17,8 +17,8 @@ from aclnn_cts.core.trial import Trial, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import FAILED_CHECKS, VALUE_CHECK, Result
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS, PART_OF_BATCH, SAME_CALL_FACT, BatchInvariance
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS, PART_OF_BATCH, SAME_CALL_FACT, BatchInvarianceCheck
+from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import EQUAL_CALLS as PLANNED
 from aclnn_cts.trials.plan import ON_REQUEST, PROFILES, plan_parts
 from tests.support.emulated import OPERATORS, ORDERS, Emulated
@@ -62,7 +62,7 @@ def test_trials_hold_all_constraints_and_survive_their_file(name: str, operator:
     assert found == trials(made, name, operator, 4)
     assert found or (name, operator) in {("layout", operator) for operator in CONTIGUOUS}
     for trial in found:
-        assert all(not evaluate(spec, call).broken for call in check(name, where="test").calls(trial, spec))
+        assert all(not evaluate(spec, call).broken for call in check_by_id(name, where="test").calls(trial, spec))
         assert trial_from_json(trial_to_json(trial), where="test") == trial
 
 
@@ -169,4 +169,4 @@ def test_a_part_that_is_not_of_the_case_is_an_error() -> None:
     first, second = trials(bench(ReferenceAdapter()), "batch-invariance", SOFTMAX, 2)
     mixed = Trial(first.check, first.case, second.parameters)
     with pytest.raises(UsageError, match="not the first rows"):
-        BatchInvariance().calls(mixed, specs()[SOFTMAX])
+        BatchInvarianceCheck().calls(mixed, specs()[SOFTMAX])

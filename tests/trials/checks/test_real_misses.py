@@ -195,4 +195,4 @@ def test_the_standard_plan_finds_what_was_missed(name: str) -> None:
     reached = list(islice((case for case in planned(miss.operator) if miss.meets(case)), TRIED))
     assert len(reached) >= 2
     made = bench(Mistaken(miss))
-    assert any(made.one(Trial("values", case)).verdict.result == Result.FAILED for case in reached)
+    assert any(made.run_one(Trial("values", case)).verdict.result == Result.FAILED for case in reached)

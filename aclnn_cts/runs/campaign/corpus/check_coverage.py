@@ -1,7 +1,7 @@
 """Coverage of what documents promise: their rules, and pairs of the factors of supported calls.
 
 Three sorts of things count: each constraint held and broken, each limit met from both sides, and each
-pair of values of the factors of a supported call (`Factors`), single values among them. Limits and
+pair of values of the factors of a supported call (`CoverageFactors`), single values among them. Limits and
 pairs that were tried and never judged, since the implementation cannot be given them or nothing can be said of what it
 does, are counted apart: all of the others can be met.
 """
@@ -27,7 +27,7 @@ from aclnn_cts.generate.configuration import (
     row_labels,
     size_class,
 )
-from aclnn_cts.generate.hazard import hazard
+from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.generate.names import choice_label
 from aclnn_cts.generate.negative import boundary_cases
 from aclnn_cts.generate.sampler import Sampler
@@ -49,7 +49,7 @@ Bits = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
-class Factors:
+class CoverageFactors:
     """The factors of one operator on one target. Values have numbers; a set of pairs is a symmetric square of bits."""
 
     sampler: Sampler
@@ -195,7 +195,7 @@ TRIES = 8
 _MOST = np.uint8(255)
 
 
-class Covered(msgspec.Struct):
+class CoveredPairs(msgspec.Struct):
     """What one operator's trials have met, as it is kept; squares of bits are packed row by row."""
 
     judged: bytes = b""
@@ -206,7 +206,7 @@ class Covered(msgspec.Struct):
     limits_unjudged: list[str] = []
     """Limits whose cases were left out or not judged."""
 
-    def include(self, other: Covered) -> None:
+    def include(self, other: CoveredPairs) -> None:
         """Add what other trials have met."""
         self.judged = _either(self.judged, other.judged)
         self.unjudged = _sum(self.unjudged, other.unjudged)
@@ -228,7 +228,7 @@ def _sum(mine: bytes, theirs: bytes) -> bytes:
     return more
 
 
-class Share(CoverageCount):
+class CoveredShare(CoverageCount):
     """So many of so many."""
 
     @property
@@ -236,15 +236,15 @@ class Share(CoverageCount):
         """1 where there is nothing to meet."""
         return self.met / self.of if self.of else 1.0
 
-    def __add__(self, other: Share) -> Share:
-        return Share(self.met + other.met, self.of + other.of, self.apart + other.apart)
+    def __add__(self, other: CoveredShare) -> CoveredShare:
+        return CoveredShare(self.met + other.met, self.of + other.of, self.apart + other.apart)
 
 
 @dataclass(slots=True)
 class CheckCoverage:
     """Everything that counts of one operator."""
 
-    factors: Factors
+    factors: CoverageFactors
     constraints: tuple[str, ...]
     limits: frozenset[str]
 
@@ -255,32 +255,32 @@ class CheckCoverage:
         raw = np.unpackbits(np.frombuffer(packed, np.uint8), count=size * size)
         return raw.reshape(size, size).astype(np.bool_)
 
-    def _tries(self, covered: Covered) -> NDArray[np.uint8]:
+    def _tries(self, covered: CoveredPairs) -> NDArray[np.uint8]:
         size = len(self.factors.values)
         return np.frombuffer(covered.unjudged or bytes(size * size), np.uint8).reshape(size, size)
 
-    def _pairs(self, covered: Covered) -> tuple[Bits, Bits, Bits]:
+    def _pairs(self, covered: CoveredPairs) -> tuple[Bits, Bits, Bits]:
         """The pairs that were judged, those that are yet to be, and those that cannot be judged here."""
         judged = self._bits(covered.judged)
         left = self.factors.possible & ~judged
         apart = left & (self._tries(covered) >= TRIES)
         return judged, left & ~apart, apart
 
-    def _limits(self, covered: Covered) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    def _limits(self, covered: CoveredPairs) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         """The same of limits."""
         met = self.limits & frozenset(covered.limits)
         apart = (self.limits & frozenset(covered.limits_unjudged)) - met
         return met, self.limits - met - apart, apart
 
-    def shares(self, covered: Covered, summary: OperatorSummary) -> Mapping[str, Share]:
+    def shares(self, covered: CoveredPairs, summary: OperatorSummary) -> Mapping[str, CoveredShare]:
         """How much is covered, by sort of thing."""
         sides = self._sides(summary)
         judged, left, apart = (len(self.factors.pairs(bits)) for bits in self._pairs(covered))
         met, missing, hopeless = map(len, self._limits(covered))
         return {
-            "constraints": Share(sum(sides.values()), len(sides)),
-            "limits": Share(met, met + missing, hopeless),
-            "pairs": Share(judged, judged + left, apart),
+            "constraints": CoveredShare(sum(sides.values()), len(sides)),
+            "limits": CoveredShare(met, met + missing, hopeless),
+            "pairs": CoveredShare(judged, judged + left, apart),
         }
 
     def _sides(self, summary: OperatorSummary) -> Mapping[str, bool]:
@@ -292,16 +292,16 @@ class CheckCoverage:
             found[f"{name} broken"] = count is not None and count.broken > 0
         return found
 
-    def by_factor(self, covered: Covered) -> Mapping[str, Share]:
+    def by_factor(self, covered: CoveredPairs) -> Mapping[str, CoveredShare]:
         """Of each factor: how many of the pairs that its values stand in are covered."""
         counts = [bits.sum(axis=1) for bits in self._pairs(covered)]
-        found: dict[str, Share] = {}
+        found: dict[str, CoveredShare] = {}
         for number, (factor, _) in enumerate(self.factors.values):
             judged, left, apart = (int(count[number]) for count in counts)
-            found[factor] = found.get(factor, Share(0, 0)) + Share(judged, judged + left, apart)
+            found[factor] = found.get(factor, CoveredShare(0, 0)) + CoveredShare(judged, judged + left, apart)
         return found
 
-    def missing(self, covered: Covered) -> list[tuple[Value, Value]]:
+    def missing(self, covered: CoveredPairs) -> list[tuple[Value, Value]]:
         """The pairs that can be judged and were not yet; those that were tried come where there are no others."""
         _, left, _ = self._pairs(covered)
         untried = left & (self._tries(covered) == 0)
@@ -311,7 +311,7 @@ class CheckCoverage:
         values = self.factors.values
         return [(values[first], values[second]) for first, second in self.factors.pairs(bits)]
 
-    def gaps(self, covered: Covered, summary: OperatorSummary) -> Mapping[str, list[str]]:
+    def gaps(self, covered: CoveredPairs, summary: OperatorSummary) -> Mapping[str, list[str]]:
         """What is missing, by sort of thing, in words: `rank:A 3, layout:out gaps`."""
         _, left, _ = self._pairs(covered)
         return {
@@ -320,7 +320,7 @@ class CheckCoverage:
             "pairs": [_words(*pair) for pair in self._named(left)],
         }
 
-    def apart(self, covered: Covered) -> Mapping[str, list[str]]:
+    def never_judged(self, covered: CoveredPairs) -> Mapping[str, list[str]]:
         """What was tried and never judged, likewise."""
         return {
             "limits": sorted(self._limits(covered)[2]),
@@ -332,16 +332,16 @@ def _words(first: Value, second: Value) -> str:
     return " ".join(first) if first == second else f"{' '.join(first)}, {' '.join(second)}"
 
 
-def packed(
-    factors: Factors,
+def pack_coverage(
+    factors: CoverageFactors,
     *,
     judged: Sequence[Sequence[int]],
     unjudged: Sequence[Sequence[int]],
     limits: Iterable[str],
     limits_unjudged: Iterable[str] = (),
-) -> Covered:
+) -> CoveredPairs:
     """What trials have met: the numbers of each case's values (judged, and tried without a verdict), keys of limits."""
-    return Covered(
+    return CoveredPairs(
         judged=np.packbits(factors.among(judged)).tobytes(),
         unjudged=_counts(factors, unjudged),
         limits=sorted(set(limits)),
@@ -349,8 +349,8 @@ def packed(
     )
 
 
-def _counts(factors: Factors, rows: Sequence[Sequence[int]]) -> bytes:
-    """How many cases have each pair, as `Covered.unjudged` keeps it."""
+def _counts(factors: CoverageFactors, rows: Sequence[Sequence[int]]) -> bytes:
+    """How many cases have each pair, as `CoveredPairs.unjudged` keeps it."""
     if not rows:
         return b""
     marks = factors.marks(rows)
@@ -364,7 +364,7 @@ def limit_key(case: Case, *, beyond: bool) -> str:
     return f"{case.origin.constraint}: {case.origin.change}, {'beyond' if beyond else 'within'}"
 
 
-def check_coverage(factors: Factors, *, seed: int, unsafe: bool = False, phases: int = 2) -> CheckCoverage:
+def check_coverage(factors: CoverageFactors, *, seed: int, unsafe: bool = False, phases: int = 2) -> CheckCoverage:
     """What counts of an operator.
 
     The limits are those that the seed's boundary cases reach, as in a run; without those that are not sent to a
@@ -386,4 +386,4 @@ def check_coverage(factors: Factors, *, seed: int, unsafe: bool = False, phases:
 
 def _hazardous(spec: Spec, case: Case, phases: int) -> bool:
     both = phases == 2 and case.call.phases != 1
-    return bool(hazard(spec, case, both_phases=both, evaluation=evaluate(spec, case)))
+    return bool(hazard_of(spec, case, both_phases=both, evaluation=evaluate(spec, case)))

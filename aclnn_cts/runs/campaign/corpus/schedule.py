@@ -24,16 +24,16 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import Choices, RecordedChoices, StreamChoices, stream_block
 from aclnn_cts.generate.configuration import Configuration, Drawing
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.runs.campaign.corpus.check_coverage import CheckCoverage, Covered, Factors
+from aclnn_cts.runs.campaign.corpus.check_coverage import CheckCoverage, CoverageFactors, CoveredPairs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.registry import check
+from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import EQUAL_CALLS, LIFE_CYCLE, LIFE_CYCLE_KIND, Part, plan_parts, profile
 
 FAVOUR = 3
 """How much more often a favoured label is chosen than another."""
 
 
-def draw_configuration(factors: Factors, *, seed: int, index: int) -> Mapping[str, Sequence[str]]:
+def draw_configuration(factors: CoverageFactors, *, seed: int, index: int) -> Mapping[str, Sequence[str]]:
     """A configuration for the chunk of that number.
 
     Half of the factors stay as they are. Of each of the others, labels are left out with even chance, at least one
@@ -76,7 +76,7 @@ class Schedule:
     """The chunks of a campaign."""
 
     operators: tuple[Spec, ...]
-    factors: Mapping[str, Factors]
+    factors: Mapping[str, CoverageFactors]
     product: str
     seed: int
     size: int
@@ -189,7 +189,10 @@ def _split(parts: Sequence[Part]) -> Iterator[tuple[Part, ...]]:
 
 
 def take_snapshot(
-    generation: int, learned: Mapping[str, Learned], coverage: Mapping[str, CheckCoverage], operators: Iterable[str]
+    generation: int,
+    learned: Mapping[str, CorpusUpdate],
+    coverage: Mapping[str, CheckCoverage],
+    operators: Iterable[str],
 ) -> Snapshot:
     """What chunks are to know after a generation: the first pairs that are missing, and the good cases."""
     names = [name for name in operators if name in learned]
@@ -250,10 +253,10 @@ SEARCH = "search"
 """Mutated from good cases, or narrowed to what was not met yet."""
 
 Wish = tuple[tuple[str, str], tuple[str, str]]
-"""Two values of factors (`check_coverage.Factors`) that a case is to have together."""
+"""Two values of factors (`check_coverage.CoverageFactors`) that a case is to have together."""
 
 
-class Parent(msgspec.Struct, frozen=True, array_like=True):
+class SeedCase(msgspec.Struct, frozen=True, array_like=True):
     """A case by the decisions that made it, and how near it came to its bound."""
 
     share: float
@@ -278,7 +281,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     draws: int = 0
     configuration: Mapping[str, Sequence[str]] = {}
     """Labels that draws choose among, by factor (`generate.configuration`)."""
-    parents: tuple[Parent, ...] = ()
+    parents: tuple[SeedCase, ...] = ()
     wishes: tuple[Wish, ...] = ()
 
 
@@ -294,7 +297,7 @@ def chunk_trials(chunk: Chunk, sampler: Sampler) -> Iterator[ChunkTrial]:
     """The trials of a chunk, always the same ones."""
     yield from map(ChunkTrial, chunk.trials)
     for part in chunk.parts:
-        for trial in check(part.check, where="campaign").trials(part, sampler, seed=chunk.seed):
+        for trial in check_by_id(part.check, where="campaign").trials(part, sampler, seed=chunk.seed):
             yield ChunkTrial(trial)
     kind = "search" if chunk.phase == SEARCH else "valid"
     narrowed = [
@@ -328,7 +331,7 @@ def _stream(chunk: Chunk, sampler: Sampler) -> str:
     return f"{chunk.operator}/{sampler.target.product}/campaign/{chunk.index}"
 
 
-def parent_of(chunk: Chunk, sampler: Sampler, draw: int, share: float) -> Parent:
+def parent_of(chunk: Chunk, sampler: Sampler, draw: int, share: float) -> SeedCase:
     """A draw of a chunk as a parent of later ones."""
     source: Choices = StreamChoices(chunk.seed, _stream(chunk, sampler), draw)
     if chunk.parents:
@@ -337,7 +340,7 @@ def parent_of(chunk: Chunk, sampler: Sampler, draw: int, share: float) -> Parent
     configuration = configurations[draw % len(configurations)]
     recorded = RecordedChoices(source)
     sampler.draw(recorded, options=sampler.options(Configuration(configuration)) if configuration else None)
-    return Parent(share, recorded.values, configuration)
+    return SeedCase(share, recorded.values, configuration)
 
 
 def pinned_chunks(trials: Iterable[Trial], *, seed: int) -> list[Chunk]:
@@ -361,24 +364,24 @@ WISHES = 400
 """Uncovered pairs that a snapshot names for an operator."""
 
 
-class Learned(msgspec.Struct):
+class CorpusUpdate(msgspec.Struct):
     """What the trials of one operator have shown: of a chunk, or of all chunks so far."""
 
-    covered: Covered = msgspec.field(default_factory=Covered)
-    parents: tuple[Parent, ...] = ()
+    covered: CoveredPairs = msgspec.field(default_factory=CoveredPairs)
+    parents: tuple[SeedCase, ...] = ()
     worst: float = 0.0
     """The largest error of what conforms, as a share of its bound."""
 
-    def include(self, other: Learned) -> None:
+    def include(self, other: CorpusUpdate) -> None:
         """Add what other trials have shown."""
         self.covered.include(other.covered)
-        self.parents = best([*self.parents, *other.parents])
+        self.parents = best_seeds([*self.parents, *other.parents])
         self.worst = max(self.worst, other.worst)
 
 
-def best(parents: Iterable[Parent]) -> tuple[Parent, ...]:
+def best_seeds(parents: Iterable[SeedCase]) -> tuple[SeedCase, ...]:
     """The parents to keep: the worst share first, not too many of one configuration; the same in any order."""
-    kept: list[Parent] = []
+    kept: list[SeedCase] = []
     alike: dict[bytes, int] = {}
     seen: set[tuple[int, ...]] = set()
     for parent in sorted(parents, key=lambda item: (-item.share, item.values)):
@@ -398,7 +401,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     generation: int
     wishes: Mapping[str, tuple[Wish, ...]] = {}
-    parents: Mapping[str, tuple[Parent, ...]] = {}
+    parents: Mapping[str, tuple[SeedCase, ...]] = {}
 
 
 def snapshot_id(snapshot: Snapshot) -> str:

@@ -13,18 +13,25 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import Configuration
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.runs.campaign.corpus.check_coverage import TRIES, Covered, Factors, Share, check_coverage, packed
+from aclnn_cts.runs.campaign.corpus.check_coverage import (
+    TRIES,
+    CoverageFactors,
+    CoveredPairs,
+    CoveredShare,
+    check_coverage,
+    pack_coverage,
+)
 from aclnn_cts.runs.campaign.corpus.schedule import (
     PARENTS,
     PLAN,
     RANDOM,
     SEARCH,
     Chunk,
-    Learned,
-    Parent,
+    CorpusUpdate,
     Schedule,
+    SeedCase,
     Snapshot,
-    best,
+    best_seeds,
     chunk_trials,
     parent_of,
     snapshot_id,
@@ -39,13 +46,13 @@ from aclnn_cts.workers.service import encode
 from tests.support.targets import first_fast
 
 TARGET = Target()
-SPECS = load_specs().on(TARGET.product)
+SPECS = load_specs().for_product(TARGET.product)
 _ATTEMPTS = 20_000
 """Drawings for a pair: in small tensors, paddings of an outer axis are seldom."""
 each = pytest.mark.parametrize("stem", first_fast(spec.stem for spec in SPECS.values()))
 _SELDOM = {"convolution_backward": {(("attribute:PD", "positive"), ("size", "1"))}}
 """Pairs that are drawn less often: an empty weight is one of sixteen kinds of calls, and few of these have a depth."""
-FACTORS = {spec.operator: Factors(Sampler(spec, TARGET)) for spec in SPECS.values()}
+FACTORS = {spec.operator: CoverageFactors(Sampler(spec, TARGET)) for spec in SPECS.values()}
 
 
 def schedule(*specs: Spec, seed: int = 3) -> Schedule:
@@ -63,7 +70,7 @@ def learned(operator: str) -> tuple[Schedule, Snapshot, Chunk]:
     drawn = [item for item in chunk_trials(chunk, factors.sampler) if item.drawing is not None]
     rows = [factors.of(item.drawing, item.trial.case) for item in drawn if item.drawing is not None]
     parents = tuple(parent_of(chunk, factors.sampler, item.draw, 0.5) for item in drawn[:4])
-    found = Learned(covered=packed(factors, judged=rows, unjudged=(), limits=()), parents=parents)
+    found = CorpusUpdate(covered=pack_coverage(factors, judged=rows, unjudged=(), limits=()), parents=parents)
     coverage = {spec.operator: check_coverage(factors, seed=3)}
     return plan, take_snapshot(0, {spec.operator: found}, coverage, [spec.operator]), chunk
 
@@ -159,7 +166,7 @@ def test_what_cannot_occur_is_known() -> None:
     assert not possible[number["rank:A", "1"], number["layout:out", "transposed"]]
     assert not possible[number["rank:A", "1"], number["rank:A", "2"]]
     assert possible[number["rank:A", "8"], number["layout:out", "transposed"]]
-    conv = Factors(Sampler(SPECS["aclnnConvTbcBackward"], Target(product="atlas-training")))
+    conv = CoverageFactors(Sampler(SPECS["aclnnConvTbcBackward"], Target(product="atlas-training")))
     number = {value: place for place, value in enumerate(conv.values)}
     # The training series has neither KEEP_DTYPE nor HF32 in single precision.
     assert not conv.possible[number["dtype", "FLOAT"], number["mode", "KEEP_DTYPE"]]
@@ -175,12 +182,12 @@ def test_coverage_adds_up_in_any_order() -> None:
         drawing = factors.sampler.draw(StreamChoices(1, "cover", index))
         rows = [factors.of(drawing, factors.sampler.case(drawing))]
         judged, unjudged = (rows, []) if index else ([], rows)
-        parts.append(packed(factors, judged=judged, unjudged=unjudged, limits=[f"limit {index}"]))
+        parts.append(pack_coverage(factors, judged=judged, unjudged=unjudged, limits=[f"limit {index}"]))
     totals = []
     for order in (parts, parts[::-1]):
-        total = Covered()
+        total = CoveredPairs()
         for part in order:
-            total.include(msgspec.convert(msgspec.to_builtins(part), Covered))
+            total.include(msgspec.convert(msgspec.to_builtins(part), CoveredPairs))
         totals.append(total)
     assert totals[0] == totals[1]
     shares = coverage.shares(totals[0], OperatorSummary())
@@ -200,14 +207,14 @@ def test_what_is_tried_again_and_again_and_never_judged_stands_apart() -> None:
     number = {value: place for place, value in enumerate(factors.values)}
     bf16 = number["dtype", "BF16"]
     limit, *others = sorted(coverage.limits)
-    total = Covered()
+    total = CoveredPairs()
     for part in range(TRIES):
         rows = []
         for index in range(part * 300, (part + 1) * 300):
             drawing = sampler.draw(StreamChoices(1, "apart", index))
             rows.append(factors.of(drawing, sampler.case(drawing)))
         total.include(
-            packed(
+            pack_coverage(
                 factors,
                 judged=[row for row in rows if bf16 not in row],
                 unjudged=[row for row in rows if bf16 in row],
@@ -216,11 +223,11 @@ def test_what_is_tried_again_and_again_and_never_judged_stands_apart() -> None:
             )
         )
     shares = coverage.shares(total, OperatorSummary())
-    assert shares["limits"] == Share(len(coverage.limits) - 1, len(coverage.limits) - 1, 1)
-    assert coverage.apart(total)["limits"] == [limit]
+    assert shares["limits"] == CoveredShare(len(coverage.limits) - 1, len(coverage.limits) - 1, 1)
+    assert coverage.never_judged(total)["limits"] == [limit]
     assert shares["limits"].part == 1.0
     assert shares["pairs"].of + shares["pairs"].apart == len(factors.pairs(factors.possible))
-    apart = coverage.apart(total)["pairs"]
+    apart = coverage.never_judged(total)["pairs"]
     assert shares["pairs"].apart == len(apart) > 20
     # Values that others were judged with: only with this one they were not.
     assert "dtype BF16" in apart
@@ -231,9 +238,11 @@ def test_what_is_tried_again_and_again_and_never_judged_stands_apart() -> None:
     assert not set(coverage.gaps(total, OperatorSummary())["pairs"]) & set(apart)
     assert (("dtype", "BF16"), ("dtype", "BF16")) not in coverage.missing(total)
     # One case with a verdict brings them back.
-    total.include(packed(factors, judged=[next(row for row in rows if bf16 in row)], unjudged=[], limits=[limit]))
+    total.include(
+        pack_coverage(factors, judged=[next(row for row in rows if bf16 in row)], unjudged=[], limits=[limit])
+    )
     shares = coverage.shares(total, OperatorSummary())
-    assert shares["limits"] == Share(len(coverage.limits), len(coverage.limits))
+    assert shares["limits"] == CoveredShare(len(coverage.limits), len(coverage.limits))
     assert shares["pairs"].apart < len(apart)
 
 
@@ -242,20 +251,20 @@ def test_a_few_cases_without_a_verdict_set_nothing_apart() -> None:
     coverage = check_coverage(factors, seed=3)
     drawing = factors.sampler.draw(StreamChoices(1, "few", 0))
     row = factors.of(drawing, factors.sampler.case(drawing))
-    total = Covered()
+    total = CoveredPairs()
     for tries in range(1, TRIES + 1):
-        total.include(packed(factors, judged=[], unjudged=[row], limits=[]))
+        total.include(pack_coverage(factors, judged=[], unjudged=[row], limits=[]))
         assert bool(coverage.shares(total, OperatorSummary())["pairs"].apart) == (tries == TRIES)
     # Counts end somewhere, and do not begin again.
     for _ in range(300):
-        total.include(packed(factors, judged=[], unjudged=[row], limits=[]))
+        total.include(pack_coverage(factors, judged=[], unjudged=[row], limits=[]))
     assert coverage.shares(total, OperatorSummary())["pairs"].apart == len(factors.pairs(factors.among([row])))
 
 
 def test_the_best_parents_are_the_same_in_any_order() -> None:
-    parents = [Parent(share / 100.0, (share, 1), {"dtype": (str(share % 9),)}) for share in range(90)]
-    kept = best(parents)
-    assert kept == best(parents[::-1]) == best([*parents[::2], *parents[1::2]])
+    parents = [SeedCase(share / 100.0, (share, 1), {"dtype": (str(share % 9),)}) for share in range(90)]
+    kept = best_seeds(parents)
+    assert kept == best_seeds(parents[::-1]) == best_seeds([*parents[::2], *parents[1::2]])
     assert len(kept) == PARENTS
     assert kept[0].share == 0.89
 
