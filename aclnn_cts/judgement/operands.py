@@ -94,7 +94,14 @@ class OperandValues(msgspec.Struct, frozen=True, kw_only=True):
                 name: np.where(np.isfinite(middle), self.largest[name] - np.abs(middle), 0.0)
                 for name, middle in self.middles.items()
             }
-        return msgspec.structs.replace(stored, tensors={**stored.tensors, **self.middles}, lattices={}, radii=radii)
+        # An operand that nothing changes is as exact as it was.
+        radii = {name: radius for name, radius in radii.items() if radius.any()}
+        return msgspec.structs.replace(
+            stored,
+            tensors={**stored.tensors, **{name: self.middles[name] for name in radii}},
+            lattices={name: step for name, step in stored.lattices.items() if name not in radii},
+            radii=radii,
+        )
 
 
 def operand_rule(models: Iterable[ComputeModel]) -> OperandRule | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -107,3 +108,11 @@ def test_the_oracle_is_asked_again_where_a_mode_rounds(operand: str | None, row:
 
     known_operands(ask, question(ROWS[row]), {"out": model(operand)})
     assert [bool(call.radii) for call in questions] == [False, True][:asked]
+
+
+def test_an_operand_that_nothing_changes_keeps_its_lattice() -> None:
+    asked = msgspec.structs.replace(question(ROWS["inexact"]), lattices={"left": 2.0**-20, "right": 1.0})
+    [values] = operand_values([asked], rule("FLOAT16"))
+    doubted = values.in_doubt(asked)
+    assert doubted is not None
+    assert (list(doubted.radii), doubted.lattices) == (["left"], {"right": 1.0})
