@@ -24,7 +24,7 @@ NAME = "planned-corners"
 COUNTED = ("quick", "standard")
 """The profiles."""
 _HEAVY = corner_text("regime", Regime.HEAVY.value)
-COLUMNS = ("operator", "corners", *(f"{name}: {text}" for name in COUNTED for text in ("visited", "pairs")))
+COLUMNS = ("operator", "corners", *(f"{name}: visited, pairs" for name in COUNTED))
 
 
 def walked(sampler: Sampler, name: str, *, seed: int = 0) -> CornerWalk:
@@ -70,7 +70,7 @@ def shown(rounds: Rounds) -> Iterator[tuple[str, ...]]:
         cells = []
         for name in COUNTED:
             visited, pairs = (rounds[f"{name} {what}, {operator}"][0] for what in ("visited", "pairs"))
-            cells += [f"{int(visited)}", f"{pairs:.0%}"]
+            cells.append(f"{int(visited)}, {pairs:.0%}")
         yield (operator.removeprefix("aclnn"), f"{int(rounds[f'{COUNTED[0]} corners, {operator}'][0])}", *cells)
 
 

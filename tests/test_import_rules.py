@@ -16,7 +16,7 @@ MODULES = sorted(modules())
 HEAVY = ("torch", "torch_npu", "jax", "matplotlib", "hypothesis", "ray", "acl")
 """Not to be imported before they are used, save by a module that is named after one or lies in a suite."""
 
-RUN_LIMIT, REPORT_LIMIT = 19_331, 12_000
+RUN_LIMIT, REPORT_LIMIT = 19_332, 12_000
 """Statements that a command may import. The goal of `run` is 19,000: lower its limit whenever a change allows it."""
 
 LINES = 5

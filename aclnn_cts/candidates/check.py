@@ -217,8 +217,7 @@ def check(
     if rules.broken:
         rule = rules.broken[0].id
         clause = next(iter(known.spec.clauses_of(rule)), "")
-        broken = first_broken_rule(known.spec, call, rules)
-        reason = f"the inputs break the rule {broken}; their outputs are not judged"
+        reason = f"the inputs break the rule {first_broken_rule(known.spec, call, rules)}"
     verdict: Verdict | None = None
     if not rules.broken or (wrong is None and rules.has_values):
         performed = Performed(case=case, outcome=Outcome(), arrays=call.inputs, got=got)
@@ -228,10 +227,14 @@ def check(
             unknown = f"the mathematics gives no value for such arguments ({type(error).__name__}: {error})"
             reason = reason or unknown
     if verdict is None:
+        if rules.broken:
+            reason = f"{reason}; their outputs are not judged"
         return Check(
             ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=operator, reason=reason, rule=rule, clause=clause
         )
-    return _check(operator, verdict, rule=rule, clause=clause)
+    found = _check(operator, verdict, rule=rule, clause=clause)
+    # What is wrong with the outputs may be no more than this.
+    return msgspec.structs.replace(found, reason=f"{reason}; {found.reason}") if reason and not found.ok else found
 
 
 def _call(
