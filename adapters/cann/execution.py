@@ -8,7 +8,6 @@ is released: the device may still be writing, and the process is given up.
 from __future__ import annotations
 
 import ctypes
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -388,7 +387,7 @@ def _executor_fact(value: int | None) -> str:
 
 FIRST_PHASE = ("cache", "times")
 """`cache`: `cold`, the call meets a library that has not accepted it before in this process. `times`: how often phase
-one is made in a row, the resident memory of the process beside it."""
+one is made in a row, with what the process grew by."""
 
 BOTH_PHASES = ("order", "stream", "workspace")
 """`stream`: number of the stream that a call of a group runs on. `order`: `interleaved`, the phases of a group's calls
@@ -417,12 +416,3 @@ def whole_number(call: Call, word: str, *, default: int) -> int:
 def times_of(calls: Sequence[Call]) -> int:
     """How often the first phase of a lone call is made."""
     return whole_number(calls[0], "times", default=1) if len(calls) == 1 else 1
-
-
-def resident_bytes() -> int:
-    """Resident memory of this process, in bytes; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - between calls whose growth is measured
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0

@@ -24,11 +24,11 @@ from aclnn_cts.adapters.cann.execution import (
     RuntimeApi,
     RuntimeFailure,
     raise_on_error,
-    resident_bytes,
     times_of,
     whole_number,
 )
 from aclnn_cts.adapters.cann.library import Library, MissingSymbolError
+from aclnn_cts.adapters.cann.process_memory import process_memory
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import COLD_FACT
 from aclnn_cts.core.outcome import Ended, Outcome
@@ -207,16 +207,16 @@ class CannSession:
     def _many(self, call: Call, times: int) -> Outcome:
         """Phase one that many times in a row, and how much the process grew over the second half of them."""
         middle = times // 2
-        before = 0
+        before = process_memory()
         first = self._first_phase(call)
         for number in range(1, times):
             if number == middle:
-                before = resident_bytes()
+                before = process_memory()
             outcome = self._first_phase(call)
             if outcome.phase_one != first.phase_one:
                 message = f"call {number} in a row returned {outcome.phase_one}, the first {first.phase_one}"
                 return msgspec.structs.replace(outcome, message=message, facts={"differs at": number})
-        facts = {GROWTH_FACT: resident_bytes() - before, TIMES_FACT: times - middle}
+        facts = {GROWTH_FACT: process_memory().growth_since(before), TIMES_FACT: times - middle}
         return msgspec.structs.replace(first, facts={**first.facts, **facts})
 
     def _first_phase(self, call: Call) -> Outcome:
