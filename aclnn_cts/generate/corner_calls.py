@@ -150,7 +150,7 @@ class CornerCall:
     def _fits(self) -> bool:
         """Whether every tensor is within the budget, and what they broadcast to where they do.
 
-        An empty axis counts as one: oracles may look at every place of the others.
+        An empty axis counts as one: a sum over it has every place of the others.
         """
         shapes = [tensor.shape for _, tensor in self.case.tensors()]
         if self._broadcasts:

@@ -179,7 +179,7 @@ def break_drawing(
     breaker = _Breaker(sampler, constraint, drawing, sampler.case(drawing) if twin is None else twin)
     turn, slot = divmod(number, 4)
     if slot < 3:
-        return breaker.alone(3 * turn + slot)
+        return breaker.break_alone(3 * turn + slot)
     if constraint.strength != Strength.LISTED:
         return breaker.by_way(turn)
     rest, second = divmod(turn, 2)
@@ -206,7 +206,7 @@ class _Breaker:
         """By the way at a place, or the next one that can be proved."""
         return next(self._proved(place), None)
 
-    def alone(self, place: int) -> DerivedCase | None:
+    def break_alone(self, place: int) -> DerivedCase | None:
         """By a way that breaks nothing else, or as `by_way` does where there is none."""
         first = self.by_way(place)
         if first is None or len(first.broken) == 1:
