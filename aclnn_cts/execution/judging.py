@@ -527,7 +527,7 @@ class Judges:
     measuring: Measuring = Measuring()
     implementation: AdapterBenchmark | None = None
     """What tolerances compare with in the place of each operator's own second implementation."""
-    _made: dict[str, Judge] = field(default_factory=dict, repr=False)
+    _made: dict[str, Judge] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, spec: Spec) -> Judge:
         """The judge of an operator. HarnessError where no oracle is known."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core import rounding
 from aclnn_cts.core.case import Case, Data, Tensor, real_view
 from aclnn_cts.core.dtypes import composed
+from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, to_dtype, widen
@@ -319,6 +320,15 @@ SOFTMAX = st.fixed_dictionaries(
 )
 
 
+def bounds(output: ExpectedOutput) -> Float64:
+    return np.broadcast_to(output.error, np.shape(output.value)).reshape(-1)
+
+
+def with_care(output: ExpectedOutput) -> bool:
+    """Whether the bound was found with care, which makes it narrower: an oracle takes care of a call as a whole."""
+    return output.partial is not None
+
+
 @given(drawn=SOFTMAX, size=st.sampled_from(SIZES))
 def test_slices_of_softmax_say_no_more_than_the_whole(drawn: Mapping[str, Any], size: int, judges: Judges) -> None:
     shape, dtype, seed = drawn["shape"], drawn["dtype"], drawn["seed"]
@@ -333,7 +343,7 @@ def test_slices_of_softmax_say_no_more_than_the_whole(drawn: Mapping[str, Any], 
     arrays = case_arrays(case, judge.spec.inputs)
     question = judge.question(Performed(case=case, outcome=Outcome(), arrays=arrays))
     whole = judge.oracle(question)["out"]
-    error = np.broadcast_to(whole.error, shape).reshape(-1)
+    error = bounds(whole)
     assert judge.blocks is not None
     with in_blocks(size), pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "_SLICE", size)
@@ -347,10 +357,11 @@ def test_slices_of_softmax_say_no_more_than_the_whole(drawn: Mapping[str, Any], 
         assert np.array_equal(np.ravel(part.value), whole.value.reshape(-1)[at], equal_nan=True)
         assert careful is not None
         both = careful()["out"]
-        narrow, wide = (np.broadcast_to(item.error, np.shape(item.value)).reshape(-1) for item in (part, both))
         settled = np.isfinite(error[at]) if both.open is None else ~np.ravel(both.open)
-        assert (narrow <= wide)[settled].all()
-        assert (wide <= error[at] * (1.0 + 2.0**-40))[settled].all()
+        if with_care(part) == with_care(both):
+            assert (bounds(part) <= bounds(both))[settled].all()
+        if with_care(both) == with_care(whole):
+            assert (bounds(both) <= error[at] * (1.0 + 2.0**-40))[settled].all()
 
 
 def test_a_large_call_of_softmax_is_judged_in_blocks(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
