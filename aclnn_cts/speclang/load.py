@@ -69,14 +69,17 @@ class Specs(Mapping[str, Spec]):
 
     def __init__(self, specs: Sequence[Spec | _Unread]) -> None:
         self._specs: dict[str, Spec | _Unread] = {}
+        self._named: dict[str, str] = {}
         for spec in specs:
-            for other in self._specs.values():
-                if spec.operator == other.operator or spec.stem == other.stem:
-                    raise UsageError(
-                        f"{spec.path}: {spec.operator} ({spec.stem}) is already defined by {other.path}; rename "
-                        "or remove one"
-                    )
+            names = (spec.operator, spec.stem)
+            defined = next((self._named[name] for name in names if name in self._named), None)
+            if defined is not None:
+                raise UsageError(
+                    f"{spec.path}: {spec.operator} ({spec.stem}) is already defined by {self._specs[defined].path}; "
+                    "rename or remove one"
+                )
             self._specs[spec.operator] = spec
+            self._named |= dict.fromkeys(names, spec.operator)
 
     def __getitem__(self, operator: str) -> Spec:
         found = self._specs[operator]
@@ -103,12 +106,10 @@ class Specs(Mapping[str, Spec]):
 
     def find(self, word: str, *, where: str = "operator") -> Spec:
         """An operator by its C name or its file's stem; UsageError for an unknown one."""
-        for operator, spec in self._specs.items():
-            if word in (operator, spec.stem):
-                return self[operator]
-        known = [name for spec in self._specs.values() for name in (spec.operator, spec.stem)]
+        if word in self._named:
+            return self[self._named[word]]
         raise UsageError(
-            f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{did_you_mean(word, known)}"
+            f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{did_you_mean(word, self._named)}"
         )
 
     def select(self, words: Sequence[str]) -> tuple[Spec, ...]:

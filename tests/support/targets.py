@@ -6,6 +6,7 @@ A second word names a library: of these, those that are bound to it.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
@@ -29,6 +30,7 @@ def operators_by_name() -> dict[str, str]:
     return {name: spec.operator for spec in specs for name in (spec.operator, spec.stem)}
 
 
+@functools.cache
 def proven_by_another() -> frozenset[str]:
     """Operators before which there is one of their family in the catalogue, and one of their set of products."""
     seen: set[object] = set()
