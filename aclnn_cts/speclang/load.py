@@ -50,7 +50,6 @@ class _Unread:
 
     operator: str
     file: Path
-    edition: str
 
     @property
     def stem(self) -> str:
@@ -160,8 +159,8 @@ def load_specs(folders: Sequence[Path] = (), *, edition: str = "") -> Specs:
     check_edition(edition, (package_folder(), *folders))
     specs: list[Spec | _Unread] = list(_unread(package_folder(), edition))
     messages: list[str] = []
-    for path in (path for folder in folders for path in _operator_files(folder)):
-        spec, problems = _read(path, edition)
+    for path in (edition_file(path, edition) for folder in folders for path in _operator_files(folder)):
+        spec, problems = _read(path)
         messages += problems
         if spec is not None:
             specs.append(spec)
@@ -176,10 +175,9 @@ def _raise_for(messages: Sequence[str]) -> None:
         raise UsageError(f"{first}{rest}\nthe specs cannot be used; `aclnn-cts spec lint` shows all")
 
 
-def _read(path: Path, edition: str) -> tuple[Spec | None, Sequence[str]]:
-    """The spec of an operator's file in an edition, and what is wrong with it."""
-    file = edition_file(path, edition)
-    spec, problems = _built(read_yaml(file, name=_shown(file)), path.stem)
+def _read(path: Path) -> tuple[Spec | None, Sequence[str]]:
+    """The spec of an operator's file, and what is wrong with it."""
+    spec, problems = _built(read_yaml(path, name=_shown(path)), path.stem)
     messages = problems.sorted()
     if spec is not None and spec.open:
         messages = (*messages, _draft(spec))
@@ -195,24 +193,23 @@ def _unread(folder: Path, edition: str) -> tuple[_Unread, ...]:
         name = _NAME.search(path.read_text(encoding="utf-8"))
         if name is None:
             raise UsageError(f"{_shown(path)}: names no operator; expected a line `operator: aclnn...`")
-        found.append(_Unread(name[1], path, edition))
+        found.append(_Unread(name[1], edition_file(path, edition)))
     return tuple(found)
 
 
 @functools.cache
 def _shipped(unread: _Unread) -> Spec:
     """The spec of an operator of the package; UsageError with the first mistakes."""
-    file = edition_file(unread.file, unread.edition)
-    spec = read_compiled(file, file.read_text(encoding="utf-8"), name=_shown(file))
+    spec = read_compiled(unread.file, unread.file.read_text(encoding="utf-8"), name=unread.path)
     if spec is not None:
         return spec
-    spec, messages = _read(unread.file, unread.edition)
+    spec, messages = _read(unread.file)
     _raise_for(messages)
     if spec is None:
         raise UsageError(f"{unread.path}: no spec; `aclnn-cts spec lint` shows why")
     if not sys.dont_write_bytecode:
         with contextlib.suppress(OSError):
-            write_compiled(file, spec)
+            write_compiled(unread.file, spec)
     return spec
 
 
@@ -220,7 +217,7 @@ def compile_shipped() -> None:
     """Keep every spec of the package in its built form, for a wheel; UsageError where one has a mistake."""
     folder = package_folder()
     for path in (*_operator_files(folder), *edition_files(folder)):
-        spec, messages = _read(path, "")
+        spec, messages = _read(path)
         _raise_for(messages)
         if spec is not None:
             write_compiled(path, spec)
