@@ -13,7 +13,7 @@ from typing import Any
 
 from aclnn_cts.speclang.build_parameters import kind_of_type
 from aclnn_cts.speclang.package import checked_file, package_folder
-from aclnn_cts.speclang.placeholders import fill_placeholders
+from aclnn_cts.speclang.placeholders import expand_entries, fill_placeholders
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import PROPERTIES, merge_property, role_of
 from aclnn_cts.speclang.schema import FamilyModel
@@ -40,7 +40,7 @@ def family_names() -> tuple[str, ...]:
 def family_content(name: str) -> Mapping[str, Any]:
     """The content of a family's file over that of its own family."""
     path = package_folder() / "families" / f"{name}.yaml"
-    file = read_yaml(path, name=f"specs/families/{path.name}")
+    file = expand_entries(read_yaml(path, name=f"specs/families/{path.name}"))
     checked_file(file, FamilyModel)
     content: dict[str, Any] = dict(file.content)
     parent = content.pop("family", None)

@@ -1,4 +1,4 @@
-"""A spec file with what it includes put in: its family, lists for `others`, rules for `for`, expressions for `let`.
+"""A spec file with all that it stands for: its family, lists for `others`, an entry for each of several, `let` put in.
 
 Each place in the result keeps the place in the file that it comes from.
 """
@@ -16,7 +16,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.expression import FUNCTIONS
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse, substitute_names
 from aclnn_cts.speclang.families import with_family_content
-from aclnn_cts.speclang.placeholders import expand_rules
+from aclnn_cts.speclang.placeholders import expand_entries
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import OperatorModel
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
@@ -45,7 +45,7 @@ class _Includable(msgspec.Struct):
 
 def read_operator(problems: Problems) -> OperatorModel | None:
     """The whole content of a spec file, which `problems.file` then has; None after a mistake of form or an include."""
-    problems.file = expand_rules(problems.file)
+    problems.file = expand_entries(problems.file)
     try:
         msgspec.convert(problems.file.content, _Includable)
     except msgspec.ValidationError:
@@ -56,7 +56,7 @@ def read_operator(problems: Problems) -> OperatorModel | None:
 
 
 _OTHERS = "others"
-_SECTIONS = ("tables", "rows", "defaults", "parameters")
+_SECTIONS = ("tables", "rows", "modes", "defaults", "parameters")
 
 
 def _with_other_products(file: YamlFile) -> YamlFile:

@@ -1,9 +1,9 @@
-"""Short ways to write values: names in braces, one item in the place of a list of one, one entry for several rules."""
+"""Short ways to write: names in braces, an item in the place of a list of one, one entry for several."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,19 +46,36 @@ def placeholders(value: object) -> set[str]:
     return {name for item in items for name in placeholders(item)}
 
 
-def expand_rules(file: YamlFile) -> YamlFile:
-    """The file with the rules that `for` and `rules` write once in the place of that entry, one for each value."""
-    entries = file.content.get("constraints") if isinstance(file.content, dict) else None
-    if not isinstance(entries, list) or not any(map(_is_repeated, entries)):
-        return file
-    made = [found for number, entry in enumerate(entries) for found in _rules(entry, ("constraints", number))]
-    lines = {place: line for place, line in file.lines.items() if place[:1] != ("constraints",)}
-    for number, (_, path) in enumerate(made):
-        for place, line in file.lines.items():
-            if place[: len(path)] == path:
-                new: YamlPath = ("constraints", number, *place[len(path) :])
-                lines[new] = line
-    return replace(file, content={**file.content, "constraints": [rule for rule, _ in made]}, lines=lines)
+def expand_entries(file: YamlFile) -> YamlFile:
+    """The file with one entry for each rule of `for` and `rules`, and for each name of parameters and draws."""
+    sections: Mapping[str, Callable[[Any, YamlPath], Iterator[tuple[Any, YamlPath]]]]
+    sections = {"constraints": _rules, "parameters": _named, "draws": _named}
+    for section, expand in sections.items():
+        entries = file.content.get(section) if isinstance(file.content, dict) else None
+        if not isinstance(entries, list):
+            continue
+        made = [found for number, entry in enumerate(entries) for found in expand(entry, (section, number))]
+        expanded = [entry for entry, _ in made]
+        if expanded == entries:
+            continue
+        lines = {place: line for place, line in file.lines.items() if place[:1] != (section,)}
+        for number, (_, path) in enumerate(made):
+            for place, line in file.lines.items():
+                if place[: len(path)] == path:
+                    new: YamlPath = (section, number, *place[len(path) :])
+                    lines[new] = line
+        file = replace(file, content={**file.content, section: expanded}, lines=lines)
+    return file
+
+
+def _named(entry: Any, path: YamlPath) -> Iterator[tuple[Any, YamlPath]]:  # noqa: ANN401 - a YAML value
+    """The entry with each of its names, where it has several."""
+    for key in ("name", "run"):
+        names = entry.get(key) if isinstance(entry, dict) else None
+        if isinstance(names, list) and 0 < len(names) < _MOST:
+            yield from (({**entry, key: name}, path) for name in names)
+            return
+    yield entry, path
 
 
 def _is_repeated(entry: object) -> bool:

@@ -163,6 +163,49 @@ def test_a_mistake_in_repeated_rules_names_its_line(old: str, new: str, line: in
     assert any(message.startswith(f"small.yaml:{line}:") and expected in message for message in found), found
 
 
+def test_one_entry_for_one_value_is_its_rule() -> None:
+    text = changed(
+        "clauses:\n",
+        'constraints:\n  - for: {name: [x]}\n    rules: [{id: "{name}.odd", that: rank(x) > 1}]\nclauses:\n',
+    )
+    assert built(text).constraint("x.odd").rule == PredicateRule("rank(x) > 1")
+
+
+SHARED = """\
+operator: aclnnFew
+document: {language: en}
+products: [atlas-a2]
+parameters:
+  - {name: [x, y], type: const aclTensor *, dtypes: [FLOAT], shape: "[*A, *B, H, W]"}
+  - {name: out, type: aclTensor *, dtypes: [FLOAT], same_shape_as: x}
+draws:
+  - {run: [A, B], length: [0, 3]}
+  - {name: [H, W], in: [1, 9]}
+"""
+
+
+def test_several_names_of_one_entry_are_parameters_and_draws_in_that_order() -> None:
+    spec = built(SHARED)
+    apart = SHARED.replace("{run: [A, B], length: [0, 3]}", "{run: A, length: [0, 3]}\n  - {run: B, length: [0, 3]}")
+    assert [item.name for item in spec.parameters] == ["x", "y", "out"]
+    assert [item.name for item in spec.draws] == ["A", "B", "H", "W"]
+    assert spec.draws == built(apart).draws
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "expected"),
+    [
+        ("[*A, *B, H, W]", "[*A, Z]", 5, "'Z'"),
+        ("in: [1, 9]", "in: [1, Z]", 9, "'Z'"),
+        ("[H, W]", "[H, H]", 9, "H"),
+        ("[H, W]", "[]", 9, "name"),
+    ],
+)
+def test_a_mistake_in_an_entry_of_several_names_gives_its_line(old: str, new: str, line: int, expected: str) -> None:
+    found = messages(SHARED.replace(old, new))
+    assert any(message.startswith(f"small.yaml:{line}:") and expected in message for message in found), found
+
+
 def test_a_key_takes_the_value_too() -> None:
     text = changed(
         "clauses:\n",
