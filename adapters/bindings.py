@@ -23,7 +23,7 @@ from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import FileEntry
+from aclnn_cts.speclang.shared_schema import FileEntry
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
 _IDENTIFIER = "^[A-Za-z_][A-Za-z_0-9]*$"

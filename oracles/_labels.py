@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,16 +18,12 @@ Shape: TypeAlias = "tuple[int, ...]"
 
 
 def named(target: Labels, ignored: int, scores: Shape) -> tuple[Cells, Cells]:
-    """The class of each row, and its cell in a table of scores (rows, classes); -1 for a row that is ignored."""
-    labels = target.reshape(-1).astype(np.int64)
-    cells = np.arange(labels.size) * scores[-1] + labels
-    return np.where(labels == ignored, -1, labels), np.where(labels == ignored, -1, cells)
+    """The class of each row, and its cell in a table of scores (rows, classes); -1 for a row that is ignored.
 
-
-def named_places(target: Labels, ignored: int, scores: Shape) -> tuple[Cells, Cells]:
-    """The same of places of images, whose scores are (images, classes, height, width)."""
+    Of images, whose scores are (images, classes, height, width): the class of each place.
+    """
     labels = target.reshape(-1).astype(np.int64)
-    size = scores[2] * scores[3]
+    classes, size = scores[:2][-1], math.prod(scores[2:])
     image, place = np.divmod(np.arange(labels.size), max(size, 1))
-    cells = (image * scores[1] + labels) * size + place
+    cells = (image * classes + labels) * size + place
     return np.where(labels == ignored, -1, labels), np.where(labels == ignored, -1, cells)

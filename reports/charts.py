@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from aclnn_cts.authoring.catalogue import family_of
-from aclnn_cts.core.verdict import ClauseVerdict, RunVerdict
+from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import CheckRow, ClauseRow
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict
 from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.text import VERDICTS, both, count_text
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from aclnn_cts.core.printable import printable_document
-from aclnn_cts.core.verdict import ClauseVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, FindingCard
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict
 from aclnn_cts.reports.sentences import (
     chinese_message,
     outside_text,

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from aclnn_cts.core.faults import fault_words
 from aclnn_cts.core.printable import number_text
-from aclnn_cts.core.verdict import ClauseVerdict
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict
 
 
 def count_text(value: int) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 import xlsxwriter
 
 from aclnn_cts.core.printable import printable_document
-from aclnn_cts.core.verdict import ClauseVerdict
 from aclnn_cts.reports.model.acceptance import Acceptance, TrialRow
 from aclnn_cts.reports.model.acceptance_rows import FindingCard
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict
 from aclnn_cts.reports.sentences import product_text, verdict_facts, verdict_text
 from aclnn_cts.reports.text import VERDICTS, Language, phrase
 

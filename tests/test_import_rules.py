@@ -16,8 +16,8 @@ MODULES = sorted(modules())
 HEAVY = ("torch", "torch_npu", "jax", "matplotlib", "hypothesis", "ray", "acl")
 """Not to be imported before they are used, save by a module that is named after one or lies in a suite."""
 
-RUN_LIMIT, REPORT_LIMIT = 19_332, 12_000
-"""Statements that a command may import. The goal of `run` is 19,000: lower its limit whenever a change allows it."""
+RUN_LIMIT, REPORT_LIMIT = 18_900, 12_000
+"""Statements that a command may import. Lower a limit whenever a change allows it."""
 
 LINES = 5
 """That the docstring of a package has at most."""

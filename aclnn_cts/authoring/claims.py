@@ -21,8 +21,10 @@ from aclnn_cts.authoring.model import Document, Statement
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.model import Clause, Spec
+from aclnn_cts.speclang.package import checked_file
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import DocumentModel, FileEntry
+from aclnn_cts.speclang.schema import DocumentModel
+from aclnn_cts.speclang.shared_schema import FileEntry
 from aclnn_cts.speclang.spec_claims import NotTestable
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
@@ -96,10 +98,8 @@ def read_claims(path: Path, spec: Spec, *, is_replaced: bool = False) -> Claims:
     `is_replaced`: it is written again. Then clauses of an older spec are left out of a made file.
     """
     file = read_yaml(path)
+    model = checked_file(file, _ClaimsModel)
     problems = Problems(file)
-    model = problems.read(_ClaimsModel, file.content)
-    if model is None:
-        raise UsageError("\n".join(problems.sorted()))
     if model.operator != spec.operator:
         problems.add(("operator",), f"{shown(model.operator)}; expected {spec.operator}, the operator of {spec.path}")
     known = [clause.at for clause in spec.clauses]

@@ -16,12 +16,11 @@ from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.adapters.results import run_each
 from aclnn_cts.candidates.verdict import Isolation
-from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.printable import shown
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateFunction, CandidateHost, output_orders
+from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateFunction, CandidateHost, output_orders, plain_argument
 from aclnn_cts.sandbox.candidate_program import Function, named, stored, to_torch
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
 from aclnn_cts.sandbox.limits import memory_of_runner
@@ -220,18 +219,8 @@ class _ClosureSession:
         arrays: dict[str, Any] = {**{name: item.view for name, item in buffers.inputs.items()}, **outputs}
         if self._function.wants_torch:
             arrays = {name: to_torch(array) for name, array in arrays.items()}
-        values = {name: _value(name, value, arrays) for name, value in case.arguments.items()}
+        values = {name: plain_argument(name, value, arrays) for name, value in case.arguments.items()}
         formats = {name: tensor.format for name, tensor in case.tensors()}
         orders = output_orders(tuple(self._spec.outputs), outputs, self._spec.computed(case))
         results = named(self._function(values, formats), outputs, orders, self._function)
         return Outcome(facts=stored(results, outputs))
-
-
-def _value(name: str, value: Argument, arrays: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any argument
-    if isinstance(value, Tensor):
-        return arrays.get(name)
-    if isinstance(value, TensorList):
-        return [arrays.get(f"{name}[{place}]") for place in range(len(value))]
-    if isinstance(value, Scalar):
-        return number(value)
-    return list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.candidates.arrays import array_json, plain_json
 from aclnn_cts.candidates.check import check_word, judged_document
-from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, number
+from aclnn_cts.core.case import Case, Tensor, TensorList
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import UsageError, did_you_mean
@@ -24,6 +24,7 @@ from aclnn_cts.generate.choices import SEED_LIMIT
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.regime_cells import case_regimes
 from aclnn_cts.generate.sampler import Sampler
+from aclnn_cts.sandbox.candidate_host import plain_argument
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import plan_parts
@@ -153,14 +154,8 @@ def case_of(spec: Spec, case: Case) -> CaseArrays:
         case=case,
         inputs=case_arrays(case, spec.given_inputs(case)),
         attributes={
-            item.name: _plain(case.arguments[item.name])
+            item.name: plain_argument(item.name, case.arguments[item.name], {})
             for item in spec.parameters
             if item.role != "output" and not isinstance(case.arguments[item.name], (Tensor, TensorList))
         },
     )
-
-
-def _plain(value: Argument) -> Any:  # noqa: ANN401 - whatever an attribute is
-    if isinstance(value, Scalar):
-        return number(value)
-    return list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value

@@ -303,3 +303,9 @@ def converted(
     if form and (name := getattr(found, "format", "")) != form:
         raise error(f"{where}: $.format: {shown(name)}; this version reads {form!r}")
     return found
+
+
+def read_json(path: Path, kind: type[T], *, expected: str, form: str = "", limit: int = YAML_BYTES) -> T:
+    """A file that a command of ours wrote, as a struct; UsageError for any other file, as `converted`."""
+    document = strict_json(read_outside(path, limit=limit, expected=expected), where=str(path), expected=expected)
+    return converted(document, kind, where=str(path), expected=expected, form=form)

@@ -144,14 +144,6 @@ def message_of(record: Record, symptom: Symptom) -> str:
     return f"{said}; the same call also has another fault: {message}"
 
 
-def group_records(records: Iterable[Record]) -> tuple[Finding, ...]:
-    """The findings of records; those that passed say which operators enforce constraints."""
-    failures = Failures()
-    for record in records:
-        failures.add(record)
-    return failures.findings
-
-
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings put together as those of one run, in the given order; each has what is known of its best part."""
     given = list(findings)

@@ -18,6 +18,7 @@ from aclnn_cts.formula.array import Array, Backend, Cells, Operand
 from aclnn_cts.formula.contraction import contract, subscripts_of
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.functions import FUNCTIONS
+from aclnn_cts.judgement.figures import index_of
 
 Index: TypeAlias = "tuple[int, ...]"
 Number: TypeAlias = Any
@@ -161,14 +162,6 @@ def _low(node: Node, index: Index) -> Index:
     return tuple(0 if size == 1 else place for size, place in zip(node.shape, index[ahead:], strict=True))
 
 
-def _of_cell(cell: int, shape: tuple[int, ...]) -> Index:
-    index = []
-    for size in reversed(shape):
-        cell, place = divmod(cell, size)
-        index.append(place)
-    return tuple(reversed(index))
-
-
 def _cell(index: Index, shape: tuple[int, ...]) -> int:
     cell = 0
     for place, size in zip(index, shape, strict=True):
@@ -275,7 +268,7 @@ class Graph(Backend[Node]):
 
     def moved(self, array: Node, move: Callable[[NDArray[Any]], NDArray[Any]]) -> Node:
         cells = move(np.arange(array.size).reshape(array.shape))
-        return Node(self, cells.shape, _copied, lambda index: (array, _of_cell(int(cells[index]), array.shape)))
+        return Node(self, cells.shape, _copied, lambda index: (array, index_of(int(cells[index]), array.shape)))
 
     def joined(self, arrays: Sequence[Node], axis: int) -> Node:
         ends = np.cumsum([array.shape[axis] for array in arrays])
@@ -295,7 +288,7 @@ class Graph(Backend[Node]):
             cell = int(cells[index])
             if cell < 0:
                 return elements.context.mpf(fill)
-            return elements.known([(array, _of_cell(cell, array.shape))])[0]
+            return elements.known([(array, index_of(cell, array.shape))])[0]
 
         return Node(self, cells.shape, element)
 
@@ -306,7 +299,7 @@ class Graph(Backend[Node]):
 
         def element(elements: Elements, index: Index) -> Number:
             first, last = np.searchsorted(sorted_cells, [_cell(index, shape), _cell(index, shape) + 1])
-            terms = elements.known([(array, _of_cell(int(place), array.shape)) for place in order[first:last]])
+            terms = elements.known([(array, index_of(int(place), array.shape)) for place in order[first:last]])
             return elements.context.fsum(terms)
 
         return Node(self, shape, element)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import BoolArray, Case, Tensor, TensorList
+from aclnn_cts.core.case import BoolArray, Case, Tensor, tensors_in
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.generate.choices import Choices
@@ -119,7 +119,7 @@ class CornerCall:
 
     def can_view(self, name: str, view: int) -> bool:
         """Whether a tensor that is given has a shape of which a view is not contiguous; 0: whether it is given."""
-        tensors = _tensors(self.case.arguments[name])
+        tensors = tensors_in(self.case.arguments[name])
         return any(not view or _is_laid_out(tensor.shape, view) for tensor in tensors)
 
     def lay_out(self, views: Mapping[str, int]) -> str:
@@ -271,12 +271,14 @@ class CornerCall:
                 is_computed = item.is_computed(self.case.arguments, self._sampler.target)
                 return not is_computed and (argument is None) == bool(value)
             case _:
-                return any(tensor.data is not None and tensor.data.recipe == value for tensor in _tensors(argument))
+                return any(tensor.data is not None and tensor.data.recipe == value for tensor in tensors_in(argument))
 
     def _has_formats(self, row: Mapping[str, str]) -> bool:
         """Whether the tensors that are given have a row's formats, where rows differ."""
         rows = self._sampler.format_rows
-        tensors = {name: _tensors(self.case.arguments[name]) for name in row if len({item[name] for item in rows}) > 1}
+        tensors = {
+            name: tensors_in(self.case.arguments[name]) for name in row if len({item[name] for item in rows}) > 1
+        }
         return any(tensors.values()) and all(
             tensor.format == row[name] for name, found in tensors.items() for tensor in found
         )
@@ -293,7 +295,7 @@ class CornerCall:
 
     def _has_view(self, name: str, view: int) -> bool:
         """Whether a tensor is there in a layout, and not contiguous in spite of it; 0: whether it is contiguous."""
-        tensors = _tensors(self.case.arguments[name])
+        tensors = tensors_in(self.case.arguments[name])
         if not view:
             return bool(tensors) and all(tensor.strides is None for tensor in tensors)
         is_other = any(not tensor.is_contiguous or tensor.offset for tensor in tensors)
@@ -327,13 +329,6 @@ def _with(names: Sequence[str], name: str, *, is_in: bool) -> tuple[str, ...]:
 
 def _sizes(size: int | tuple[int, ...]) -> tuple[int, ...]:
     return size if isinstance(size, tuple) else (size,)
-
-
-def _tensors(argument: Any) -> tuple[Tensor, ...]:  # noqa: ANN401 - any argument
-    """Those of an argument: none of a null pointer."""
-    if isinstance(argument, TensorList):
-        return argument.items
-    return (argument,) if isinstance(argument, Tensor) else ()
 
 
 @functools.lru_cache(maxsize=1 << 12)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.outside import YAML_BYTES, converted, read_outside, strict_json
+from aclnn_cts.core.outside import read_json
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import digest_with_families, package_folder
@@ -81,9 +81,7 @@ def read_corner_list(spec: Spec, folder: Path) -> CornerList | None:
     path = corners_path(folder, spec.stem)
     if not path.exists():
         return None
-    expected = "a file that `spec corners --record` wrote"
-    document = strict_json(read_outside(path, limit=YAML_BYTES, expected=expected), where=str(path), expected=expected)
-    found = converted(document, CornerList, where=str(path), expected=expected, form=CORNERS_FORMAT)
+    found = read_json(path, CornerList, expected="a file that `spec corners --record` wrote", form=CORNERS_FORMAT)
     return found if found.sha256 == digest_with_families(spec.text) else None
 
 

@@ -44,15 +44,15 @@ from aclnn_cts.speclang.kinds import Way
 from aclnn_cts.speclang.kinds_data import StructureRule
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Constraint, Draw, Spec
-from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.shape import INDEX
 from aclnn_cts.speclang.silence import unfounded_promises
+from aclnn_cts.speclang.spec_problems import SpecProblems
 
 DRAWINGS = 240
 """Drawings of a product; every second keeps to the ends of the ranges."""
 
 
-def prove_spec(spec: Spec, problems: Problems, *, drawings: int = DRAWINGS, seed: int = 0) -> list[str]:
+def prove_spec(spec: Spec, problems: SpecProblems, *, drawings: int = DRAWINGS, seed: int = 0) -> list[str]:
     """The doubts about a spec as messages that open with `file:line`, in the order of the file."""
     products: dict[Doubt, list[str]] = {}
     asked: dict[str, list[Doubt]] = {}

@@ -25,7 +25,7 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format,
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import checked_file, package_folder, products
-from aclnn_cts.speclang.schema import (
+from aclnn_cts.speclang.shared_schema import (
     PRECISION_SECTIONS,
     Basis,
     FunctionName,

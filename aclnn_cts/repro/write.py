@@ -39,8 +39,6 @@ from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS, DeterminismCheck
 from aclnn_cts.trials.checks.life_cycle import asked_calls
 from aclnn_cts.trials.checks.registry import VALUED, as_trial, check_by_id
 
-_REPLAY = "aclnn-cts replay FILE --adapter ADAPTER"
-
 LANGUAGES: Mapping[str, Callable[[Program], str]] = {
     "cpp": cpp_program,
     "python": python_program,

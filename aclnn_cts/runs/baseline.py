@@ -11,7 +11,7 @@ import msgspec
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outside import YAML_BYTES, converted, read_outside, strict_json
+from aclnn_cts.core.outside import read_json
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.findings.findings import FindingIndex, findings_of, meets_condition
 from aclnn_cts.store.output_file import begins_with, write_atomically
@@ -55,9 +55,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def _read(file: Path) -> Finding:
-    expected = "a finding as a gate writes it"
-    document = strict_json(read_outside(file, limit=YAML_BYTES, expected=expected), where=str(file), expected=expected)
-    return converted(document, Finding, where=str(file), expected=expected)
+    return read_json(file, Finding, expected="a finding as a gate writes it")
 
 
 _is_manifest = begins_with(rb'\{\s*"format": "aclnn-cts/manifest/')

@@ -184,7 +184,7 @@ class CandidateHost(ProcessHost):
             "memory": self._arena.size,
             "outputs": outputs,
             "orders": output_orders(self._outputs, outputs, self._computed(case)),
-            "arguments": {name: _argument(name, value, places) for name, value in case.arguments.items()},
+            "arguments": {name: plain_argument(name, value, places) for name, value in case.arguments.items()},
             "formats": {name: tensor.format for name, tensor in case.tensors()},
         }
         return msgspec.Raw(msgspec.json.encode(body))
@@ -249,11 +249,12 @@ def _address(array: NDArray[Any]) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _argument(name: str, value: Argument, places: Mapping[str, Any]) -> object:
+def plain_argument(name: str, value: Argument, tensors: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any argument
+    """An argument as a candidate gets it, with what stands for its tensors; None for those that it is not given."""
     if isinstance(value, Tensor):
-        return places.get(name)
+        return tensors.get(name)
     if isinstance(value, TensorList):
-        return [places.get(f"{name}[{place}]") for place in range(len(value))]
+        return [tensors.get(f"{name}[{place}]") for place in range(len(value))]
     if isinstance(value, Scalar):
         return number(value)
     return list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value

@@ -29,7 +29,8 @@ from aclnn_cts.generate.buffers import CallBuffers, InputGuards
 from aclnn_cts.sandbox.adaptive_timeout import AdaptiveTimeout
 from aclnn_cts.sandbox.alignment import ALIGNMENT
 from aclnn_cts.sandbox.arena import Arena
-from aclnn_cts.sandbox.batch import BackgroundWork, BatchOutcomes, PendingBatch
+from aclnn_cts.sandbox.batch import BackgroundWork, PendingBatch
+from aclnn_cts.sandbox.batch_outcomes import BatchOutcomes
 from aclnn_cts.sandbox.child import Child, ChildEnd
 from aclnn_cts.sandbox.declaration import Declaration, declaration_of
 from aclnn_cts.sandbox.host import DeviceCheck, SessionHost

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from aclnn_cts.core.outside import YAML_BYTES, converted, read_outside, strict_json
+from aclnn_cts.core.outside import read_json
 from aclnn_cts.selftest.oracle_code import oracle_digest
 
 FORMAT = "aclnn-cts/checked-oracle/1"
@@ -39,9 +39,7 @@ def read_checked(path: Path) -> Checked | None:
     """The record of an oracle; None where there is no file. UsageError for another file."""
     if not path.exists():
         return None
-    expected = "a file that `oracle check --record` wrote"
-    document = strict_json(read_outside(path, limit=YAML_BYTES, expected=expected), where=str(path), expected=expected)
-    return converted(document, Checked, where=str(path), expected=expected, form=FORMAT)
+    return read_json(path, Checked, expected="a file that `oracle check --record` wrote", form=FORMAT)
 
 
 def is_checked(stem: str, *, spec_folder: Path, folders: Sequence[Path] = ()) -> bool:

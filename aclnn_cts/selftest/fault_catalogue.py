@@ -26,8 +26,9 @@ from aclnn_cts.selftest.kinds import known_kinds
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
 from aclnn_cts.speclang.form import NOT_BLANK
 from aclnn_cts.speclang.load import Specs
+from aclnn_cts.speclang.package import checked_file
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import FileEntry
+from aclnn_cts.speclang.shared_schema import FileEntry
 from aclnn_cts.speclang.yaml_file import read_yaml
 from aclnn_cts.trials.checks.registry import CHECKS
 
@@ -147,10 +148,9 @@ def shipped_path() -> Path:
 
 def read_catalogue(specs: Specs, path: Path | None = None) -> Catalogue:
     """Read a catalogue, our own by default; UsageError that names every mistake with file and line."""
-    problems = Problems(read_yaml(path or shipped_path(), name=None if path else "adapters/loopback/faults.yaml"))
-    content = problems.read(_File, problems.file.content)
-    if content is None:
-        raise UsageError("\n".join(problems.sorted()))
+    file = read_yaml(path or shipped_path(), name=None if path else "adapters/loopback/faults.yaml")
+    content = checked_file(file, _File)
+    problems = Problems(file)
     _check(content, specs, problems)
     if problems.messages:
         raise UsageError("\n".join(problems.sorted()))

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from aclnn_cts.core.case import Case
+from aclnn_cts.core.outside import DOCUMENT_BYTES, read_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
@@ -29,7 +30,7 @@ from aclnn_cts.generate.negative import break_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.selftest.generated_mutants import CorrectVariant, draw_decoys, draw_mutants
-from aclnn_cts.selftest.kill_matrix import document_of, read_document
+from aclnn_cts.selftest.kill_matrix import document_of
 from aclnn_cts.selftest.kinds import STALE, UNCHECKED, described, fires
 from aclnn_cts.selftest.mutated_session import MutatedSession
 from aclnn_cts.selftest.power import slices
@@ -181,7 +182,7 @@ class GeneratedMatrix(msgspec.Struct, frozen=True, kw_only=True):
 def read_generated(path: Path) -> GeneratedMatrix:
     """Read a published measurement; UsageError for a file that is none."""
     expected = "a measurement, as `aclnn-cts mutants -o` writes one"
-    return read_document(path, GeneratedMatrix, form=FORMAT, expected=expected)
+    return read_json(path, GeneratedMatrix, form=FORMAT, expected=expected, limit=DOCUMENT_BYTES)
 
 
 def population(

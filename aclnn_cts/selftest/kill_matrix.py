@@ -7,19 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outside import DOCUMENT_BYTES, converted, read_outside, strict_json
+from aclnn_cts.core.outside import DOCUMENT_BYTES, read_json
 from aclnn_cts.store.output_file import begins_with
 from aclnn_cts.store.provenance import MadeBy
 
 if TYPE_CHECKING:
     from aclnn_cts.selftest.fault_catalogue import Catalogue, Decoy, SeededFault
-
-T = TypeVar("T")
 
 
 class SeedResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -264,7 +262,7 @@ def shipped_matrix() -> Path:
 def read_matrix(path: Path | None = None) -> KillMatrix:
     """Read a matrix, that of this release by default; UsageError for a file that is none."""
     expected = "a kill matrix, as `aclnn-cts faults -o` writes one"
-    return read_document(path or shipped_matrix(), KillMatrix, form=FORMAT, expected=expected)
+    return read_json(path or shipped_matrix(), KillMatrix, form=FORMAT, expected=expected, limit=DOCUMENT_BYTES)
 
 
 def document_of(measurement: msgspec.Struct, *, rows: Sequence[str]) -> bytes:
@@ -276,10 +274,3 @@ def document_of(measurement: msgspec.Struct, *, rows: Sequence[str]) -> bytes:
         encoded = ",\n".join(f"    {encode(row).decode()}" for row in document[key])
         lines.append(f'  "{key}": [\n{encoded}\n  ]' if encoded else f'  "{key}": []')
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
-
-
-def read_document(path: Path, kind: type[T], *, form: str, expected: str) -> T:
-    """Read what `document_of` wrote; UsageError for a file of another kind or `form` (its field `format`)."""
-    content = read_outside(path, limit=DOCUMENT_BYTES, expected=expected)
-    document = strict_json(content, where=str(path), expected=expected)
-    return converted(document, kind, where=str(path), expected=expected, form=form)

@@ -30,11 +30,6 @@ def oracle_digest(stem: str, folders: Sequence[Path] = ()) -> str:
     return hashlib.sha256("\n".join([_code(checked) or own.decode(errors="replace"), *used]).encode()).hexdigest()
 
 
-def shared_names(stem: str, folders: Sequence[Path] = ()) -> tuple[tuple[str, str], ...]:
-    """The definitions of shared modules that an oracle uses, as module and name."""
-    return tuple(sorted(_used(_source(stem, folders))))
-
-
 def has_formula(stem: str, folders: Sequence[Path] = ()) -> bool:
     """Whether the file of an operator's oracle defines a formula."""
     return any("FORMULA" in _defined(item) for item in _body(_source(stem, folders)))

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -35,15 +35,16 @@ from aclnn_cts.speclang.build_parameters import (
     parameter_kinds,
     with_implied_draws,
 )
-from aclnn_cts.speclang.evaluate import ConstraintTests, in_evaluation_order
+from aclnn_cts.speclang.evaluate import ConstraintTests
 from aclnn_cts.speclang.kinds import Strength
-from aclnn_cts.speclang.kinds_tensor import CallPointerRule, RankRangeRule, RankRule
-from aclnn_cts.speclang.model import Clause, Constraint, Draw, Spec
+from aclnn_cts.speclang.kinds_size import BroadcastRule, DimensionsRule, ShapeRule, SizeRule
+from aclnn_cts.speclang.kinds_tensor import CallPointerRule, EachItemRule, NotEmptyRule, RankRangeRule, RankRule
+from aclnn_cts.speclang.model import Clause, Constraint, Draw, Rule, Spec
 from aclnn_cts.speclang.operator_file import read_operator
 from aclnn_cts.speclang.package import product_names
-from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.properties import imply_constraints, order_rules, written_rule
 from aclnn_cts.speclang.schema import ConstraintModel, InterfaceModel, OperatorModel, ParameterModel
+from aclnn_cts.speclang.spec_problems import SpecProblems
 from aclnn_cts.speclang.stock_clauses import StockClauses, StockSentences
 from aclnn_cts.speclang.yaml_file import YamlFile
 
@@ -64,9 +65,9 @@ class Interface:
     clauses: tuple[Clause, ...] = ()
 
 
-def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
+def build_interface(file: YamlFile) -> tuple[Interface, SpecProblems]:
     """Build `interface.yaml`."""
-    problems = Problems(file)
+    problems = SpecProblems(file)
     model = problems.read(InterfaceModel, file.content)
     if model is None:
         return Interface(), problems
@@ -84,9 +85,9 @@ def build_interface(file: YamlFile) -> tuple[Interface, Problems]:
     return Interface(tuple(model.constraints), built), problems
 
 
-def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec | None, Problems]:
+def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec | None, SpecProblems]:
     """Build one operator file. The spec is None where its form is wrong; see the problems in either case."""
-    problems = Problems(file)
+    problems = SpecProblems(file)
     operator = read_operator(problems)
     if operator is None:
         return None, problems
@@ -177,7 +178,7 @@ def build_spec(file: YamlFile, *, stem: str, interface: Interface) -> tuple[Spec
     return spec, problems
 
 
-def _large_calls(operator: OperatorModel, draws: Sequence[Draw], problems: Problems) -> Iterator[Mapping[str, int]]:
+def _large_calls(operator: OperatorModel, draws: Sequence[Draw], problems: SpecProblems) -> Iterator[Mapping[str, int]]:
     """One call for each combination of what the entries list."""
     drawn = [draw.name for draw in draws if draw.kind in ("integer", "choice")]
     for number, entry in enumerate(operator.large_calls):
@@ -191,7 +192,7 @@ def _large_calls(operator: OperatorModel, draws: Sequence[Draw], problems: Probl
             yield dict(zip(entry, values, strict=True))
 
 
-def _products(operator: OperatorModel, problems: Problems) -> tuple[str, ...]:
+def _products(operator: OperatorModel, problems: SpecProblems) -> tuple[str, ...]:
     products = tuple(operator.products)
     for number, product in enumerate(products):
         if problems.known(product, product_names(), ("products", number), "product") and product in products[:number]:
@@ -208,7 +209,7 @@ def _rules(
     written: Sequence[ParameterModel],
     kinds: Mapping[str, str],
     columns: Sequence[str],
-    problems: Problems,
+    problems: SpecProblems,
 ) -> tuple[list[ParameterModel] | None, Constraints]:
     """The parameters as valid calls draw them, and the rules, implied and written; no parameters after a mistake."""
     names = [*kinds, *(str(item.name or item.run) for item in operator.draws)]
@@ -242,7 +243,7 @@ def _constraints(rules: Constraints, context: ConstraintContext, interface: Inte
         for key in ("requires", "also"):
             problems.all_known(getattr(entry, key), sorted(seen), (*path, key), "constraint")
     shared = _interface_constraints(context, interface)
-    ordered = in_evaluation_order((*built, *shared))
+    ordered = _in_evaluation_order((*built, *shared))
     if ordered is None:
         problems.add(("constraints",), "constraints require one another in a circle; break it")
         return tuple(built)
@@ -250,7 +251,7 @@ def _constraints(rules: Constraints, context: ConstraintContext, interface: Inte
     return ordered
 
 
-def _verify_checks(rules: Constraints, ordered: Sequence[Constraint], problems: Problems) -> None:
+def _verify_checks(rules: Constraints, ordered: Sequence[Constraint], problems: SpecProblems) -> None:
     """A listed code holds whatever limit is broken beside it: no limit may take it away, and only limits go with it."""
     paths = {entry.id: path for entry, path in rules}
     known = {item.id: item for item in ordered}
@@ -294,7 +295,7 @@ def _interface_constraints(context: ConstraintContext, interface: Interface) -> 
     for entry in interface.models:
         identifier = f"interface.{entry.id}"
         shared = ConstraintContext(
-            problems=Problems(context.problems.file),
+            problems=SpecProblems(context.problems.file),
             kinds=context.kinds,
             products=context.products,
             tables={},
@@ -309,7 +310,7 @@ def _interface_constraints(context: ConstraintContext, interface: Interface) -> 
     return constraints
 
 
-def _check_groups(rules: Constraints, problems: Problems) -> None:
+def _check_groups(rules: Constraints, problems: SpecProblems) -> None:
     promised: dict[str, tuple[str, object]] = {}
     for entry, path in rules:
         check = (entry.strength, entry.status)
@@ -320,3 +321,38 @@ def _check_groups(rules: Constraints, problems: Problems) -> None:
                 f"{promised[entry.group]}; "
                 "a group shares one",
             )
+
+
+def _in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, ...] | None:
+    """What a constraint requires stands before it; else the file's order. None where they require in a circle.
+
+    A rule about the sizes of a tensor says nothing of a tensor of another rank: it requires that tensor's rank.
+    """
+    ranks: dict[str, list[str]] = {}
+    for item in constraints:
+        if isinstance(rule := _on_a_tensor(item), (RankRangeRule, RankRule)):
+            ranks.setdefault(rule.of, []).append(item.id)
+    completed = []
+    for item in constraints:
+        rule = _on_a_tensor(item)
+        implied = (
+            ranks.get(rule.of, [])
+            if isinstance(rule, (BroadcastRule, DimensionsRule, ShapeRule, SizeRule, NotEmptyRule))
+            else []
+        )
+        completed.append(replace(item, requires=tuple(dict.fromkeys((*item.requires, *implied)))))
+    waiting = {item.id: item for item in completed}
+    ordered: list[Constraint] = []
+    while waiting:
+        ready = [item for item in waiting.values() if not any(name in waiting for name in item.requires)]
+        if not ready:
+            return None
+        for item in ready:
+            del waiting[item.id]
+        ordered.extend(ready)
+    return tuple(ordered)
+
+
+def _on_a_tensor(item: Constraint) -> Rule:
+    """The rule, or what each tensor of a list keeps."""
+    return item.rule.rule if isinstance(item.rule, EachItemRule) else item.rule

@@ -11,14 +11,9 @@ from aclnn_cts.core.faults import Fault, current_code
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_constraints import ConstraintContext
 from aclnn_cts.speclang.model import Clause, Parameter
-from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import (
-    PRECISION_SECTIONS,
-    ClauseModel,
-    ConstraintModel,
-    ParameterModel,
-    PrecisionModel,
-)
+from aclnn_cts.speclang.schema import ClauseModel, ConstraintModel, ParameterModel
+from aclnn_cts.speclang.shared_schema import PRECISION_SECTIONS, PrecisionModel
+from aclnn_cts.speclang.spec_problems import SpecProblems
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 Clauses: TypeAlias = Sequence[tuple[ClauseModel, YamlPath]]
@@ -42,7 +37,7 @@ def clauses_by_constraint(models: Iterable[ClauseModel]) -> dict[str, tuple[str,
 
 
 def build_clause(
-    entry: ClauseModel, path: YamlPath, problems: Problems, names: Mapping[str, str] | tuple[()]
+    entry: ClauseModel, path: YamlPath, problems: SpecProblems, names: Mapping[str, str] | tuple[()]
 ) -> Clause:
     """One clause with its condition compiled; `names` are those that its condition may read."""
     return Clause(
@@ -68,7 +63,7 @@ def build_clause(
 def check_clauses(
     clauses: Clauses,
     constraints: Constraints,
-    problems: Problems,
+    problems: SpecProblems,
     *,
     interface: Sequence[Clause] | None,
     examples: Sequence[str],
@@ -127,7 +122,7 @@ def check_clauses(
         )
 
 
-def _check_faults(entry: ClauseModel, faults: Sequence[str], path: YamlPath, problems: Problems) -> None:
+def _check_faults(entry: ClauseModel, faults: Sequence[str], path: YamlPath, problems: SpecProblems) -> None:
     problems.add_if(entry.check is None, path, f"clause {entry.at}: `faults` goes with a check; take it away")
     problems.add_if(
         not faults, path, f"clause {entry.at}: no kind of fault; where all of them contradict it, leave `faults` out"
@@ -142,7 +137,7 @@ def _check_faults(entry: ClauseModel, faults: Sequence[str], path: YamlPath, pro
     )
 
 
-def check_codes_of_ends(clauses: Clauses, constraints: Constraints, problems: Problems) -> None:
+def check_codes_of_ends(clauses: Clauses, constraints: Constraints, problems: SpecProblems) -> None:
     """Report sentences on codes that name one end of a range whose rule has the code at both.
 
     A row such as "more than 8 dimensions" has no code for too few of them.
@@ -255,7 +250,7 @@ def check_precision(
 
 
 def _check_selector(
-    given: Sequence[str] | None, known: Sequence[str], path: YamlPath, problems: Problems, what: str
+    given: Sequence[str] | None, known: Sequence[str], path: YamlPath, problems: SpecProblems, what: str
 ) -> None:
     if given is None:
         return

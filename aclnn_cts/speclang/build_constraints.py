@@ -47,9 +47,9 @@ from aclnn_cts.speclang.kinds_tensor import (
     WordRule,
 )
 from aclnn_cts.speclang.model import Constraint, Modes, Rule
-from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ConstraintModel
 from aclnn_cts.speclang.shape import INDEX
+from aclnn_cts.speclang.spec_problems import SpecProblems
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 
@@ -162,7 +162,7 @@ class Rows:
 class ConstraintContext:
     """What the entries of one file may refer to."""
 
-    problems: Problems
+    problems: SpecProblems
     kinds: Mapping[str, str]
     """Kind of argument (`tensor`, `int`, ...) of each parameter."""
     products: tuple[str, ...]
@@ -201,7 +201,7 @@ def product_table(
     return table
 
 
-def rank_table(value: object, path: YamlPath, problems: Problems) -> dict[int, tuple[str, ...]]:
+def rank_table(value: object, path: YamlPath, problems: SpecProblems) -> dict[int, tuple[str, ...]]:
     """Formats by number of dimensions."""
     table: dict[int, tuple[str, ...]] = {}
     if not isinstance(value, Mapping):

@@ -16,9 +16,9 @@ from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds_dtype import PROMOTE, names_read
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.model import Atk, AtkArgument, Draw, Modes, Parameter
-from aclnn_cts.speclang.problems import RUN, Problems
 from aclnn_cts.speclang.schema import AtkArgumentModel, AtkModel, DrawModel, ModesModel, ParameterModel
 from aclnn_cts.speclang.shape import INDEX
+from aclnn_cts.speclang.spec_problems import RUN, SpecProblems
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 _POINTERS = {
@@ -51,7 +51,7 @@ def kind_of_type(c_type: str) -> str | None:
     return {"bool": "bool", "double": "double", "float": "double"}.get(bare[0], "int" if bare[0] in C_RANGES else None)
 
 
-def parameter_kinds(parameters: Sequence[ParameterModel], problems: Problems) -> dict[str, str]:
+def parameter_kinds(parameters: Sequence[ParameterModel], problems: SpecProblems) -> dict[str, str]:
     """What stands in a case for each parameter (`kind_of_type`); an unknown C type is a problem, and a tensor."""
     kinds: dict[str, str] = {}
     for number, item in enumerate(parameters):
@@ -193,7 +193,7 @@ def build_parameters(
 
 
 def _recipes(
-    data: Mapping[Any, Any], path: YamlPath, problems: Problems
+    data: Mapping[Any, Any], path: YamlPath, problems: SpecProblems
 ) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     """The recipes of each kind of data: one that is a word has the keys of `with`."""
     shared = data.get("with", {})
@@ -212,7 +212,7 @@ def _recipe_parameter(
     value: object,
     path: YamlPath,
     kinds: Mapping[str, str],
-    problems: Problems,
+    problems: SpecProblems,
 ) -> Any:  # noqa: ANN401 - a compiled expression, or the value
     """A recipe's parameter: an expression or, in brackets, a shape expression that gives an array of integers.
 
@@ -230,7 +230,7 @@ def _followed(reference: str) -> tuple[str, ...]:
     return tuple(reference.removeprefix("as ").split(" or "))
 
 
-def build_modes(entry: ModesModel, problems: Problems, kinds: Mapping[str, str], products: Sequence[str]) -> Modes:
+def build_modes(entry: ModesModel, problems: SpecProblems, kinds: Mapping[str, str], products: Sequence[str]) -> Modes:
     """The precision modes; an operand that is written for all of them is repeated."""
     problems.known(entry.attribute, kinds, ("modes", "attribute"), "parameter")
     path: YamlPath = ("modes", "by")
@@ -261,7 +261,7 @@ def build_modes(entry: ModesModel, problems: Problems, kinds: Mapping[str, str],
 
 
 def build_rows(
-    table: Mapping[str, Sequence[Any]], problems: Problems, kinds: Mapping[str, str], products: Sequence[str]
+    table: Mapping[str, Sequence[Any]], problems: SpecProblems, kinds: Mapping[str, str], products: Sequence[str]
 ) -> Rows:
     """The rows of dtypes. Of a list in a row, each dtype makes a row; of a list of parameters, each has that column."""
     columns = [
@@ -295,7 +295,7 @@ UNBOUNDED = 2**62
 
 
 def build_draws(
-    implied: Sequence[DrawModel], written: Sequence[DrawModel], problems: Problems, kinds: Mapping[str, str]
+    implied: Sequence[DrawModel], written: Sequence[DrawModel], problems: SpecProblems, kinds: Mapping[str, str]
 ) -> tuple[Draw, ...]:
     """Compile every draw over the names that stand before it; those that are implied stand first."""
     draws: list[Draw] = []
@@ -323,7 +323,7 @@ def draw_kinds(draws: Sequence[Draw]) -> dict[str, str]:
 
 
 def _bounds(
-    bounds: list[Any], path: YamlPath, problems: Problems, names: Mapping[str, str]
+    bounds: list[Any], path: YamlPath, problems: SpecProblems, names: Mapping[str, str]
 ) -> tuple[Evaluator, Evaluator]:
     low, high = bounds
     for bound in bounds:
@@ -336,7 +336,7 @@ def _bounds(
     )
 
 
-def _run(name: str, entry: DrawModel, path: YamlPath, problems: Problems, names: Mapping[str, str]) -> Draw | None:
+def _run(name: str, entry: DrawModel, path: YamlPath, problems: SpecProblems, names: Mapping[str, str]) -> Draw | None:
     if entry.length is None:
         problems.add(path, f"run {name}: length missing; give [least, most]")
         return None
@@ -371,7 +371,7 @@ def _single(
     name: str,
     entry: DrawModel,
     path: YamlPath,
-    problems: Problems,
+    problems: SpecProblems,
     names: Mapping[str, str],
     kinds: Mapping[str, str],
 ) -> Draw | None:
@@ -418,7 +418,7 @@ _FIELDS = {
 }
 
 
-def build_atk(section: AtkModel, problems: Problems, kinds: Mapping[str, str]) -> Atk:
+def build_atk(section: AtkModel, problems: SpecProblems, kinds: Mapping[str, str]) -> Atk:
     """Build the section; expressions may read the prototype's parameters and the files' other inputs."""
     for own, name in section.names.items():
         problems.known(name, kinds, (_SECTION, "names", own), "parameter")
@@ -434,7 +434,7 @@ def build_atk(section: AtkModel, problems: Problems, kinds: Mapping[str, str]) -
 
 
 def _argument(
-    entry: AtkArgumentModel, kind: str, place: tuple[str, ...], problems: Problems, names: list[str]
+    entry: AtkArgumentModel, kind: str, place: tuple[str, ...], problems: SpecProblems, names: list[str]
 ) -> AtkArgument:
     for key in (key for key in entry.__struct_fields__ if getattr(entry, key) is not None):
         problems.add_if(

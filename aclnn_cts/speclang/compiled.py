@@ -62,8 +62,8 @@ def read_compiled(path: Path, text: str, *, name: str) -> Spec | None:
     given = {
         key: value if key in ("clauses", "claims", "precision") else _object(value) for key, value in written.items()
     }
-    given["clauses"] = _Clauses(given["clauses"])
-    given["claims"] = _Claims(given["claims"])
+    given["clauses"] = _Clauses(given["clauses"], tuple[Clause, ...])
+    given["claims"] = _Claims(given["claims"], dict[str, SpecClaim])
     given["precision"] = tuple(given.get("precision", ()))
     constraints = given["constraints"]
     return Spec(
@@ -120,23 +120,25 @@ def _plain(value: Any) -> object:  # noqa: ANN401 - whatever a spec holds
     return value
 
 
-class _Clauses(Sequence[Clause]):
-    """The clauses of a spec, made from their data when the first is read: to judge a call takes none."""
+class _Later:
+    """A part of a spec that is made from its data when it is first read: to judge a call takes none."""
 
-    __slots__ = ("_content", "_made")
-
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, form: Any) -> None:  # noqa: ANN401 - a type
         self._content = content
-        self._made: tuple[Clause, ...] | None = None
+        self._form = form
 
-    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - a clause, or several
-        if self._made is None:
-            self._made = msgspec.msgpack.decode(self._content, type=tuple[Clause, ...], ext_hook=_evaluator)
-        return self._made[place]
+    @functools.cached_property
+    def _made(self) -> Any:  # noqa: ANN401 - of that type
+        return msgspec.msgpack.decode(self._content, type=self._form, ext_hook=_evaluator)
 
     def __len__(self) -> int:
-        return len(self[:])
+        return len(self._made)
 
+    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - as its kind of collection has it
+        return self._made[key]
+
+
+class _Clauses(_Later, Sequence[Clause]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self[:] == tuple(other)
 
@@ -144,28 +146,9 @@ class _Clauses(Sequence[Clause]):
         return hash(self._content)
 
 
-class _Claims(Mapping[str, SpecClaim]):
-    """The claims of a spec, in the same way."""
-
-    __slots__ = ("_content", "_made")
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._made: dict[str, SpecClaim] | None = None
-
-    def _all(self) -> Mapping[str, SpecClaim]:
-        if self._made is None:
-            self._made = msgspec.msgpack.decode(self._content, type=dict[str, SpecClaim])
-        return self._made
-
-    def __getitem__(self, address: str) -> SpecClaim:
-        return self._all()[address]
-
+class _Claims(_Later, Mapping[str, SpecClaim]):
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
+        return iter(self._made)
 
 
 def _evaluator(code: int, content: memoryview) -> Evaluator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,9 +13,8 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.kinds import Strength, Test
-from aclnn_cts.speclang.kinds_size import BroadcastRule, DimensionsRule, ShapeRule, SizeRule
-from aclnn_cts.speclang.kinds_tensor import CallPointerRule, EachItemRule, NotEmptyRule, RankRangeRule, RankRule
-from aclnn_cts.speclang.model import Constraint, ConstraintTest, Rule, Spec
+from aclnn_cts.speclang.kinds_tensor import CallPointerRule
+from aclnn_cts.speclang.model import Constraint, ConstraintTest, Spec
 
 _DECIDING = (Strength.LISTED, Strength.LIMIT, Strength.OPEN, Strength.ACCURACY)
 
@@ -115,41 +113,6 @@ def evaluate(spec: Spec, case: Case) -> Evaluation:
     for pointer, constraint in spec.pointers:
         (broken if pointer in case.call.null else held).append(constraint)
     return Evaluation(tuple(broken), tuple(not_applicable), tuple(held))
-
-
-def in_evaluation_order(constraints: Sequence[Constraint]) -> tuple[Constraint, ...] | None:
-    """What a constraint requires stands before it; else the file's order. None where they require in a circle.
-
-    A rule about the sizes of a tensor says nothing of a tensor of another rank: it requires that tensor's rank.
-    """
-    ranks: dict[str, list[str]] = {}
-    for item in constraints:
-        if isinstance(rule := _on_a_tensor(item), (RankRangeRule, RankRule)):
-            ranks.setdefault(rule.of, []).append(item.id)
-    completed = []
-    for item in constraints:
-        rule = _on_a_tensor(item)
-        implied = (
-            ranks.get(rule.of, [])
-            if isinstance(rule, (BroadcastRule, DimensionsRule, ShapeRule, SizeRule, NotEmptyRule))
-            else []
-        )
-        completed.append(replace(item, requires=tuple(dict.fromkeys((*item.requires, *implied)))))
-    waiting = {item.id: item for item in completed}
-    ordered: list[Constraint] = []
-    while waiting:
-        ready = [item for item in waiting.values() if not any(name in waiting for name in item.requires)]
-        if not ready:
-            return None
-        for item in ready:
-            del waiting[item.id]
-        ordered.extend(ready)
-    return tuple(ordered)
-
-
-def _on_a_tensor(item: Constraint) -> Rule:
-    """The rule, or what each tensor of a list keeps."""
-    return item.rule.rule if isinstance(item.rule, EachItemRule) else item.rule
 
 
 class ConstraintTests(dict[str, tuple[ConstraintTest, ...]]):

@@ -12,6 +12,7 @@ from aclnn_cts.core.case import Case, TensorList
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression_parser import compile_text
 from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
+from aclnn_cts.speclang.kinds_size import LengthRule
 from aclnn_cts.speclang.model import ParameterRule, Rule
 from aclnn_cts.speclang.shape import INDEX
 
@@ -256,15 +257,8 @@ def _of_item(way: Way, of: str, name: str) -> Way:
 
 
 @dataclass(frozen=True, slots=True)
-class ListLengthRule(ParameterRule):
+class ListLengthRule(LengthRule):
     """A list has as many tensors as an expression says."""
-
-    text: str
-
-    @property
-    def test(self) -> Test:
-        of, expected = self.of, compile_text(self.text)
-        return lambda arguments, target: len(arguments[of]) == expected(arguments, target)
 
     def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
         value = case.arguments[self.of]

@@ -24,7 +24,7 @@ from aclnn_cts.speclang.yaml_file import YamlFile, parse_yaml, read_yaml
 
 if TYPE_CHECKING:
     from aclnn_cts.speclang.build import Interface
-    from aclnn_cts.speclang.problems import Problems
+    from aclnn_cts.speclang.spec_problems import SpecProblems
 
 __all__ = [
     "SHARED_FILES",
@@ -143,7 +143,7 @@ def _interface() -> tuple[Interface, tuple[str, ...]]:
     return _interface_in(package_folder() / "interface.yaml")
 
 
-def _built(file: YamlFile, stem: str) -> tuple[Spec | None, Problems]:
+def _built(file: YamlFile, stem: str) -> tuple[Spec | None, SpecProblems]:
     """The spec of an operator's file."""
     from aclnn_cts.speclang.build import build_spec  # noqa: PLC0415 - as the module says
 
@@ -235,7 +235,7 @@ class LintedFile:
     """An operator file whose form and names are right: its spec, and the places for what is found later."""
 
     spec: Spec
-    problems: Problems
+    problems: SpecProblems
 
 
 def specs_from_texts(texts: Mapping[str, str]) -> Specs:

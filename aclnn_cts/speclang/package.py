@@ -12,7 +12,7 @@ from types import MappingProxyType
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import FileModel, ProductModel, ProductsModel, WordingModel
+from aclnn_cts.speclang.shared_schema import FileModel, ProductModel, ProductsModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
 
 _FAMILY = re.compile(r"^family: *([a-z0-9_]+)", re.MULTILINE)
@@ -43,16 +43,11 @@ def digest_with_families(text: str) -> str:
 @functools.cache
 def products() -> Mapping[str, ProductModel]:
     """Every product that a spec, a case or `--product` may name, in the order of the file."""
-    return MappingProxyType(_shared_file("products", ProductsModel).products)
+    return MappingProxyType(shared_file("products", ProductsModel).products)
 
 
-@functools.cache
-def wording() -> WordingModel:
-    """The stock sentences of specs."""
-    return _shared_file("wording", WordingModel)
-
-
-def _shared_file(stem: str, form: type[FileModel]) -> FileModel:
+def shared_file(stem: str, form: type[FileModel]) -> FileModel:
+    """The content of a file of the package that is of this form."""
     return checked_file(read_yaml(package_folder() / f"{stem}.yaml", name=f"specs/{stem}.yaml"), form)
 
 

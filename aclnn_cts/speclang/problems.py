@@ -1,37 +1,28 @@
-"""Mistakes of a spec file, gathered so that lint shows all of them, and what is wrong with an expression."""
+"""Mistakes of a file, gathered so that a person is shown all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 
-from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.outside import MESSAGE_LIMIT
-from aclnn_cts.core.printable import alternatives_text, shown
-from aclnn_cts.speclang.evaluator import Evaluator
-from aclnn_cts.speclang.expression import SIZES, Node
-from aclnn_cts.speclang.expression_parser import ExpressionError, parse
+from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.form import form_mistakes
-from aclnn_cts.speclang.shape import INDEX, ShapeExpression, parse_shape
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
 _Form = TypeVar("_Form")
 
 
-@dataclass(slots=True)
+@dataclass
 class Problems:
-    """Collects messages of one file; every helper returns something usable after a mistake."""
+    """Collects messages of one file."""
 
     file: YamlFile
     messages: dict[str, None] = field(default_factory=dict)
-    open: dict[YamlPath, str] = field(default_factory=dict)
-    """Places of a draft that a person has to settle, and what to read: a mistake there is none yet."""
-    places: Mapping[tuple[str, str], YamlPath] = field(default_factory=dict)
-    """Where the entries of a built spec are written, by section and name."""
 
     @property
     def is_full(self) -> bool:
@@ -40,7 +31,7 @@ class Problems:
 
     def add(self, path: Sequence[str | int], message: str) -> None:
         """Record a mistake at a path; the first `MESSAGE_LIMIT` of a file."""
-        if not self.is_full and not self._is_open(path):
+        if not self.is_full:
             self.messages[f"{self.file.location_of(path)}: {message}"] = None
 
     def add_if(self, wrong: object, path: Sequence[str | int], message: str) -> None:
@@ -48,29 +39,12 @@ class Problems:
         if wrong:
             self.add(path, message)
 
-    def _is_open(self, path: Sequence[str | int]) -> bool:
-        written = tuple(self.file.written(path)) if self.open else ()
-        return any(written[: len(place)] == place for place in self.open)
-
-    def leave_open(self, number: int, at: str, read: Sequence[str], names: Sequence[str]) -> None:
-        """Record entry `number` of `open`: a place, by the parameters' names, and what to read for it."""
-        section, *rest = at.split(".")
-        place: YamlPath = (section, *rest)
-        if section == "parameters" and rest and self.known(rest[0], names, ("open", number, "at"), "parameter"):
-            place = (section, list(names).index(rest[0]), *rest[1:])
-        advice = f"; read {', '.join(read)}" if read else ""
-        self.open[place] = f"{self.file.location_of(('open', number))}: open: {at}{advice}"
-
     def sorted(self) -> tuple[str, ...]:
         """The messages in the order of the file."""
         opening = len(self.file.name) + 1
         found = sorted(self.messages, key=lambda text: int(text[opening:].split(":", 1)[0]))
         more = (f"{self.file.name}: {MESSAGE_LIMIT} mistakes are shown; correct them to see the rest",)
         return (*found, *(more if self.is_full else ()))
-
-    def place(self, section: str, name: str) -> YamlPath:
-        """Where an entry of a built spec is written; its section where it is from another file."""
-        return self.places.get((section, name), (section, name))
 
     def read(self, form: type[_Form], value: object, path: YamlPath = ()) -> _Form | None:
         """A value as what it should be; None after a mistake of form, all of which are recorded."""
@@ -106,143 +80,3 @@ class Problems:
         for number, word in enumerate(words):
             found = self.known(word, names, (*path, number) if numbered else path, what) and found
         return found
-
-    def node(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Node | None:
-        """Parse an expression and check its names, and what they are where `names` maps them to their kinds."""
-        if not isinstance(text, (str, int, float)):
-            self.add(path, f"{shown(text)}; expected an expression or a number")
-            return None
-        try:
-            node = parse(text)
-        except ExpressionError as error:
-            self.add(path, str(error))
-            return None
-        if read := node.contents_read():
-            self.add(
-                path,
-                f"{shown(str(text))}: reads the contents of {', '.join(sorted(read))}, which only the `when` of a "
-                "waiver can; use shapes, dtypes and attributes",
-            )
-            return None
-        ok = self.all_known(sorted(node.names()), names, path, f"name in the expression {shown(str(text))}:")
-        # A name alone is read as the operand of an expression is.
-        if (
-            ok
-            and isinstance(names, Mapping)
-            and (message := misread_name(Node("whole", operands=(node,)), names)) is not None
-        ):
-            self.add(path, f"{shown(str(text))}: {message}")
-            return None
-        return node if ok else None
-
-    def expression(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Evaluator:
-        """Check an expression; after a mistake, one that gives 0."""
-        is_right = self.node(text, path, names) is not None
-        return Evaluator(text if is_right and isinstance(text, (str, int, float)) else 0)
-
-    def shape(self, text: str, path: Sequence[str | int], names: Collection[str]) -> ShapeExpression:
-        """Parse a shape expression and check its names; after a mistake, the shape of rank 0."""
-        try:
-            shape = parse_shape(text)
-        except ExpressionError as error:
-            self.add(path, str(error))
-            return ShapeExpression(text=text, items=())
-        ok = self.all_known(sorted(shape.names()), names, path, f"name in the shape {shown(text)}:")
-        if ok and isinstance(names, Mapping) and (message := misread_shape(shape, names)) is not None:
-            self.add(path, f"{shown(text)}: {message}")
-            ok = False
-        return shape if ok else ShapeExpression(text=text, items=())
-
-
-RUN = "run"
-"""The kind of a draw of several dimensions, beside the kinds of parameters."""
-
-_WORDS = {
-    "tensor": "a tensor",
-    "scalar": "a scalar",
-    "string": "a text",
-    "int_array": "an int array",
-    "bool_array": "a bool array",
-    "float_array": "a float array",
-    "tensor_list": "a list of tensors",
-    RUN: "a run of dimensions",
-}
-_SIZED = ("tensor", "int_array", RUN)
-_TAKES = {
-    **dict.fromkeys(("rank", "numel", "shape", "sizes", "broadcast", "broadcasts"), _SIZED),
-    "empty": (*_SIZED, "tensor_list"),
-    **dict.fromkeys(("dim", "itemsize", "offset", "recipe"), ("tensor",)),
-    **dict.fromkeys(("format", "contiguous"), ("tensor", "tensor_list")),
-    **dict.fromkeys(("dtype", "promote", "castable"), ("tensor", "scalar", "tensor_list")),
-    **dict.fromkeys(("sums", "ascending", "shortest", "longest", "least", "greatest"), ("int_array", RUN)),
-    "sum": ("int_array", "bool_array", "float_array", RUN),
-    "value": ("scalar",),
-    "given": POINTERS,
-    **dict.fromkeys(("len", "item"), ("int_array", "bool_array", "float_array", "tensor_list", RUN)),
-}
-"""The kinds that the first operand of a function may have, or each operand; the others take numbers."""
-_ALIKE = frozenset({"broadcast", "broadcasts", "promote", "castable"})
-"""Functions all of whose operands have the same kinds."""
-_SIZES = ("shape", "sizes", *SIZES)
-_INSTEAD = {("dim", "int_array"): "item", ("dim", RUN): "item", ("item", "tensor"): "dim", ("len", "tensor"): "rank"}
-
-
-def misread_name(node: Node, kinds: Mapping[str, str]) -> str | None:
-    """What is wrong with the first name that is read as something else than it is; None where all is well."""
-    sizes = [operand for operand in node.operands if operand.kind == "call" and operand.value in _SIZES]
-    is_compared = node.kind == "compare" and set(node.value) <= {"==", "!="} and len(sizes) == len(node.operands)
-    if sizes and node.kind not in ("call", "if", "whole") and not is_compared:
-        word = sizes[0].value
-        return f"{word}(...) is several sizes; expected a number, or by == and != {word}(...) beside other sizes"
-    if node.kind == "call" and node.value == "item" and node.operands[1].kind == "word":
-        return f'item(..., "{node.operands[1].value}"): the place of an item is a number'
-    for place, operand in enumerate(node.operands):
-        is_typed = node.kind == "call" and (place == 0 or node.value in _ALIKE)
-        wanted = _TAKES.get(str(node.value)) if is_typed else None
-        if operand.kind == "name" and (message := _misread_name(node, str(operand.value), wanted, kinds)) is not None:
-            return message
-        if (message := misread_name(operand, kinds)) is not None:
-            return message
-    return None
-
-
-def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: Mapping[str, str]) -> str | None:
-    kind = kinds.get(name)
-    if kind is None or (kind in wanted if wanted is not None else kind not in _WORDS):
-        return None
-    if kind == "string" and wanted is None and node.kind == "compare":
-        return None
-    given = f"{name} is {_WORDS.get(kind, 'a number')}"
-    if wanted is not None:
-        instead = _INSTEAD.get((str(node.value), kind))
-        advice = f"; write {instead}({name}, ...)" if instead in ("dim", "item") else ""
-        advice = f"; write {instead}({name})" if instead == "rank" else advice
-        return f"{node.value}({name}): {given}; expected {alternatives_text([_WORDS[item] for item in wanted])}{advice}"
-    reads = {
-        "tensor": f"dim({name}, 0) or numel({name})",
-        "int_array": f"{name}[0] or numel({name})",
-        "scalar": f"value({name})",
-        "string": f'{name} == "word"',
-        RUN: f"rank({name}) or numel({name})",
-    }
-    return f"{given}; expected a number, such as {reads.get(kind, f'{name}[0]')}"
-
-
-def misread_shape(shape: ShapeExpression, kinds: Mapping[str, str]) -> str | None:
-    """The same for a shape expression: `*` takes what has sizes, and what has sizes takes a `*`."""
-    if shape.condition is not None and shape.otherwise is not None:
-        rest = misread_name(Node("or", operands=(shape.condition,)), kinds) or misread_shape(shape.otherwise, kinds)
-        if rest is not None:
-            return rest
-    for item in shape.items:
-        name = str(item.node.value) if item.node.kind == "name" else None
-        kind = kinds.get(name) if name is not None else None
-        beside = ("tensor_list",) if INDEX in kinds else ()
-        if item.spliced and kind is not None and kind not in (*_SIZED, *beside):
-            return f"*{name}: {name} is a number; leave the * out"
-        if not item.spliced and kind in _WORDS:
-            return f"{name} is {_WORDS[kind]}; write *{name} for all its sizes"
-        for node in (item.node, item.start, item.stop):
-            if node is not None and (message := misread_name(node, kinds)) is not None:
-                return message
-    return None

@@ -10,12 +10,12 @@ from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.kinds_dtype import ListedRule, SameFormatRule
 from aclnn_cts.speclang.kinds_tensor import EachItemRule
 from aclnn_cts.speclang.model import Constraint, Rule, Spec
-from aclnn_cts.speclang.problems import Problems
+from aclnn_cts.speclang.spec_problems import SpecProblems
 
 _DECIDES = frozenset({Strength.LISTED, Strength.LIMIT})
 
 
-def unfounded_promises(spec: Spec, problems: Problems) -> list[str]:
+def unfounded_promises(spec: Spec, problems: SpecProblems) -> list[str]:
     """What a spec promises though its document does not, as messages that open with `file:line`."""
     found = [*_on_ambiguous_sentences(spec), *_of_mixed_formats(spec), *_of_nd(spec)]
     file = problems.file

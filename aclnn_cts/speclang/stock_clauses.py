@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,23 +13,30 @@ import msgspec
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.speclang.build_constraints import Rows
-from aclnn_cts.speclang.package import products, wording
+from aclnn_cts.speclang.package import products, shared_file
 from aclnn_cts.speclang.placeholders import expand_lists, fill_placeholders, placeholders
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import (
-    Bilingual,
     ClauseModel,
     ConstraintModel,
     OperatorModel,
     ParameterModel,
     SentenceModel,
+    WordingModel,
 )
+from aclnn_cts.speclang.shared_schema import Bilingual
 from aclnn_cts.speclang.yaml_file import YamlPath
 
 Taken: TypeAlias = Literal["product", "dtype", "row", "rows", "format", "word"]
 """What valid calls take, as `wording.yaml` calls it."""
 _TOGETHER = re.compile(r"(?:broadcast|promote)\(([^()]*)\)")
 LANGUAGES: tuple[Literal["en", "zh"], ...] = ("en", "zh")
+
+
+@functools.cache
+def wording() -> WordingModel:
+    """The stock sentences of specs."""
+    return shared_file("wording", WordingModel)
 
 
 def join_names(names: Sequence[str], language: str) -> str:

@@ -23,7 +23,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import products
-from aclnn_cts.speclang.schema import ProductModel
+from aclnn_cts.speclang.shared_schema import ProductModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aclnn_cts.core.note import Note
-from aclnn_cts.core.verdict import ClauseVerdict, RunVerdict
+from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.reports.model.acceptance_rows import (
     CampaignCoverage,
     CheckRow,
@@ -23,6 +23,7 @@ from aclnn_cts.reports.model.acceptance_rows import (
     FindingCard,
     WaiverRow,
 )
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict
 from aclnn_cts.reports.model.kill_matrix import Power
 from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.store.counts import Counts, ObservationCount, OpenRow

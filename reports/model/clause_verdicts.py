@@ -5,13 +5,53 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.verdict import TWIN_FAILED, ClauseVerdict, Skip, UntestedReason
+from aclnn_cts.core.verdict import TWIN_FAILED, Skip
 from aclnn_cts.reports.model.attribution import OTHER_CALLS, PLAIN_CALL, VALUES, EvidenceCounts
 from aclnn_cts.reports.model.clause_corners import corners_of
 from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.store.counts import ConstraintCount, CornerCount
+
+
+class ClauseVerdict:
+    """What the trials say of a clause (values of `ClauseRow.verdict`)."""
+
+    MET = "met"
+    PART = "part"
+    """Met, but at some corners of the document no values were judged."""
+    CONTRADICTED = "contradicted"
+    UNTESTED = "untested"
+    OPEN = "open"
+    """The document leaves it open: whatever an implementation does, it keeps it."""
+
+
+class UntestedReason:
+    """Why no trial says anything of a clause (values of `ClauseRow.reason`)."""
+
+    UNREACHABLE = "unreachable"
+    """No test can show it; the spec says why."""
+    NOT_RUN = "not run"
+    """No trial of its operator, or of its check, was planned."""
+    PRODUCT = "other product"
+    """It, or its constraints, are stated for other products than those that were run."""
+    CONDITION = "condition not met"
+    """No trial met its condition."""
+    SKIPPED = "skipped"
+    """Its trials have no verdict; `ClauseRow.skipped` counts the reasons."""
+    MOSTLY = "mostly skipped"
+    """Most of its trials have no verdict."""
+    TWIN_FAILED = "valid twin failed"
+    """The valid twins of most of its broken calls failed."""
+    PLAIN_CALL = "plain call"
+    """Most of its trials show failures that the plain call has too."""
+    OTHER_CALLS = "other calls"
+    """Most of its trials show failures that calls have too which it is not about."""
+    OPEN_ELEMENTS = "open elements"
+    """More than 20 % of the elements of a dtype are open."""
+    ONE_SIDE = "one side"
+    """A constraint of it was never broken, or never held."""
+
 
 BY_WEIGHT = (
     ClauseVerdict.CONTRADICTED,

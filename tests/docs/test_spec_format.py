@@ -16,13 +16,14 @@ from aclnn_cts.speclang.expression import FUNCTIONS
 from aclnn_cts.speclang.expression_parser import parse
 from aclnn_cts.speclang.package import products
 from aclnn_cts.speclang.properties import PROPERTIES
+from aclnn_cts.speclang.shared_schema import FileEntry, PrecisionModel
 from aclnn_cts.speclang.yaml_file import parse_yaml
 
 PAGES = [
     Path(__file__).parents[2] / "docs" / f"spec-{part}.md"
     for part in ("format", "properties", "constraints", "expressions")
 ]
-MODELS: dict[str, type[schema.FileEntry]] = {
+MODELS: dict[str, type[FileEntry]] = {
     "Operator": schema.OperatorModel,
     "Document": schema.DocumentModel,
     "Parameter": schema.ParameterModel,
@@ -31,7 +32,7 @@ MODELS: dict[str, type[schema.FileEntry]] = {
     "Modes": schema.ModesModel,
     "Constraint": schema.ConstraintModel,
     "Clause": schema.ClauseModel,
-    "Compute model": schema.PrecisionModel,
+    "Compute model": PrecisionModel,
     "Example": schema.ExampleModel,
     "ATK": schema.AtkModel,
     "ATK argument": schema.AtkArgumentModel,

@@ -19,14 +19,16 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import EarlierCall
-from aclnn_cts.core.verdict import ClauseVerdict, Record, Result
-from aclnn_cts.findings.findings import FindingIndex, group_records, merge_findings
+from aclnn_cts.core.verdict import Record, Result
+from aclnn_cts.findings.findings import FindingIndex, merge_findings
 from aclnn_cts.reports.exporters import csv_bytes, finding_text, test_units
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict
 from aclnn_cts.reports.model.runs import trial_rows
 from tests.reports.synthetic import record, renamed, softmax_case, synthetic_run
+from tests.support.build_records import group_records
 
 NULLPTR = 161001
 EQUAL, LIFE = "determinism", "life-cycle/cold-warm"

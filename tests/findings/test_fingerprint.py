@@ -7,9 +7,8 @@ from aclnn_cts.core.finding import Confirmation
 from aclnn_cts.core.fingerprint import Symptom
 from aclnn_cts.core.trial import EarlierCall
 from aclnn_cts.core.verdict import ALONE_FACT, ALSO_STATUS, CONFORMS, FLAKY_FACT, Deviation, Record, Result
-from aclnn_cts.findings.findings import group_records
 from aclnn_cts.findings.fingerprint import with_whole_fingerprint
-from tests.support.build_records import make_record
+from tests.support.build_records import group_records, make_record
 
 
 def test_a_fingerprint_has_what_else_is_wrong_in_the_call() -> None:

@@ -13,8 +13,9 @@ from aclnn_cts import reports
 from aclnn_cts.core.faults import Fault, Severity
 from aclnn_cts.core.finding import Confirmation
 from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.verdict import ClauseVerdict, OutOfScope, Result, RunVerdict, Skip, UntestedReason
+from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip
 from aclnn_cts.reports.html import SECTIONS
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict, UntestedReason
 from aclnn_cts.reports.text import both, pair, phrase, words
 from aclnn_cts.store.manifest import FactSource
 from aclnn_cts.store.run_verdict import InsufficiencyReason

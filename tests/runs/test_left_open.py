@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.core.verdict import Observation, OpenReason, UntestedReason
+from aclnn_cts.core.verdict import Observation, OpenReason
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
+from aclnn_cts.reports.model.clause_verdicts import UntestedReason
 from aclnn_cts.speclang.load import load_specs
 from tests.support.ran import Ran
 

@@ -15,7 +15,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Ended, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox import child
-from aclnn_cts.sandbox.batch import BatchOutcomes
+from aclnn_cts.sandbox.batch_outcomes import BatchOutcomes
 from aclnn_cts.sandbox.child import ChildEnd
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aclnn_cts.core.case import Case, Data, Origin, Tensor
+from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record, Result, Verdict
+from aclnn_cts.findings.findings import Failures
 from aclnn_cts.findings.fingerprint import with_whole_fingerprint
 from aclnn_cts.store.manifest import Manifest
 
@@ -80,3 +82,11 @@ def make_manifest(**changes: Any) -> Manifest:
         "started": "2026-01-02T03:04:05+00:00",
     }
     return Manifest(**(fields | changes))
+
+
+def group_records(records: Iterable[Record]) -> tuple[Finding, ...]:
+    """The findings of records; those that passed say which operators enforce constraints."""
+    failures = Failures()
+    for record in records:
+        failures.add(record)
+    return failures.findings

@@ -22,7 +22,7 @@ from aclnn_cts.generate.predicate import CompilePredicate, Predicate, compile_pr
 from aclnn_cts.speclang.expression_parser import ExpressionError
 from aclnn_cts.speclang.form import NOT_BLANK
 from aclnn_cts.speclang.problems import Problems
-from aclnn_cts.speclang.schema import FileEntry
+from aclnn_cts.speclang.shared_schema import FileEntry
 from aclnn_cts.speclang.yaml_file import read_yaml
 from aclnn_cts.store.case_files import read_case_file
 

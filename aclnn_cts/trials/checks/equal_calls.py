@@ -138,12 +138,8 @@ class LayoutCheck:
     def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The values of both calls."""
         demand_valid(trial, evaluation)
-        if (broken := _broken_form(performed, judge)) is not None:
-            return broken
-        verdicts = [judge.values(item) for item in performed]
-        if any(verdict.result == Result.FAILED for verdict in verdicts):
-            return as_value_failure(decided_by_calls(verdicts))
-        return decided_by_calls(verdicts)
+        broken = _broken_form(performed, judge)
+        return broken if broken is not None else _judge_values(performed, judge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +175,9 @@ class BatchInvarianceCheck:
         demand_valid(trial, evaluation)
         if (broken := _broken_form(performed, judge)) is not None:
             return broken
-        verdicts = [judge.values(item) for item in performed]
-        if any(verdict.result == Result.FAILED for verdict in verdicts):
-            return as_value_failure(decided_by_calls(verdicts))
+        verdict = _judge_values(performed, judge)
+        if verdict.result == Result.FAILED:
+            return verdict
         whole, part = performed
         judge = judge.with_answers(performed)
         limits = [judge.limits(item) for item in performed]
@@ -202,7 +198,7 @@ class BatchInvarianceCheck:
                 )
                 return Verdict(result=Result.FAILED, kind=Fault.BATCH, message=message, facts={OUTPUT_FACT: name})
         if compared:
-            return decided_by_calls(verdicts)
+            return verdict
         message = "no output has rows that are independent of the rest of the batch"
         return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message)
 
@@ -224,6 +220,12 @@ def _broken_form(performed: Sequence[Performed], judge: Judge) -> Verdict | None
     forms = [verdict for item in performed if (verdict := judge.form(item)) is not None]
     order = (Result.FAILED, Result.ERROR, Result.SKIPPED, Result.OUT_OF_SCOPE, Result.PASSED)
     return min(forms, key=lambda verdict: order.index(verdict.result), default=None)
+
+
+def _judge_values(performed: Sequence[Performed], judge: Judge) -> Verdict:
+    """The values of all calls."""
+    verdict = decided_by_calls([judge.values(item) for item in performed])
+    return as_value_failure(verdict) if verdict.result == Result.FAILED else verdict
 
 
 def _differing(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:

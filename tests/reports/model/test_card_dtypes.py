@@ -12,10 +12,10 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
-from aclnn_cts.findings.findings import group_records
 from aclnn_cts.findings.fingerprint import with_whole_fingerprint
 from aclnn_cts.reports.model.finding_tally import FindingTallies
 from aclnn_cts.reports.model.findings import deciding_dtypes
+from tests.support.build_records import group_records
 
 OPERATOR = "aclnnSoftmaxBackward"
 

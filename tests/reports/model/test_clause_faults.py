@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Ended, Outcome
-from aclnn_cts.core.verdict import TWIN_FAILED, ClauseVerdict, Record, Result, UntestedReason
+from aclnn_cts.core.verdict import TWIN_FAILED, Record, Result
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.attribution import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, is_at_fault
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict, UntestedReason
 from aclnn_cts.speclang.load import load_specs
 from tests.reports.model.test_clauses import NULLPTR, ONCE, RMS, STREAMS, at_of, broken, clause, judged, report_of
 from tests.reports.synthetic import record, renamed, softmax_case

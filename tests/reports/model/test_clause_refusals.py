@@ -23,13 +23,13 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import ClauseVerdict, Record, Result, Verdict
+from aclnn_cts.core.verdict import Record, Result, Verdict
 from aclnn_cts.findings.fingerprint import with_whole_fingerprint
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.reports.model.attribution import ConditionedCalls
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
-from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict, ClauseVerdicts
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Clause, Spec

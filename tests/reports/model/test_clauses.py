@@ -10,14 +10,14 @@ from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import ClauseVerdict, Judged, Record, Result, Skip, UntestedReason
+from aclnn_cts.core.verdict import Judged, Record, Result, Skip
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
 from aclnn_cts.reports.model.attribution import FIRST_PHASE
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
-from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict, ClauseVerdicts, UntestedReason
 from aclnn_cts.reports.model.rows import ClauseRows
 from aclnn_cts.speclang.load import load_specs
 from tests.reports.conftest import FIVE

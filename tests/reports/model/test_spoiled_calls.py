@@ -12,10 +12,10 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import ClauseVerdict, Judged, Record, Result, UntestedReason, Verdict
+from aclnn_cts.core.verdict import Judged, Record, Result, Verdict
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.reports.model.clause_evidence import ClauseEvidence, key_of
-from aclnn_cts.reports.model.clause_verdicts import ClauseVerdicts, JudgedClause
+from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict, ClauseVerdicts, JudgedClause, UntestedReason
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.load import load_specs, specs_from_texts
 from aclnn_cts.speclang.model import Clause, Spec
