@@ -77,8 +77,8 @@ class MutatedSession:
         self._decoy: CorrectVariant | None = None
         self._unchecked: dict[frozenset[Mutant], Session] = {}
         """The reference without the checks that mutants skip."""
-        self._before: NDArray[Any] | None = None
-        """The mutant's output in the call before, flat: what a stale element holds."""
+        self._before: dict[Mutant, NDArray[Any]] = {}
+        """By mutant its output in the call before, flat: what a stale element holds."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -95,7 +95,7 @@ class MutatedSession:
         """Have these mutants or this decoy from now on, and no memory of earlier calls; none: the reference alone."""
         self._mutants = tuple(item for item in subjects if isinstance(item, Mutant))
         self._decoy = next((item for item in subjects if isinstance(item, CorrectVariant)), None)
-        self._before = None
+        self._before = {}
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make the calls."""
@@ -123,7 +123,7 @@ class MutatedSession:
         for mutant in mutants:
             changed = _written(call, outcome).get(changed_tensor(mutant, case))
             if mutant.kind == STALE and changed is not None and changed.view.size:
-                self._before = components(changed.view).reshape(-1).copy()
+                self._before[mutant] = components(changed.view).reshape(-1).copy()
         return outcome
 
     def _computed_wrongly(self, call: Call, of_values: Sequence[Mutant], of_status: Sequence[Mutant]) -> Outcome:
@@ -194,9 +194,9 @@ class MutatedSession:
         axis = {"rows swapped": -2, "columns swapped": -1}.get(mutant.kind)
         place = place_of(mutant, values.size if axis is None else values.shape[axis] - 1)
         if mutant.kind == STALE:
-            changed = np.array(values)
-            if self._before is not None:
-                changed.reshape(-1)[place] = widen(self._before)[place % self._before.size]
+            changed, before = np.array(values), self._before.get(mutant)
+            if before is not None:
+                changed.reshape(-1)[place] = widen(before)[place % before.size]
             return changed
         return OUTPUT_KINDS[mutant.kind](values, Asked(_amount(mutant, question), question, place))
 
