@@ -39,8 +39,10 @@ _CHECKS_ROWS = 2
 """The innerPrecise with which rows that see nothing are computed as they should be."""
 _RIGHT_DOWN = 3
 """The sparse mode whose rows that see nothing are found by themselves."""
-_BATCHES, _SHARED_HEADS, _QUERIES = 0, 1, 3
-"""Axes of a part's arrays, of which some places are computed at a time."""
+_BATCHES, _SHARED_HEADS, _QUERIES, _KEYS = 0, 1, 3, 4
+"""Axes of a part's scores, of which some places are computed at a time."""
+_OF_KEYS = {_BATCHES: 0, _SHARED_HEADS: 1, _KEYS: 2}
+"""The same axes of keys and values."""
 _OUTPUTS = ("dqOut", "dkOut", "dvOut")
 WRT = dict(zip(_OUTPUTS, ("query", "keyIn", "value"), strict=True))
 SAVED = ("attentionInOptional", "softmaxMaxOptional", "softmaxSumOptional")
@@ -149,21 +151,21 @@ class Part:
         )
 
     def among(self, axis: int, places: slice) -> Part:
-        """The part with some of the batches, shared heads or queries alone."""
+        """The part with some of the batches, shared heads, queries or keys alone."""
 
         def some(array: Any) -> Any:  # noqa: ANN401 - a NumPy array, one of a formula, or none
             return _some(array, axis, places)
 
         return replace(
             self,
-            query=some(self.query),
-            key=self.key if axis == _QUERIES else some(self.key),
-            value=self.value if axis == _QUERIES else some(self.value),
+            query=self.query if axis == _KEYS else some(self.query),
+            key=_some(self.key, _OF_KEYS.get(axis), places),
+            value=_some(self.value, _OF_KEYS.get(axis), places),
             pse=some(self.pse),
             sink=some(self.sink),
             seen=some(self.seen),
             kept=some(self.kept),
-            is_open=some(self.is_open),
+            is_open=self.is_open if axis == _KEYS else some(self.is_open),
         )
 
     @property
@@ -201,8 +203,9 @@ class Part:
         return result, top, total
 
     def gradients(self, f: F, dy: Array, y: Array, top: Array, total: Array) -> tuple[Array, ...]:
-        """What the queries add to the gradients of query, key, value and a sink, the first two not scaled.
+        """What the queries add to the gradients of query, key and value, the first two not scaled.
 
+        Where there is a sink, also what its gradient sums up, times the probability of the sink.
         From dY and Y [B, h, g, Sq, D of values] and statistics [B, h, g, Sq, 1].
         """
         p = f.where(self.seen, f.exp(self.scores(f) - top) / total, 0.0)
@@ -213,12 +216,14 @@ class Part:
         dv = f.einsum("bhgij,bhgid->bhjd", f.store(self.dropped(f, p)), dy)
         if self.sink is None:
             return dq, dk, dv
-        return dq, dk, dv, -(p * dp).sum(4, keepdims=True) * (f.exp(self.sink - top) / total)
+        return dq, dk, dv, -(p * dp).sum(4, keepdims=True)
 
 
-def _some(array: Any, axis: int, places: slice) -> Any:  # noqa: ANN401 - a NumPy array, one of a formula, or none
-    """Some places of an axis, or all of an axis that stands for each of them."""
-    return array if array is None or array.shape[axis] == 1 else array[(slice(None),) * axis + (places,)]
+def _some(array: Any, axis: int | None, places: slice) -> Any:  # noqa: ANN401 - a NumPy array, one of a formula, or none
+    """Some places of an axis; all of an array that does not have it, or where one place stands for each of them."""
+    if array is None or axis is None or array.shape[axis] == 1:
+        return array
+    return array[(slice(None),) * axis + (places,)]
 
 
 def _pse_of_part(call: Attention, place: Sequences, shape: tuple[int, ...]) -> Array | None:
@@ -269,27 +274,38 @@ def backward(f: F, arguments: Mapping[str, Any]) -> Outputs:
     return results | ({"dsinkOut": f.concat(sinks, 2).sum((0, 2, 3))} if sinks else {})
 
 
-def _gradients(f: F, part: Part, saved: Sequence[Array], axis: int = _BATCHES) -> Sequence[Array]:
-    """`Part.gradients`, some batches at a time, of large ones some shared heads, of these some queries."""
+def _gradients(f: F, part: Part, saved: Sequence[Array], axes: Sequence[int]) -> Sequence[Array]:
+    """`Part.gradients`, some places of the first axis at a time, and where one of them is large, of the next."""
+    axis, *inner = axes
 
     def compute(places: slice) -> tuple[Sequence[Array], Sequence[Array]]:
         block, own = part, saved
         if places != slice(None):
-            block, own = part.among(axis, places), [_some(array, axis, places) for array in saved]
-        if axis != _QUERIES:
-            return _gradients(f, block, own, _SHARED_HEADS if axis == _BATCHES else _QUERIES), ()
-        dq, dk, dv, *sink = block.gradients(f, *own)
-        return (dq, *sink), (dk, dv)
+            block = part.among(axis, places)
+            own = saved if axis == _KEYS else [_some(array, axis, places) for array in saved]
+        found = _gradients(f, block, own, inner) if inner else block.gradients(f, *own)
+        dq, dk, dv, *sink = found
+        if axis == _QUERIES:
+            return (dq, *sink), (dk, dv)
+        return ((dk, dv), (dq, *sink)) if axis == _KEYS else (found, ())
 
     count = part.shape[axis]
-    along, sums = in_blocks(f, compute, count=count, each=part.seen.size // max(count, 1), axis=axis)
-    return (along[0], *sums, *along[1:])
+    each = part.seen.size // max(count, 1)
+    along, sums = in_blocks(f, compute, count=count, each=each, axis=_OF_KEYS.get(axis, axis))
+    if axis == _QUERIES:
+        return (along[0], *sums, *along[1:])
+    return (sums[0], *along, *sums[1:]) if axis == _KEYS else along
 
 
 def _part_gradients(f: F, part: Part, saved: Sequence[Array]) -> tuple[Array, ...]:
     """[B, N, S, D] of query, key and value, and [B, N, Sq, 1] of a sink, from the part's dY, Y and statistics."""
-    dq, dk, dv, *sink = _gradients(f, part, saved)
+    # What the shorter of these axes has is summed up for each block of the longer one.
+    longest = sorted((_QUERIES, _KEYS), key=part.shape.__getitem__, reverse=True)
+    dq, dk, dv, *sink = _gradients(f, part, saved, (_BATCHES, _SHARED_HEADS, *longest))
     dq, dk = dq * part.call.scale, dk * part.call.scale
+    if part.sink is not None:
+        top, total = saved[2:]
+        sink = [array * (f.exp(part.sink - top) / total) for array in sink]
     opened = part.is_open[..., None]
     some = np.any(opened, axis=(2, 3))[:, :, None]
     return (

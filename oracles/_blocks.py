@@ -10,8 +10,8 @@ from aclnn_cts.formula.array import Array, F
 Compute: TypeAlias = Callable[[slice], tuple[Sequence[Array], Sequence[Array]]]
 """Of places of a dimension: results that have these places along an axis, and results that are sums over them."""
 
-_MOST = 1 << 19
-"""Elements of an intermediate: arrays of 4 MB, whose memory the next block has without asking the system for it."""
+_MOST = 1 << 17
+"""Elements of an intermediate: bounds hold some seventy arrays of a block, a megabyte each."""
 
 
 def in_blocks(f: F, compute: Compute, *, count: int, each: int, axis: int) -> tuple[Sequence[Array], Sequence[Array]]:
@@ -28,4 +28,6 @@ def in_blocks(f: F, compute: Compute, *, count: int, each: int, axis: int) -> tu
         own, added = ([f.released(array) for array in arrays] for arrays in compute(slice(start, start + step)))
         along.append(own)
         sums = [f.released(before + more) for before, more in zip(sums, added, strict=True)] if sums else added
-    return [f.concat(arrays, axis) for arrays in zip(*along, strict=True)], sums
+    pieces = [list(arrays) for arrays in zip(*along, strict=True)]
+    along.clear()  # the pieces of one result go before those of the next are joined
+    return [f.released(f.concat(pieces.pop(0), axis)) for _ in range(len(pieces))], sums

@@ -22,6 +22,8 @@ def geglu_gradient(f: F, gradient: Array, x: Array, active: Array, dim: int, *, 
     """The gradient of x, one half of which is multiplied by GELU of the other, the front one with `left`: `active`."""
     front, back = halves(x, dim)
     gate, factor = (front, back) if left else (back, front)
+    # Those of another rank would be repeated for every element of x before their result has a wrong shape.
+    gradient, active = (array.broadcast_to(gate.shape) for array in (gradient, active))
     of_gate, of_factor = gradient * factor * slope(f, gate, by_tanh=by_tanh), gradient * active
     return joined(f, *((of_gate, of_factor) if left else (of_factor, of_gate)), dim)
 

@@ -13,43 +13,67 @@ the published golden programs evaluate.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
+from aclnn_cts.oracles._blocks import in_blocks
+
+Gradients: TypeAlias = "tuple[Array, Array]"
+"""Of some rows: dx, and what the gradient of gamma sums up over them."""
 
 
 def factored_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> dict[str, Array]:
     """Both gradients, rstd taken as given."""
-    gradient, values, r, g = _rows(f, dy, x, rstd, gamma)
-    xhat = f.grouped(values * r)
-    dx = (g - xhat * f.grouped((g * xhat).mean(1, keepdims=True))) * r
-    return {"dxOut": dx.reshape(*x.shape), "dgammaOut": (gradient * xhat).sum(0).reshape(*gamma.shape)}
+
+    def compute(gradient: Array, g: Array, values: Array, r: Array) -> Gradients:
+        xhat = f.grouped(values * r)
+        return (g - xhat * f.grouped((g * xhat).mean(1, keepdims=True))) * r, gradient * xhat
+
+    return _by_rows(f, compute, dy, x, rstd, gamma)
 
 
 def _expanded_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outputs:
-    gradient, values, r, g = _rows(f, dy, x, rstd, gamma)
-    xhat = f.grouped(values * r)
-    dx = g * r - xhat * f.grouped(f.grouped((g * xhat).mean(1, keepdims=True)) * r)
-    return {"dxOut": dx.reshape(*x.shape), "dgammaOut": ((gradient * values) * r).sum(0).reshape(*gamma.shape)}
+    def compute(gradient: Array, g: Array, values: Array, r: Array) -> Gradients:
+        xhat = f.grouped(values * r)
+        dx = g * r - xhat * f.grouped(f.grouped((g * xhat).mean(1, keepdims=True)) * r)
+        return dx, (gradient * values) * r
+
+    return _by_rows(f, compute, dy, x, rstd, gamma)
 
 
 def _cubed_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outputs:
-    gradient, values, r, g = _rows(f, dy, x, rstd, gamma)
-    dx = g * r - f.grouped(r * r * r * values) * f.grouped((g * values).mean(1, keepdims=True))
-    return {"dxOut": dx.reshape(*x.shape), "dgammaOut": (gradient * (values * r)).sum(0).reshape(*gamma.shape)}
+    def compute(gradient: Array, g: Array, values: Array, r: Array) -> Gradients:
+        dx = g * r - f.grouped(r * r * r * values) * f.grouped((g * values).mean(1, keepdims=True))
+        return dx, gradient * (values * r)
+
+    return _by_rows(f, compute, dy, x, rstd, gamma)
 
 
 def _cubed_mean_formula(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> Outputs:
-    gradient, values, r, g = _rows(f, dy, x, rstd, gamma)
-    dx = g * r - values * f.grouped(r * r * r * (g * values).mean(1, keepdims=True))
-    return {"dxOut": dx.reshape(*x.shape), "dgammaOut": (gradient * (values * r)).sum(0).reshape(*gamma.shape)}
+    def compute(gradient: Array, g: Array, values: Array, r: Array) -> Gradients:
+        dx = g * r - values * f.grouped(r * r * r * (g * values).mean(1, keepdims=True))
+        return dx, gradient * (values * r)
+
+    return _by_rows(f, compute, dy, x, rstd, gamma)
 
 
-def _rows(f: F, dy: Array, x: Array, rstd: Array, gamma: Array) -> tuple[Array, Array, Array, Array]:
-    """Dy and x as (n, d), r as (n, 1), and g."""
-    matrix = (rstd.size, gamma.size)
-    gradient = dy.reshape(*matrix)
-    return gradient, x.reshape(*matrix), rstd.reshape(-1, 1), f.grouped(gradient * gamma.reshape(-1))
+def _by_rows(
+    f: F, gradients: Callable[[Array, Array, Array, Array], Gradients], dy: Array, x: Array, rstd: Array, gamma: Array
+) -> dict[str, Array]:
+    """Both gradients from those of rows: dy and x as (n, d), r as (n, 1), and g."""
+    matrix = rstd.size, gamma.size
+    whole = dy.reshape(*matrix), x.reshape(*matrix), rstd.reshape(-1, 1)
+    weight = gamma.reshape(-1)
+
+    def compute(place: slice) -> tuple[Sequence[Array], Sequence[Array]]:
+        gradient, values, r = whole if place == slice(None) else (array[place] for array in whole)
+        dx, terms = gradients(gradient, f.grouped(gradient * weight), values, r)
+        return (dx,), (terms.sum(0),)
+
+    [dx], [dgamma] = in_blocks(f, compute, count=rstd.size, each=gamma.size, axis=0)
+    return {"dxOut": dx.reshape(*x.shape), "dgammaOut": dgamma.reshape(*gamma.shape)}
 
 
 def rms_norm(f: F, x: Array, gamma: Array, rstd: tuple[int, ...]) -> Outputs:

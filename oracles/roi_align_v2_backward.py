@@ -43,14 +43,14 @@ def _cells(boxes: Held, shape: Shape) -> Numbers:
     return np.where(images < 0, -1, images * shape[1] + np.arange(shape[1]))
 
 
-def _weights(f: F, places: int, ratio: int) -> Array:
-    """(places,): what a pooled element takes of all neighbours of its points. It is 1 but for roundings.
+def _weight(f: F, ratio: int) -> Array:
+    """What a pooled element takes of all neighbours of its points. It is 1 but for roundings.
 
     Fractions of a distance, their product and the number of points round once each.
     """
     terms = _NEIGHBOURS * min(max(ratio, 1), _MOST_POINTS) ** 2
-    each: Array = f.lift(np.ones((places, terms))) / 3.0 * 3.0 / float(terms)
-    return each.sum(-1)
+    each: Array = f.lift(np.ones(terms)) / 3.0 * 3.0 / float(terms)
+    return each.sum()
 
 
 def _backward(
@@ -59,7 +59,7 @@ def _backward(
 ) -> Outputs:  # fmt: skip
     planes = inputShape[:2]
     count, channels, *pooled = gradOutput.shape
-    weights = _weights(f, math.prod(pooled), samplingRatio)
+    weights = _weight(f, samplingRatio).broadcast_to((math.prod(pooled),))
     shares = f.einsum("kcp,p->kc", gradOutput.reshape(count, channels, -1), weights)
     total = f.scatter_add(shares, _cells(boxes, inputShape), planes)
     # How a region of a larger map shares out what it receives is not said; 0 is 0 however it does.

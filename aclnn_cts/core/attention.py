@@ -295,7 +295,7 @@ def kept_bits(mask: Numbers, shape: Sequence[int]) -> Flags:
     ValueError for a mask with too few.
     """
     count = int(np.prod(shape))
-    bytes_ = mask.astype(np.uint8).reshape(-1)
+    bytes_ = mask.astype(np.uint8, copy=False).reshape(-1)
     if 8 * bytes_.size < count:
         raise ValueError(f"{8 * bytes_.size} bits for {count} places")
-    return np.unpackbits(bytes_, count=count, bitorder="little").reshape(tuple(shape)).astype(np.bool_)
+    return np.unpackbits(bytes_, count=count, bitorder="little").reshape(tuple(shape)).view(np.bool_)

@@ -772,9 +772,13 @@ class Bounds(Backend[Tracked]):
             lattice=_lattice(min, *arrays),
             reach=self.ranges.joined([array.reach for array in arrays], joined),
         )
-        counts = [(array.terms, array.length, array.still) for array in arrays]
-        if all(isinstance(count, float) for one in counts for count in one[:2]) and len(set(counts)) == 1:
-            [(result.terms, result.length, result.still)] = set(counts)
+        terms = {array.terms if isinstance(array.terms, float) else None for array in arrays}
+        lengths = {array.length if isinstance(array.length, float) else None for array in arrays}
+        stills = {array.still for array in arrays}
+        if len(terms) == len(stills) == 1 and None not in terms and (len(lengths) == 1 or None in lengths):
+            first = arrays[0]
+            result.terms, result.still = first.terms, first.still
+            result.length = joined(array.length for array in arrays) if None in lengths else first.length
             errors = [array.e for array in arrays]
         else:
             # As of a choice: the terms with fewer roundings set the count.

@@ -105,6 +105,7 @@ class FormulaOracle:
                 if result.shape != shape:
                     raise results.mistake(f"{name} has the shape {list(result.shape)}, expected {list(shape)}")
                 if not careful and not f.settled(result):
+                    del f, results, result  # their arrays take as much memory as those made with care
                     return self._by_forms(call, inputs, arithmetic, shapes, careful=True)
             for name in shapes:
                 stated = _stated(results[name], arithmetic, f)

@@ -113,12 +113,12 @@ def _part(call: Mapping[str, Any], place: Sequences, query: Real, key: Real, val
     sink = call.get("sinkInOptional")
     sink = None if sink is None else widen(sink)[None, :, None]
     group = place.heads // shared
-    each = max(q.shape[0] * group * columns, 1)
-    heads = min(max(_SCORES // each, 1), shared)
+    each = max(q.shape[0] * columns, 1)
+    heads = _heads_at_once(max(_SCORES // each, 1), group, place.heads)
     step = max(_SCORES // (each * heads), 1)
     found: list[Forward] = []
-    for first in range(0, shared, heads):
-        own, keys = slice(first * group, (first + heads) * group), slice(first, first + heads)
+    for first in range(0, place.heads, heads):
+        own, keys = slice(first, first + heads), slice(first // group, (first + heads - 1) // group + 1)
         parts: list[Forward] = []
         for start in range(0, max(rows, 1), step):
             some = slice(start, start + step)
@@ -130,6 +130,13 @@ def _part(call: Mapping[str, Any], place: Sequences, query: Real, key: Real, val
             parts.append((_product_of_heads(shares, v[:, keys]), top, total))
         found.append(_joined(parts, 2))
     return _joined(found, 1)
+
+
+def _heads_at_once(most: int, group: int, heads: int) -> int:
+    """As many of all heads as `most` allows: whole groups, or an equal part of each group."""
+    if most >= group:
+        return min(most // group * group, heads)
+    return max(size for size in range(1, most + 1) if group % size == 0)
 
 
 def _some(array: Real | None, axis: int, places: slice) -> Real | None:

@@ -216,7 +216,7 @@ _PSE = np.random.default_rng(11).standard_normal((1, N, ROWS, COLUMNS))
 _DROPPED = np.random.default_rng(13).integers(0, 256, -(-B * N * ROWS * COLUMNS // 8), np.uint8)
 
 
-@pytest.mark.parametrize("scores", [2 * N // SHARED * COLUMNS, N // SHARED * ROWS * COLUMNS, N * ROWS * COLUMNS])
+@pytest.mark.parametrize("scores", [1, 2 * N // SHARED * COLUMNS, N // SHARED * ROWS * COLUMNS, N * ROWS * COLUMNS])
 @pytest.mark.parametrize(
     "attributes",
     [
@@ -226,7 +226,7 @@ _DROPPED = np.random.default_rng(13).integers(0, 256, -(-B * N * ROWS * COLUMNS 
         {"sinkInOptional": np.linspace(-1.0, 1.0, N), "pseType": 1, "outputs": {"dsinkOut": (N,)}},
     ],
 )
-def test_attention_in_blocks_of_queries_heads_or_batches_equals_that_of_the_whole(
+def test_attention_in_blocks_of_keys_queries_heads_or_batches_equals_that_of_the_whole(
     monkeypatch: pytest.MonkeyPatch, attributes: Mapping[str, Any], scores: int
 ) -> None:
     stem = "flash_attention_score_grad" + ("_v3" if "pseType" in attributes else "")
