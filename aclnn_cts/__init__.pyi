@@ -1,5 +1,5 @@
 from aclnn_cts.candidates.cases import CaseArrays, cases
-from aclnn_cts.candidates.check import Check, Expected, check, expected
+from aclnn_cts.candidates.check import CheckResult, Expected, check, expected
 from aclnn_cts.candidates.judge import judge
 from aclnn_cts.candidates.verdict import Judgement, reward
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -8,7 +8,7 @@ from aclnn_cts.training.watch import watch
 __version__: str
 __all__ = [
     "CaseArrays",
-    "Check",
+    "CheckResult",
     "Expected",
     "HarnessError",
     "Judgement",

@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeAlias
 
 from aclnn_cts.adapters.bindings import (
     Binding,
-    Call,
     Choose,
     Conversion,
     Convert,
     Items,
+    LibraryCall,
     Literal,
     Name,
     Value,
@@ -79,7 +79,7 @@ class BindingLibrary(Protocol):
         """Those of tensors, of the operands' values."""
         ...
 
-    def function(self, call: Call, arguments: Mapping[str, Evaluate], binding: Binding) -> Evaluate:
+    def function(self, call: LibraryCall, arguments: Mapping[str, Evaluate], binding: Binding) -> Evaluate:
         """A call of one of its functions. Raises UnboundError where there is no such function or argument."""
         ...
 
@@ -182,14 +182,14 @@ class CompiledBinding:
             return lambda scope: [item(scope) for item in items]
         if isinstance(value, Choose):
             return self._chosen(value)
-        if isinstance(value, Call):
+        if isinstance(value, LibraryCall):
             return self.library.function(value, self.arguments(value), self.binding)
         if value.kind is Conversion.FORMAT:
             parameter = value.operands[0]
             return lambda scope: _format(scope, parameter)
         return self._converted(value, [self.compiled(item) for item in value.operands])
 
-    def arguments(self, call: Call) -> Mapping[str, Evaluate]:
+    def arguments(self, call: LibraryCall) -> Mapping[str, Evaluate]:
         """The arguments of a call."""
         return {name: self.compiled(value) for name, value in call.arguments.items()}
 

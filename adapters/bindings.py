@@ -135,7 +135,7 @@ class Choose:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LibraryCall:
     """A function of the library and its arguments by name."""
 
     function: str
@@ -144,14 +144,14 @@ class Call:
     """Its place in the file."""
 
 
-Value: TypeAlias = Name | Literal | Items | Convert | Choose | Call
+Value: TypeAlias = Name | Literal | Items | Convert | Choose | LibraryCall
 
 
 @dataclass(frozen=True, slots=True)
 class CalledAs:
     """A call of the library, whose results are the outputs in order, as a training makes it."""
 
-    call: Call
+    call: LibraryCall
     unused: Mapping[str, object]
     """Parameters that the call does without, each with the value that it has then."""
 
@@ -167,7 +167,7 @@ class Binding:
     """By output parameter: its value; of the autograd form the name that the gradient is for. None: by `call`."""
     let: Mapping[str, Value] = field(default_factory=dict)
     """Values by name, in order; one may read those before it."""
-    call: Call | None = None
+    call: LibraryCall | None = None
     """Of the direct form: the function whose results are the outputs, in order."""
     gradients: Mapping[str, Value] = field(default_factory=dict)
     """Of the autograd form: by the name of a result of the forward pass, the gradient that it is given."""
@@ -307,7 +307,9 @@ class _Reader:
         form = self._form(entry)
         call = None
         if entry.call is not None:
-            call = Call(entry.call, self._arguments(entry.arguments or {}, (*path, "arguments")), (*path, "call"))
+            call = LibraryCall(
+                entry.call, self._arguments(entry.arguments or {}, (*path, "arguments")), (*path, "call")
+            )
         elif entry.arguments is not None:
             self._add((*path, "arguments"), "are those of `call`, which is missing; add it")
         gradients = {name: self.value(raw, (*path, "gradients", name)) for name, raw in (entry.gradients or {}).items()}
@@ -319,7 +321,9 @@ class _Reader:
         called_as = None
         if (called := entry.called_as) is not None:
             place = (*path, "called_as")
-            call_as = Call(called.call, self._arguments(called.arguments, (*place, "arguments")), (*place, "call"))
+            call_as = LibraryCall(
+                called.call, self._arguments(called.arguments, (*place, "arguments")), (*place, "call")
+            )
             called_as = CalledAs(call_as, called.unused)
         result = entry.result or _ResultModel(like=None)
         if entry.result is not None and call is None:
@@ -407,7 +411,9 @@ class _Reader:
             function = raw["call"]
             if isinstance(function, str) and all(_is_word(part) for part in function.split(".")):
                 where = (*path, "call")
-                return Call(function, self._arguments(raw["arguments"], (*path, "arguments"), depth=depth), where)
+                return LibraryCall(
+                    function, self._arguments(raw["arguments"], (*path, "arguments"), depth=depth), where
+                )
             self._add((*path, "call"), f"{shown(function)}; expected the name of a function")
             return Literal(None)
         if set(raw) == {"choose", "from"}:
@@ -476,7 +482,7 @@ def _parts(value: Value) -> Iterator[Value]:
         inner = value.operands
     elif isinstance(value, Choose):
         inner = (value.by, *value.options.values())
-    elif isinstance(value, Call):
+    elif isinstance(value, LibraryCall):
         inner = tuple(value.arguments.values())
     for item in inner:
         yield from _parts(item)

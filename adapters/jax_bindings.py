@@ -15,7 +15,7 @@ from jax import Array, lax, nn
 from jax import numpy as jnp
 
 from aclnn_cts.adapters.binding_evaluation import BindingScope, CompiledBinding, Evaluate, UnboundError
-from aclnn_cts.adapters.bindings import Binding, BindingForm, Call, Conversion, Name
+from aclnn_cts.adapters.bindings import Binding, BindingForm, Conversion, LibraryCall, Name
 from aclnn_cts.adapters.protocol import Buffers, Inexpressible, Rejected
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import numpy_dtype
@@ -101,7 +101,7 @@ class _Jax:
         }
     )
 
-    def function(self, call: Call, arguments: Mapping[str, Evaluate], binding: Binding) -> Evaluate:
+    def function(self, call: LibraryCall, arguments: Mapping[str, Evaluate], binding: Binding) -> Evaluate:
         where = binding.at(call.path)
         function = FUNCTIONS.get(call.function)
         if function is None:
@@ -273,46 +273,46 @@ def layer_norm(x: Array, mean: Array, rstd: Array, weight: Array, bias: Array) -
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class JaxFunction:
     """A function, and the names of its arguments in order."""
 
     compute: Callable[..., Any]
     arguments: tuple[str, ...]
 
 
-FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+FUNCTIONS: Mapping[str, JaxFunction] = MappingProxyType(
     {
-        "add": Function(jnp.add, ("x", "y")),
-        "broadcast_to": Function(jnp.broadcast_to, ("x", "shape")),
-        "conjugate": Function(jnp.conjugate, ("x",)),
-        "full": Function(jnp.full, ("shape", "value")),
-        "multiply": Function(jnp.multiply, ("x", "y")),
-        "reshape": Function(jnp.reshape, ("x", "shape")),
-        "split": Function(jnp.split, ("x", "parts", "axis")),
-        "square": Function(jnp.square, ("x",)),
-        "subtract": Function(jnp.subtract, ("x", "y")),
-        "nn.gelu": Function(nn.gelu, ("x", "approximate")),
-        "nn.glu": Function(nn.glu, ("x", "axis")),
-        "nn.hard_sigmoid": Function(nn.hard_sigmoid, ("x",)),
-        "nn.hard_silu": Function(nn.hard_silu, ("x",)),
-        "nn.leaky_relu": Function(nn.leaky_relu, ("x", "negative_slope")),
-        "nn.mish": Function(nn.mish, ("x",)),
-        "nn.sigmoid": Function(nn.sigmoid, ("x",)),
-        "nn.silu": Function(nn.silu, ("x",)),
-        "avg_pool2d": Function(
+        "add": JaxFunction(jnp.add, ("x", "y")),
+        "broadcast_to": JaxFunction(jnp.broadcast_to, ("x", "shape")),
+        "conjugate": JaxFunction(jnp.conjugate, ("x",)),
+        "full": JaxFunction(jnp.full, ("shape", "value")),
+        "multiply": JaxFunction(jnp.multiply, ("x", "y")),
+        "reshape": JaxFunction(jnp.reshape, ("x", "shape")),
+        "split": JaxFunction(jnp.split, ("x", "parts", "axis")),
+        "square": JaxFunction(jnp.square, ("x",)),
+        "subtract": JaxFunction(jnp.subtract, ("x", "y")),
+        "nn.gelu": JaxFunction(nn.gelu, ("x", "approximate")),
+        "nn.glu": JaxFunction(nn.glu, ("x", "axis")),
+        "nn.hard_sigmoid": JaxFunction(nn.hard_sigmoid, ("x",)),
+        "nn.hard_silu": JaxFunction(nn.hard_silu, ("x",)),
+        "nn.leaky_relu": JaxFunction(nn.leaky_relu, ("x", "negative_slope")),
+        "nn.mish": JaxFunction(nn.mish, ("x",)),
+        "nn.sigmoid": JaxFunction(nn.sigmoid, ("x",)),
+        "nn.silu": JaxFunction(nn.silu, ("x",)),
+        "avg_pool2d": JaxFunction(
             avg_pool2d, ("x", "kernel", "stride", "padding", "includes_padding", "divisor", "shape")
         ),
-        "conv_tbc": Function(conv_tbc, ("input", "weight", "bias", "pad")),
-        "embedding": Function(embedding, ("table", "indices", "padding_index", "scale_by_frequency")),
-        "layer_norm": Function(layer_norm, ("x", "mean", "rstd", "weight", "bias")),
-        "log_softmax_tangent": Function(log_softmax_tangent, ("x", "output", "dim")),
-        "max_pool2d": Function(max_pool2d, ("x", "indices")),
-        "mse_loss": Function(mse_loss, ("x", "target", "reduction", "count")),
-        "nearest_exact": Function(nearest_exact, ("x", "size", "scale")),
-        "nll_loss": Function(nll_loss, ("x", "target", "weight", "reduction", "ignored", "total", "shape")),
-        "reflection_pad": Function(reflection_pad, ("x", "padding")),
-        "rms_norm": Function(rms_norm, ("x", "rstd", "gamma")),
-        "softmax_tangent": Function(softmax_tangent, ("x", "output", "dim")),
+        "conv_tbc": JaxFunction(conv_tbc, ("input", "weight", "bias", "pad")),
+        "embedding": JaxFunction(embedding, ("table", "indices", "padding_index", "scale_by_frequency")),
+        "layer_norm": JaxFunction(layer_norm, ("x", "mean", "rstd", "weight", "bias")),
+        "log_softmax_tangent": JaxFunction(log_softmax_tangent, ("x", "output", "dim")),
+        "max_pool2d": JaxFunction(max_pool2d, ("x", "indices")),
+        "mse_loss": JaxFunction(mse_loss, ("x", "target", "reduction", "count")),
+        "nearest_exact": JaxFunction(nearest_exact, ("x", "size", "scale")),
+        "nll_loss": JaxFunction(nll_loss, ("x", "target", "weight", "reduction", "ignored", "total", "shape")),
+        "reflection_pad": JaxFunction(reflection_pad, ("x", "padding")),
+        "rms_norm": JaxFunction(rms_norm, ("x", "rstd", "gamma")),
+        "softmax_tangent": JaxFunction(softmax_tangent, ("x", "output", "dim")),
     }
 )
 """All of a function's arguments are given, by these names."""

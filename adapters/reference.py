@@ -19,7 +19,7 @@ from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import component, components, composed, promoted_inputs
 from aclnn_cts.core.errors import OracleError
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
-from aclnn_cts.core.outcome import STATUSES, SUCCESS, Ended, Outcome
+from aclnn_cts.core.outcome import STATUSES, SUCCESS, CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.kinds import Strength
@@ -91,7 +91,7 @@ class ReferenceSession:
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError, OracleError) as error:
             if not unsaid and isinstance(error, OracleError):
                 # A mistake in the oracle's file accuses no implementation.
-                return Outcome(ended=Ended.NOT_RUN, message=str(error)[:MESSAGE_LIMIT])
+                return Outcome(ended=CallEnd.NOT_RUN, message=str(error)[:MESSAGE_LIMIT])
             if not unsaid:
                 raise
             # The document leaves open what becomes of such a call; one without a value can only be refused.

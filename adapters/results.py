@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from aclnn_cts.adapters.protocol import Call, Inexpressible, Rejected, Session
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.dtypes import acl_name
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import BufferState, CallEnd, Outcome
 
 COLD_FACT = "cold"
 """Key of the fact whether an implementation met an accepted call for the first time in its process."""
@@ -86,7 +86,7 @@ def perform(session: Session, calls: Sequence[Call]) -> list[Outcome]:
         message = (
             f"the adapter's run() gave {len(outcomes)} results for {len(calls)} calls; expected one Outcome a call"
         )
-        return [Outcome(ended=Ended.NOT_RUN, message=message)] * len(calls)
+        return [Outcome(ended=CallEnd.NOT_RUN, message=message)] * len(calls)
     elapsed = (time.perf_counter() - start) / max(len(calls), 1)
     try:
         outcomes = [_sendable(outcome) for outcome in outcomes]
@@ -117,7 +117,7 @@ def _encodable(text: str) -> str:
 
 
 def _with_digests(call: Call, outcome: Outcome) -> Outcome:
-    if call.buffers is None or outcome.ended != Ended.RETURNED:
+    if call.buffers is None or outcome.ended != CallEnd.RETURNED:
         return outcome
     digests = {
         name: BufferState(sha256=hashlib.sha256(buffer.view.tobytes()).hexdigest())
@@ -141,12 +141,12 @@ def _of_exception(error: Exception, *, seconds: float) -> Outcome:
     except Exception as second:  # noqa: BLE001 - its own text may raise as well
         text = f"its message raises {type(second).__name__}"
     if isinstance(error, Inexpressible):
-        return Outcome(ended=Ended.INEXPRESSIBLE, message=text)
+        return Outcome(ended=CallEnd.INEXPRESSIBLE, message=text)
     if isinstance(error, Rejected):
-        return Outcome(ended=Ended.RAISED, message=text, rejected=True, seconds=seconds)
+        return Outcome(ended=CallEnd.RAISED, message=text, rejected=True, seconds=seconds)
     if isinstance(error, MemoryError):
-        return Outcome(ended=Ended.NOT_RUN, message=f"out of memory: {text}", seconds=seconds)
-    return Outcome(ended=Ended.RAISED, message=f"{_encodable(type(error).__name__)}: {text}", seconds=seconds)
+        return Outcome(ended=CallEnd.NOT_RUN, message=f"out of memory: {text}", seconds=seconds)
+    return Outcome(ended=CallEnd.RAISED, message=f"{_encodable(type(error).__name__)}: {text}", seconds=seconds)
 
 
 def candidate_error(error: Exception, what: str) -> Outcome:

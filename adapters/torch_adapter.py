@@ -21,7 +21,7 @@ from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import FORMATS, PRIVATE_FORMATS
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
@@ -143,9 +143,9 @@ class TorchSession:
                 results, facts = binding.run(bound)
             self._synchronise()
         except self._out_of_memory as error:
-            return Outcome(ended=Ended.NOT_RUN, message=f"torch is out of memory: {error}"[:MESSAGE_LIMIT])
+            return Outcome(ended=CallEnd.NOT_RUN, message=f"torch is out of memory: {error}"[:MESSAGE_LIMIT])
         except self._faults as error:
-            return Outcome(ended=Ended.DEVICE_FAULT, message=f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT])
+            return Outcome(ended=CallEnd.DEVICE_FAULT, message=f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT])
         seconds = time.perf_counter() - start
         facts |= self._store(call.case, call.buffers, bound, results)
         return Outcome(seconds=seconds, facts=facts)

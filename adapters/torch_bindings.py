@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from aclnn_cts.adapters.binding_evaluation import BindingScope, CompiledBinding, Evaluate, UnboundError
-from aclnn_cts.adapters.bindings import Binding, BindingForm, Call, Conversion, Name
+from aclnn_cts.adapters.bindings import Binding, BindingForm, Conversion, LibraryCall, Name
 from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.adapters.torch_functions import (
     attention_grad,
@@ -173,7 +173,7 @@ _aten: Any = torch.ops.aten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class AtenFunction:
     """An overload of an ATen operator with its arguments; and the one that writes its result into a given tensor."""
 
     operator: Any
@@ -228,7 +228,7 @@ class Aten:
     def __init__(self, device: torch.device) -> None:
         self._key = DISPATCH_KEYS.get(device.type)
 
-    def function(self, call: Call, arguments: Mapping[str, Evaluate], binding: Binding) -> Function:
+    def function(self, call: LibraryCall, arguments: Mapping[str, Evaluate], binding: Binding) -> AtenFunction:
         where = binding.at(call.path)
         packet, overload = _looked_up(call.function, where)
         schema = overload._schema
@@ -250,7 +250,7 @@ class Aten:
         leading = itertools.takewhile(lambda name: name in made and not taken[name].kwarg_only, taken)
         positional = [made.pop(name) for name in list(leading)]
         into, out = _writing(packet, schema)
-        return Function(operator=overload, positional=positional, keywords=made, into=into, out=out)
+        return AtenFunction(operator=overload, positional=positional, keywords=made, into=into, out=out)
 
     def dtype(self, name: str) -> torch.dtype | None:
         return TORCH_DTYPES.get(name)

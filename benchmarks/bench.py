@@ -26,7 +26,7 @@ from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from benchmarks.bench_works import MOST_ELEMENTS, STARTS, Counter, as_plain, descriptions, judged
 from benchmarks.hypothesis_driver import descriptions_by_hypothesis, plain_examples
 from benchmarks.measure import Figure, interleave, stay_on_one_core
@@ -92,7 +92,7 @@ def _generation(out: Console, chosen: Sequence[Spec], target: Target, rounds: in
 def _judgement(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
     found = {}
     with open_host("reference", target=target, specs=specs) as host:
-        bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="reference", target=target))
+        bench = TrialRunner(specs=specs, host=host, settings=BenchSettings(adapter="reference", target=target))
         for spec in chosen:
             work = judged(bench, bench.sampler(spec), JUDGED, lambda _case: True, Counter())
             [figure] = interleave((work,), rounds)
@@ -125,7 +125,7 @@ def _pipeline(
             bindings=host.capabilities.bindings,
             specs=specs,
         )
-        bench = Bench(specs=specs, host=host, settings=settings, explained=known.explains, sparing=True)
+        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=known.explains, sparing=True)
         for spec in (spec for spec in chosen if spec.operator in TESTS):
             counter, dense = Counter(), Counter()
             works = {TORCH: judged(bench, bench.sampler(spec), PIPELINE, as_plain, counter, small)}

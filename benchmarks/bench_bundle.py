@@ -31,7 +31,7 @@ from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.triage.compare import compare_runs
-from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
+from aclnn_cts.trials.trial_runner import JudgedBatch, TrialRunner
 from benchmarks.stored import Rounds, figures_of, start, store
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def _batches(specs: Specs, number: int) -> Iterator[tuple[str, JudgedBatch]]:
     settings = BenchSettings(adapter="reference", target=Target())
     share = -(-number // len(specs))
     with settings.open_host(specs) as host:
-        bench = Bench(specs=specs, host=host, settings=settings)
+        bench = TrialRunner(specs=specs, host=host, settings=settings)
         for spec in specs.for_product(settings.target.product).values():
             sampler = Sampler(spec, Target())
             listed = list_cases(sampler, "valid", seed=_SEED, count=share, unproved=Counter())

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import to_dtype
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.oracles import registry
@@ -77,16 +77,16 @@ def _judge() -> Judge:
     return Judges(has_statuses=True).of(load_specs()[_OPERATOR])
 
 
-def _performed(case: Case, judge: Judge) -> Performed:
+def _performed(case: Case, judge: Judge) -> PerformedCall:
     """The call with right results, which the judge has not seen."""
     arrays = case_arrays(case, judge.spec.inputs)
     outcome = Outcome(phase_one=0, phase_two=0)
-    question = judge.question(Performed(case=case, outcome=outcome, arrays=arrays))
+    question = judge.question(PerformedCall(case=case, outcome=outcome, arrays=arrays))
     value = registry.load(judge.spec.stem).values(question)["out"]
     descriptor = case.arguments["out"]
     dtype = descriptor.dtype if isinstance(descriptor, Tensor) else ""
     got: dict[str, NDArray[np.generic]] = {"out": to_dtype(value, dtype)}
-    return Performed(case=case, outcome=outcome, arrays=arrays, got=got)
+    return PerformedCall(case=case, outcome=outcome, arrays=arrays, got=got)
 
 
 def _best(work: Callable[[], object], rounds: int) -> float:
@@ -118,7 +118,7 @@ def _measured(elements: int, rounds: int, *, peaks: bool) -> Rounds:
     return found
 
 
-def _profile(case: Case, judge: Judge, made: Performed, rounds: int) -> Iterator[tuple[str, float]]:
+def _profile(case: Case, judge: Judge, made: PerformedCall, rounds: int) -> Iterator[tuple[str, float]]:
     """The functions that most of the time of a call is spent in, what they call of NumPy included, with its seconds."""
     profile = cProfile.Profile(time.process_time, builtins=False)
     profile.enable()

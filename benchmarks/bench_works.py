@@ -15,7 +15,7 @@ from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 DESCRIPTIONS = 2_000
 """Made in a round."""
@@ -79,7 +79,7 @@ def as_plain(case: Case) -> bool:
 
 
 def judged(
-    bench: Bench,
+    bench: TrialRunner,
     sampler: Sampler,
     count: int,
     chosen: Callable[[Case], bool],

@@ -26,7 +26,7 @@ from aclnn_cts.runs.campaign.worker import CampaignWorker
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from benchmarks.measure import processor_seconds
 from benchmarks.rare_faults import FAULTS
 from benchmarks.shown import Row
@@ -52,7 +52,7 @@ def faults(specs: Specs, target: Target, seeds: int) -> Rounds:
     for fault in FAULTS:
         settings = BenchSettings(adapter=f"benchmarks.rare_faults:RareFaults,fault={fault}", target=target)
         host = InProcessHost(load(parse_adapter_word(settings.adapter)).open(target, specs))
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True)
+        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True)
         plain = [_search_plain(bench, spec, seed) for seed in range(seeds)]
         ours = [_search_campaign(bench, spec, specs, seed) for seed in range(seeds)]
         columns = (*zip(plain, ours, strict=True),)
@@ -105,7 +105,7 @@ def _shares(rounds: Rounds) -> dict[str, float]:
     return {name: fast[name].median / slow[name].median for name, item in cases.items() if item.median > EASY}
 
 
-def _search_plain(bench: Bench, spec: Spec, seed: int) -> tuple[int, float]:
+def _search_plain(bench: TrialRunner, spec: Spec, seed: int) -> tuple[int, float]:
     strategy = valid_cases(spec, bench.settings.target)
     began = processor_seconds()
     tried = 0
@@ -135,7 +135,7 @@ def _search_plain(bench: Bench, spec: Spec, seed: int) -> tuple[int, float]:
     return tried, processor_seconds() - began
 
 
-def _search_campaign(bench: Bench, spec: Spec, specs: Specs, seed: int) -> tuple[int, float]:
+def _search_campaign(bench: TrialRunner, spec: Spec, specs: Specs, seed: int) -> tuple[int, float]:
     """The chunks of a campaign without its plan, in order, each after what those before it taught."""
     began = processor_seconds()
     factors = {spec.operator: CoverageFactors(bench.sampler(spec))}

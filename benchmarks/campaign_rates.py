@@ -26,7 +26,7 @@ from aclnn_cts.runs.campaign.resuming import CHUNK_TRIALS
 from aclnn_cts.runs.campaign.worker import CampaignWorker, open_worker
 from aclnn_cts.sandbox.limits import freeze_objects
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from benchmarks.hypothesis_driver import plain_examples
 from benchmarks.measure import interleave, rate, stay_on_one_core
 from benchmarks.shown import Row, row
@@ -61,7 +61,7 @@ def open_alone(adapter: str, target: Target) -> Iterator[CampaignWorker]:
         yield worker
 
 
-def _bare(bench: Bench, spec: Spec, draws: int) -> Callable[[int], int]:
+def _bare(bench: TrialRunner, spec: Spec, draws: int) -> Callable[[int], int]:
     """Generator, adapter and judge, and nothing else."""
 
     def work(number: int) -> int:
@@ -78,7 +78,7 @@ def _campaign(worker: CampaignWorker, spec: Spec, draws: int) -> Callable[[int],
     return work
 
 
-def _hypothesis(bench: Bench, spec: Spec, draws: int) -> Callable[[int], int]:
+def _hypothesis(bench: TrialRunner, spec: Spec, draws: int) -> Callable[[int], int]:
     """The same cases drawn by Hypothesis, one judged at a time."""
     strategy = valid_cases(spec, bench.settings.target)
 

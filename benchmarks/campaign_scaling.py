@@ -12,7 +12,7 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.runs.campaign.head import StopLimits
 from aclnn_cts.runs.campaign.resuming import CampaignOptions
 from aclnn_cts.runs.campaign.session import fuzz
-from aclnn_cts.runs.campaign.status import Status
+from aclnn_cts.runs.campaign.status import CampaignStatus
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from benchmarks.measure import Figure, ratio
@@ -47,7 +47,7 @@ def _fuzzed(specs: Specs, chosen: tuple[Spec, ...], target: Target, *, workers: 
     seen: list[tuple[float, int]] = []
 
     class Watch:
-        def __call__(self, status: Status, /) -> None:
+        def __call__(self, status: CampaignStatus, /) -> None:
             seen.append((status.seconds, status.summary.total.cases))
 
         def notice(self, message: str, /) -> None: ...

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Judged, Record, Result, Skip
+from aclnn_cts.core.verdict import Judged, Record, Result, SkipReason
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.formula.mutants import Mutant, Site
 from aclnn_cts.generate.corner_list import recorded_corners
@@ -27,8 +27,8 @@ from aclnn_cts.selftest.mutated_session import MutatedSession
 from aclnn_cts.selftest.power import slices
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.plan import PROFILES, Profile, Source, plan_parts
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.plan import PROFILES, CaseSource, Profile, plan_parts
+from aclnn_cts.trials.trial_runner import TrialRunner
 from benchmarks.stored import Rounds, figures_of, start, store
 from tools.markdown import table
 
@@ -56,9 +56,9 @@ def missing_corners(spec: Spec, profile: Profile, specs: Specs, *, trigger: str 
     session.switch(Mutant(kind=SPOILED, site=Site.STORE, operator=spec.operator, trigger=trigger))
     settings = BenchSettings(adapter="reference", target=target)
     with InProcessHost(session) as host:
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
+        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
         for part in plan_parts([spec], product=target.product, chosen=profile):
-            trials = list(bench.expand(part, seed=0)) if missing and part.source is Source.CORNERS else []
+            trials = list(bench.expand(part, seed=0)) if missing and part.source is CaseSource.CORNERS else []
             for chosen in slices(trials, first=8, most=64):
                 wanted = [trial for trial in chosen if not missing.keys().isdisjoint(trial.case.origin.corners)]
                 for judged in bench.run(wanted):
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str]) -> int:
         command = f"make power-corners ARGS='{' '.join(arguments)}'"
         store(NAMES[options.profile], rounds, command=command, started=started, needed=("corners", "found"))
     # A corner is listed for the standard profile: a shorter plan need not have calls at it.
-    excused = {NO_VALUES, Skip.OPEN, Skip.UNSAFE} | ({NO_CALL} if options.profile == "quick" else set())
+    excused = {NO_VALUES, SkipReason.OPEN, SkipReason.UNSAFE} | ({NO_CALL} if options.profile == "quick" else set())
     whys = {label.rpartition("; ")[2] for label in figures_of(rounds, "missing")}
     return int(any(not excused.issuperset(why.split(" and ")) for why in whys))
 

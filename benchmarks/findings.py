@@ -42,7 +42,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.triage.condition import with_conditions
 from aclnn_cts.trials.batches import calls_of
 from aclnn_cts.trials.plan import plan_parts, profile
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from benchmarks.shown import Row
 from benchmarks.stored import Rounds, figures_of, start, store
 
@@ -78,7 +78,7 @@ class Measured:
 class _Operator:
     """One operator on the mutated reference, with its plan."""
 
-    def __init__(self, spec: Spec, specs: Specs, session: MutatedSession, bench: Bench) -> None:
+    def __init__(self, spec: Spec, specs: Specs, session: MutatedSession, bench: TrialRunner) -> None:
         self.spec, self._session, self._bench = spec, session, bench
         parts = plan_parts([spec], product=bench.settings.target.product, chosen=profile("quick"))
         self._plan = [trial for part in parts for trial in bench.expand(part, seed=0)]
@@ -152,7 +152,7 @@ def measured(spec: Spec, specs: Specs, *, seed: str, faults: int, pairs: int) ->
     drawn = list(draw_mutants(spec, target, seed=seed, count=_DRAWN))
     random.shuffle(drawn)
     with InProcessHost(session) as host:
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
+        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
         operator = _Operator(spec, specs, session, bench)
         found: list[Measured] = []
         for mutant in drawn:

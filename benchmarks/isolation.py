@@ -24,7 +24,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.cli.output import console, show_table, table, wrap
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.env import variable_set
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.buffers import CallBuffers, InputGuards, block_layout, prepare
@@ -37,7 +37,7 @@ from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.sentinel import sentinel_case
 from aclnn_cts.trials.plan import LIFE_CYCLE_KIND, plan_parts, profile
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from benchmarks.measure import Figure, processor_seconds
 from benchmarks.shown import Row, row, show_rows
 from benchmarks.stored import Rounds, figures_of, start, store
@@ -131,7 +131,7 @@ def status_rates(specs: Specs) -> dict[str, StatusRate]:
     target = Target(product=PRODUCT)
     found = {}
     with ProcessHost("loopback", target=target, spare=False) as host:
-        bench = Bench(specs=specs, host=host, settings=BenchSettings(adapter="loopback", target=target, phases=1))
+        bench = TrialRunner(specs=specs, host=host, settings=BenchSettings(adapter="loopback", target=target, phases=1))
         for spec in specs.values():
             if not bench.scope.offers(spec.operator, PRODUCT):
                 continue
@@ -162,7 +162,7 @@ def recovery(spec: Spec, specs: Specs, *, deaths: int) -> list[float]:
             began = time.perf_counter()
             ends = [outcome.ended for outcome in host.run(calls)]
             found.append(time.perf_counter() - began)
-            if ends != [Ended.RETURNED, Ended.SIGNAL, Ended.RETURNED]:
+            if ends != [CallEnd.RETURNED, CallEnd.SIGNAL, CallEnd.RETURNED]:
                 raise RuntimeError(f"the three calls ended otherwise than one death makes them end: {ends}")
             host.recycle()
     return found

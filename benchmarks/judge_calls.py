@@ -12,12 +12,12 @@ from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import round_to, spacing, toward_zero
 from aclnn_cts.core.verdict import ToleranceVerdict
-from aclnn_cts.execution.executor import Performed
-from aclnn_cts.execution.judging import Judge, Limits
+from aclnn_cts.execution.executor import PerformedCall
+from aclnn_cts.execution.judging import Judge, JudgementBasis
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import compare_all
-from aclnn_cts.judgement.comparison import Compared
+from aclnn_cts.judgement.comparison import ComparedOutput
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.tolerances.protocol import Tolerance, make_pair
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
@@ -52,14 +52,14 @@ class Call:
 
     case: Case
     question: OracleInput
-    limits: Mapping[str, Limits]
+    limits: Mapping[str, JudgementBasis]
     arithmetic: Arithmetic
     bounds: Mapping[str, Bound]
 
     @classmethod
     def make(cls, judge: Judge, case: Case) -> Call:
         """Its data, what the oracle says of them, and the compute models."""
-        performed = Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, judge.spec.inputs))
+        performed = PerformedCall(case=case, outcome=Outcome(), arrays=case_arrays(case, judge.spec.inputs))
         limits = judge.limits(performed)
         models = [entry.model for entry in limits.values()]
         operand = next((model.operand for model in models if model.operand is not None), None)
@@ -107,7 +107,9 @@ def out_of_bound(call: Call, outputs: Outputs) -> bool:
             and ((ends.lower <= got) & (got <= ends.upper)).all()
         ):
             continue
-        item = Compared(output=name, got=got, expected=limits.expected, model=limits.model, operands=limits.operands)
+        item = ComparedOutput(
+            output=name, got=got, expected=limits.expected, model=limits.model, operands=limits.operands
+        )
         if compare_all([item])[0].kind:
             return True
     return False

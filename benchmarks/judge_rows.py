@@ -14,9 +14,9 @@ import numpy as np
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
@@ -26,7 +26,7 @@ from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.checks.precision_probe import Precision
+from aclnn_cts.trials.checks.precision_probe import PrecisionCheck
 from aclnn_cts.trials.plan import Part
 from benchmarks.emulated_operators import EMULATIONS, TERMS_LIMIT, terms_of
 from benchmarks.judge_calls import (
@@ -157,7 +157,7 @@ def _cases(row: Row, spec: Spec, seed: int) -> Iterator[Case]:
 
 
 def _telling(spec: Spec, sampler: Sampler, seed: int) -> Iterator[Case]:
-    check = Precision()
+    check = PrecisionCheck()
     for trial in check.trials(Part(spec.operator, check.id, "valid"), sampler, seed=seed):
         yield trial.case
 
@@ -240,14 +240,14 @@ def _count_torch(count: RowCount, judge: Judge, host: SessionHost, amount: Amoun
         names = _HALF_OUTPUTS.get(count.row.operator, names)
     if not names:
         return
-    performer = Performer(host=host, specs={judge.spec.operator: judge.spec})
+    performer = CallPerformer(host=host, specs={judge.spec.operator: judge.spec})
     batch: list[Case] = []
     tried = 0
     for case in _cases(count.row, judge.spec, amount.seed):
         batch.append(case)
         if len(batch) < _BATCH:
             continue
-        for performed in performer.perform([Asked(item) for item in batch]):
+        for performed in performer.perform([CallRequest(item) for item in batch]):
             tried += 1
             _take(count, judge, performed, names, compared=count.torch_calls < amount.faulty_cases)
         batch = []
@@ -258,7 +258,7 @@ def _count_torch(count: RowCount, judge: Judge, host: SessionHost, amount: Amoun
             raise HarnessError(f"{count.row}: torch answered {count.torch_calls} of {tried} calls")
 
 
-def _beyond(performed: Performed, *, double: bool) -> bool:
+def _beyond(performed: PerformedCall, *, double: bool) -> bool:
     """Whether a call is not counted: an x that torch doubles to inf, or data at the ends of DOUBLE's range.
 
     Oracles compute in float64. Where their own products overflow or underflow there is nothing that DOUBLE could be
@@ -275,9 +275,9 @@ def _beyond(performed: Performed, *, double: bool) -> bool:
     return False
 
 
-def _take(count: RowCount, judge: Judge, performed: Performed, names: tuple[str, ...], *, compared: bool) -> None:
+def _take(count: RowCount, judge: Judge, performed: PerformedCall, names: tuple[str, ...], *, compared: bool) -> None:
     """One call that torch answered; what the findings name (a doubled input that overflows) is left out."""
-    if performed.outcome.ended != Ended.RETURNED or not performed.got:
+    if performed.outcome.ended != CallEnd.RETURNED or not performed.got:
         return
     if _beyond(performed, double=count.row.dtype == _DOUBLE):
         return

@@ -13,7 +13,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.runs.campaign.worker import CampaignWorker
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.plan import plan_parts, profile
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from benchmarks.campaign_rates import CASES, open_alone, random_chunk
 from benchmarks.measure import Figure, geometric_mean
 from benchmarks.stored import Rounds
@@ -64,13 +64,13 @@ def _chunk(worker: CampaignWorker, spec: Spec) -> Callable[[int], object]:
     return lambda number: worker.judge(random_chunk(spec, number, CASES))
 
 
-def _plan(bench: Bench, spec: Spec) -> Callable[[int], object]:
+def _plan(bench: TrialRunner, spec: Spec) -> Callable[[int], object]:
     """The parts of a quick run, as one worker of it runs them."""
     parts = plan_parts([spec], product=bench.settings.target.product, chosen=profile("quick"))
     return lambda number: sum(len(judged.records) for _, _, judged in bench.run_parts(parts, seed=number))
 
 
-def _saved(bench: Bench, work: Callable[[int], object], rounds: int) -> Figure:
+def _saved(bench: TrialRunner, work: Callable[[int], object], rounds: int) -> Figure:
     """Wall time without over with, round by round."""
     work(0)
     values = []

@@ -93,10 +93,10 @@ class Attention:
             by_heads=arguments.get("softmaxInLayout", AS_INPUT) != AS_INPUT,
         )
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[SequenceGroup]:
         """The sequences, those of equal length together."""
         for place in sequences(self.layout, self.heads, self.query.shape, self.key.shape, self.ends):
-            yield Part.of(self, place)
+            yield SequenceGroup.of(self, place)
 
     @property
     def is_open(self) -> bool:
@@ -107,7 +107,7 @@ class Attention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SequenceGroup:
     """Sequences of equal length, from here on with the dimensions [B, shared heads, heads of a group, ...]."""
 
     call: Attention
@@ -130,7 +130,7 @@ class Part:
     """[B, h, g, Sq]: rows of which nothing says what comes out."""
 
     @classmethod
-    def of(cls, call: Attention, place: Sequences) -> Part:
+    def of(cls, call: Attention, place: Sequences) -> SequenceGroup:
         """The sequences of a call at a place."""
         query, key = place.of_queries(call.query), place.of_keys(call.key)
         rows, columns = query.shape[3], key.shape[2]
@@ -150,7 +150,7 @@ class Part:
             is_open=_open_rows(call, place, seen) | (call.pse is not None and pse is None),
         )
 
-    def among(self, axis: int, places: slice) -> Part:
+    def among(self, axis: int, places: slice) -> SequenceGroup:
         """The part with some of the batches, shared heads, queries or keys alone."""
 
         def some(array: Any) -> Any:  # noqa: ANN401 - a NumPy array, one of a formula, or none
@@ -274,8 +274,8 @@ def backward(f: F, arguments: Mapping[str, Any]) -> Outputs:
     return results | ({"dsinkOut": f.concat(sinks, 2).sum((0, 2, 3))} if sinks else {})
 
 
-def _gradients(f: F, part: Part, saved: Sequence[Array], axes: Sequence[int]) -> Sequence[Array]:
-    """`Part.gradients`, some places of the first axis at a time, and where one of them is large, of the next."""
+def _gradients(f: F, part: SequenceGroup, saved: Sequence[Array], axes: Sequence[int]) -> Sequence[Array]:
+    """`SequenceGroup.gradients`, some places of the first axis at a time; where one is large, some of the next."""
     axis, *inner = axes
 
     def compute(places: slice) -> tuple[Sequence[Array], Sequence[Array]]:
@@ -297,7 +297,7 @@ def _gradients(f: F, part: Part, saved: Sequence[Array], axes: Sequence[int]) ->
     return (sums[0], *along, *sums[1:]) if axis == _KEYS else along
 
 
-def _part_gradients(f: F, part: Part, saved: Sequence[Array]) -> tuple[Array, ...]:
+def _part_gradients(f: F, part: SequenceGroup, saved: Sequence[Array]) -> tuple[Array, ...]:
     """[B, N, S, D] of query, key and value, and [B, N, Sq, 1] of a sink, from the part's dY, Y and statistics."""
     # What the shorter of these axes has is summed up for each block of the longer one.
     longest = sorted((_QUERIES, _KEYS), key=part.shape.__getitem__, reverse=True)

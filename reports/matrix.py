@@ -24,7 +24,7 @@ class MatrixRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class MatrixCell:
     """What one run says of one operator."""
 
     verdict: str
@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class MatrixColumn:
     """One implementation in one version on one product."""
 
     adapter: str
@@ -55,9 +55,9 @@ class Column:
 class Matrix:
     """All cells, the newest run of each first."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[MatrixColumn, ...]
     operators: tuple[str, ...]
-    cells: dict[tuple[str, int], tuple[Cell, ...]]
+    cells: dict[tuple[str, int], tuple[MatrixCell, ...]]
     """By operator and number of the column."""
 
 
@@ -68,7 +68,7 @@ def matrix_of(runs: Sequence[MatrixRun]) -> Matrix:
     for item in newest:
         grouped.setdefault(_column_of(item.run), []).append(item)
     keys = sorted(grouped)
-    cells: dict[tuple[str, int], list[Cell]] = {}
+    cells: dict[tuple[str, int], list[MatrixCell]] = {}
     for place, key in enumerate(keys):
         for item in grouped[key]:
             for row in item.run.operators:
@@ -76,7 +76,7 @@ def matrix_of(runs: Sequence[MatrixRun]) -> Matrix:
                     cells.setdefault((row.operator, place), []).append(_cell(item, row))
     return Matrix(
         columns=tuple(
-            Column(adapter=key[0], version=key[1], product=key[2], profile=key[3], pages=_pages(grouped[key]))
+            MatrixColumn(adapter=key[0], version=key[1], product=key[2], profile=key[3], pages=_pages(grouped[key]))
             for key in keys
         ),
         operators=tuple(sorted({operator for operator, _ in cells})),
@@ -92,8 +92,8 @@ def _column_of(run: RunFacts) -> tuple[str, str, str, str]:
     return run.manifest.adapter, run.version, run.manifest.target.product, run.manifest.profile or ""
 
 
-def _cell(item: MatrixRun, row: VerdictRow) -> Cell:
-    return Cell(
+def _cell(item: MatrixRun, row: VerdictRow) -> MatrixCell:
+    return MatrixCell(
         verdict=row.found.verdict.value,
         percent=row.percent,
         failed=row.ends.unwaived,
@@ -149,11 +149,11 @@ def matrix_bytes(matrix: Matrix, language: Language) -> bytes:
     return printable_document(page).encode()
 
 
-def _look(cell: Cell) -> str:
+def _look(cell: MatrixCell) -> str:
     """The class of a cell: a run that did not end has no colour of a verdict."""
     return cell.verdict if cell.finished else "unfinished"
 
 
-def _rows(matrix: Matrix) -> Iterator[tuple[str, list[tuple[Cell, ...]]]]:
+def _rows(matrix: Matrix) -> Iterator[tuple[str, list[tuple[MatrixCell, ...]]]]:
     for operator in matrix.operators:
         yield operator, [matrix.cells.get((operator, place), ()) for place in range(len(matrix.columns))]

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import TOLERANCE_FACT, Deviation, OutOfScope, RunVerdict, ToleranceResult
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
@@ -257,7 +257,7 @@ def _figure_name(name: str) -> str:
 
 
 _VALUES = Fault.of(Family.VALUES, Family.EQUAL_CALLS) | {Fault.LIMIT_VALUE}
-_ENDS = frozenset({Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT})
+_ENDS = frozenset({CallEnd.SIGNAL, CallEnd.EXIT, CallEnd.MEMORY_LIMIT, CallEnd.DEVICE_FAULT})
 
 
 def chinese_message(card: FindingCard) -> str:

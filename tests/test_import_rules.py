@@ -138,6 +138,16 @@ def test_no_module_imports_itself_through_others() -> None:
     assert circular == {f"{PACKAGE}.{name}" for circle in CIRCLES for name in circle}
 
 
+def test_no_two_modules_define_a_public_class_of_one_name() -> None:
+    """Templates aside, which are programs of their own."""
+    modules: dict[str, list[str]] = {}
+    for name, tree in TREES.items():
+        for node in tree.body if ".templates." not in name else ():
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules.setdefault(node.name, []).append(name)
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
+
+
 @pytest.mark.parametrize(("command", "limit"), [("run", RUN_LIMIT), ("report", REPORT_LIMIT)])
 def test_a_command_imports_no_more_statements_than_its_limit(command: str, limit: int) -> None:
     statements = sum(isinstance(node, ast.stmt) for name in closure(command) for node in ast.walk(TREES[name]))

@@ -22,7 +22,7 @@ from aclnn_cts.cli.screen import short_name
 from aclnn_cts.cli.spec_show import conforming
 from aclnn_cts.core.case import argument_text
 from aclnn_cts.core.regime import Regime
-from aclnn_cts.core.standard import STANDARDS, Distribution, SizeRule
+from aclnn_cts.core.standard import STANDARDS, Distribution, SizeChoice
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import admits_version, ignored_line, names_adapter
 from aclnn_cts.generate.sizes import LARGE_SHARES, SHARES
@@ -125,9 +125,9 @@ def _standards(page: str) -> str:
     """The page on vendors' standards with what each asks of one operator."""
     titles = ("profile", "cases", "of each dtype", "repeats", "sizes of dimensions", "values", "criterion")
     sizes = {
-        SizeRule.POWERS: "powers of two and one less, 1 to 2^20",
-        SizeRule.STEPS: "steps of 15 and 16",
-        SizeRule.RANDOM: "random",
+        SizeChoice.POWERS: "powers of two and one less, 1 to 2^20",
+        SizeChoice.STEPS: "steps of 15 and 16",
+        SizeChoice.RANDOM: "random",
     }
     rows = [
         (

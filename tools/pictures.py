@@ -20,7 +20,7 @@ from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.generate.corner_walk import CornerWalk
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.sandbox.adaptive_timeout import FULL_HANGS
-from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.wire import MESSAGE_BYTES
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.run_verdict import MIN_JUDGED, exit_code
@@ -171,7 +171,7 @@ def _corners(specs: Specs) -> Drawing:
 
 def _isolation(specs: Specs) -> Drawing:
     """The processes of a run, and what one may do to another."""
-    limits = Limits()
+    limits = RunnerLimits()
     rows = (
         ("head", "plans, stores and shows; alone hears Ctrl-C"),
         ("judge", "makes the call's data, asks the oracle, judges"),

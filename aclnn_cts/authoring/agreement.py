@@ -26,7 +26,7 @@ RuleT = TypeVar("RuleT", bound=ParameterRule)
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DocumentDifference:
     """A fact that document and spec state differently."""
 
     address: str
@@ -37,7 +37,7 @@ class Difference:
     """The one on which they differ; empty: on all."""
 
 
-def find_differences(document: Document, spec: Spec) -> tuple[Difference, ...]:
+def find_differences(document: Document, spec: Spec) -> tuple[DocumentDifference, ...]:
     """Where the prototype, products, dtypes, formats, ranks or their codes in a spec are not those of a document.
 
     Of dtypes, formats and ranks: the spec refuses one that the document lists, or promises success of one that it does
@@ -46,26 +46,26 @@ def find_differences(document: Document, spec: Spec) -> tuple[Difference, ...]:
     return tuple(_differences(document, spec))
 
 
-def differences_by_address(found: Iterable[Difference]) -> Mapping[str, tuple[Difference, ...]]:
+def differences_by_address(found: Iterable[DocumentDifference]) -> Mapping[str, tuple[DocumentDifference, ...]]:
     """The differences on each statement."""
-    grouped: dict[str, tuple[Difference, ...]] = {}
+    grouped: dict[str, tuple[DocumentDifference, ...]] = {}
     for item in found:
         grouped[item.address] = (*grouped.get(item.address, ()), item)
     return grouped
 
 
-def _differences(document: Document, spec: Spec) -> Iterator[Difference]:
+def _differences(document: Document, spec: Spec) -> Iterator[DocumentDifference]:
     for product in dict.fromkeys((*document.products, *spec.products)):
         listed, stated = bool(document.products.get(product)), product in spec.products
         if listed != stated:
-            yield Difference(f"products/{product}", _support(is_listed=listed), _support(is_listed=stated))
+            yield DocumentDifference(f"products/{product}", _support(is_listed=listed), _support(is_listed=stated))
     if document.parameters:
         for item, parameter in zip_longest(document.parameters, spec.parameters):
             theirs = f"{item.type} {item.name}" if item is not None else _words(())
             ours = f"{parameter.type} {parameter.name}" if parameter is not None else _words(())
             if theirs != ours:
                 name = item.name if item is not None else parameter.name
-                yield Difference(f"prototype/phase1/{name}", theirs, ours)
+                yield DocumentDifference(f"prototype/phase1/{name}", theirs, ours)
     for parameter in spec.parameters:
         row = document.rows.get(parameter.name)
         if row is None or parameter.kind != "tensor":
@@ -76,13 +76,13 @@ def _differences(document: Document, spec: Spec) -> Iterator[Difference]:
         if ranks is not None and drawn is not None:
             low, high = _ranks(spec, parameter.name, is_promised=True) or (0, ranks.high)
             if not (low <= ranks.low <= drawn[0] and drawn[1] <= ranks.high <= high):
-                yield Difference(
+                yield DocumentDifference(
                     f"params/{parameter.name}/rank", f"{ranks.low} to {ranks.high}", f"{drawn[0]} to {drawn[1]}"
                 )
     yield from _unstated_codes(document, spec)
 
 
-def _unstated_codes(document: Document, spec: Spec) -> Iterator[Difference]:
+def _unstated_codes(document: Document, spec: Spec) -> Iterator[DocumentDifference]:
     """Codes for too few dimensions where all rows of the error table on them are on too many.
 
     A tensor has the code as well where a row gives it to too few dimensions of another one, and to unequal shapes.
@@ -103,7 +103,7 @@ def _unstated_codes(document: Document, spec: Spec) -> Iterator[Difference]:
             ]
             if item.strength == Strength.LISTED and rule.low > 0 and on_it and not few:
                 stated = f"{parameter.name}: a code for fewer than {rule.low} as well"
-                yield Difference(on_it[0].statement.address, "a code for too many dimensions alone", stated)
+                yield DocumentDifference(on_it[0].statement.address, "a code for too many dimensions alone", stated)
 
 
 def _of_one_shape(spec: Spec, name: str, statuses: tuple[str, ...]) -> set[str]:
@@ -127,7 +127,7 @@ def _support(*, is_listed: bool) -> str:
     return "supported" if is_listed else "not supported"
 
 
-def _in_list(document: Document, spec: Spec, parameter: Parameter, what: str) -> Iterator[Difference]:
+def _in_list(document: Document, spec: Spec, parameter: Parameter, what: str) -> Iterator[DocumentDifference]:
     """Products on which document and spec list other dtypes, or formats, of a parameter; where both list some."""
     facts = dtypes_by_product if what == "dtype" else formats_by_product
     address = f"params/{parameter.name}/{what}"
@@ -145,7 +145,7 @@ def _in_list(document: Document, spec: Spec, parameter: Parameter, what: str) ->
         promised = _lists(spec, parameter.name, what, product, is_promised=True)
         if accepted and not (set.intersection(*accepted) <= listed and all(listed <= words for words in promised)):
             stated = _words(sorted(set.intersection(*accepted)))
-            yield Difference(address, _words(found[0][product]), stated, product)
+            yield DocumentDifference(address, _words(found[0][product]), stated, product)
 
 
 def _has_list(spec: Spec, name: str, what: str) -> bool:

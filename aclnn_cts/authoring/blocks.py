@@ -67,7 +67,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DocumentLine:
     """A paragraph, a list item's own text, or a line of a cell."""
 
     text: str
@@ -83,10 +83,10 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One cell; one that spans rows or columns is in each of its places, and only the first is its origin."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[DocumentLine, ...]
     is_origin: bool = True
 
     @property
@@ -99,7 +99,7 @@ class Cell:
 class Table:
     """A table as a grid; the first row is its head."""
 
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
 
     @property
     def head(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Table:
         return tuple("".join(cell.text.split()) for cell in self.rows[0]) if self.rows else ()
 
 
-Block = Heading | Line | Listing | Table
+Block = Heading | DocumentLine | Listing | Table
 
 
 def products_named(text: str) -> tuple[str, ...]:
@@ -255,18 +255,18 @@ class _Reader:
         return f"_{text}" if node.tag == "sub" else f"^{text}" if node.tag == "sup" else text
 
     def _table(self, node: LexborNode, depth: int) -> Table:
-        rows: list[list[Cell]] = []
-        spans: dict[tuple[int, int], Cell] = {}
+        rows: list[list[TableCell]] = []
+        spans: dict[tuple[int, int], TableCell] = {}
         for row in self._rows(node, depth):
-            cells: list[Cell] = []
+            cells: list[TableCell] = []
             number = len(rows)
             for cell in self._children(row, depth):
                 if cell.tag not in ("td", "th"):
                     continue
                 while (number, len(cells)) in spans:
                     cells.append(spans.pop((number, len(cells))))
-                made = Cell(tuple(item for item in self._cell(cell, depth + 1) if isinstance(item, Line)))
-                again = Cell(made.lines, is_origin=False)
+                made = TableCell(tuple(item for item in self._cell(cell, depth + 1) if isinstance(item, DocumentLine)))
+                again = TableCell(made.lines, is_origin=False)
                 wide, high = _span(cell, "colspan"), _span(cell, "rowspan")
                 self.places += wide * high
                 if self.places > MOST_PLACES:
@@ -293,7 +293,7 @@ class _Reader:
             if isinstance(block, Table):
                 yield from (line for row in block.rows for cell in row if cell.is_origin for line in cell.lines)
             elif isinstance(block, (Heading, Listing)):
-                yield Line(_joined(block.text), self.products)
+                yield DocumentLine(_joined(block.text), self.products)
             else:
                 yield block
 
@@ -311,10 +311,10 @@ class _Words:
             self.products = self.reader.products
         self.text += text
 
-    def taken(self) -> Iterator[Line]:
+    def taken(self) -> Iterator[DocumentLine]:
         text, self.text = _joined(self.text), ""
         if text:
-            yield Line(text, self.products)
+            yield DocumentLine(text, self.products)
 
 
 def _joined(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from aclnn_cts.authoring.agreement import Difference, differences_by_address, find_differences
+from aclnn_cts.authoring.agreement import DocumentDifference, differences_by_address, find_differences
 from aclnn_cts.authoring.model import Document, Statement
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import shown
@@ -183,7 +183,7 @@ class AuditEntry:
     statement: Statement | None
     claim: Claim | None
     """What the claims file says of it, under this address or the one that it moved from."""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[DocumentDifference, ...] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -265,7 +265,7 @@ class _Audited:
     """Those of the spec by address."""
     has_claims: bool
 
-    def entry(self, statement: Statement, claim: Claim | None, differ: tuple[Difference, ...]) -> AuditEntry:
+    def entry(self, statement: Statement, claim: Claim | None, differ: tuple[DocumentDifference, ...]) -> AuditEntry:
         clauses = [self.clauses[at] for at in claim.clauses] if claim is not None else []
         if claim is None:
             state = AuditState.NEW if self.has_claims else AuditState.OPEN

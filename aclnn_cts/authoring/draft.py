@@ -35,7 +35,7 @@ from aclnn_cts.authoring.facts import (
     strided_of,
     values_in,
 )
-from aclnn_cts.authoring.model import Column, CParameter, Document, Row, Statement
+from aclnn_cts.authoring.model import CParameter, Document, ParameterColumn, Row, Statement
 from aclnn_cts.authoring.program import example_arguments
 from aclnn_cts.authoring.usual import EXAMPLE_WITHOUT_CALL, usual_family, without_family_content
 from aclnn_cts.core.case import POINTERS
@@ -252,7 +252,7 @@ class _Drafter:
         if left:
             self._open("tables", left)
 
-    def _leave(self, name: str, key: str, *columns: Column) -> None:
+    def _leave(self, name: str, key: str, *columns: ParameterColumn) -> None:
         """Leave a property of a parameter open, with the cells to read."""
         row = self._document.rows.get(name)
         cells = [row.cells.get(column, ()) for column in columns] if row is not None else []
@@ -268,7 +268,7 @@ class _Drafter:
             entry["role"] = role
         kind = kind_of_type(item.type)
         if kind is None:
-            self._leave(item.name, "", Column.DESCRIPTION, Column.USAGE)
+            self._leave(item.name, "", ParameterColumn.DESCRIPTION, ParameterColumn.USAGE)
         elif kind == "tensor":
             self._null(item.name, row, entry)
             self._tensor(item.name, row, entry)
@@ -280,7 +280,7 @@ class _Drafter:
             entry["length"] = length
         elif kind in POINTERS:
             self._null(item.name, row, entry)
-            self._leave(item.name, "", Column.DESCRIPTION, Column.USAGE)
+            self._leave(item.name, "", ParameterColumn.DESCRIPTION, ParameterColumn.USAGE)
         else:
             self._number(item, kind, row, entry)
         return entry
@@ -293,7 +293,7 @@ class _Drafter:
     def _null(self, name: str, row: Row, entry: dict[str, Any]) -> None:
         if is_optional(self._document.rows.get(name), name):
             entry["null"] = "none"
-            self._leave(name, "null", Column.ROLE)
+            self._leave(name, "null", ParameterColumn.ROLE)
         elif self._checks.has(ErrorTopic.NULL) and not self._checks.names(ErrorTopic.NULL, name):
             entry["null"] = "open"
 
@@ -309,7 +309,7 @@ class _Drafter:
         if empty is not None:
             entry["empty"] = empty[0]
 
-    def _same(self, name: str, row: Row, column: Column, earlier: Sequence[str]) -> str | None:
+    def _same(self, name: str, row: Row, column: ParameterColumn, earlier: Sequence[str]) -> str | None:
         """The earlier tensor that this one equals in dtype, shape or format."""
         found = same_as(row, column, self._names)
         if found is not None and found.other in earlier:
@@ -331,9 +331,9 @@ class _Drafter:
         return {"is": value, "status": _LISTED} if self._checks.names(topic, name) else value
 
     def _dtypes(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
-        other = self._same(name, row, Column.DTYPE, earlier)
+        other = self._same(name, row, ParameterColumn.DTYPE, earlier)
         found = dtypes_by_product(self._document, name, self._products)
-        same = same_as(row, Column.DTYPE, self._names)
+        same = same_as(row, ParameterColumn.DTYPE, self._names)
         if found is None and other is None and same is not None:
             found = dtypes_by_product(self._document, same.other, self._products)
         if found is None and other in self._tables_of and self._checks.names(ErrorTopic.DTYPE, name):
@@ -344,7 +344,7 @@ class _Drafter:
             entry["dtypes"] = self._promised(ErrorTopic.DTYPE, name, self._table(found[0]), default="dtypes")
         elif other is None:
             entry["dtypes"] = ["FLOAT"]
-            self._leave(name, "dtypes", Column.DTYPE, Column.USAGE)
+            self._leave(name, "dtypes", ParameterColumn.DTYPE, ParameterColumn.USAGE)
         self._leave_unjudged(name, entry, other)
         if other is not None:
             value: object = other
@@ -413,12 +413,12 @@ class _Drafter:
         return name
 
     def _formats(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
-        other = self._same(name, row, Column.FORMAT, earlier)
+        other = self._same(name, row, ParameterColumn.FORMAT, earlier)
         formats = formats_of(row)
         if other is not None:
             entry["same_format_as"] = self._promised(ErrorTopic.SAME_FORMAT, name, other)
         if formats is None and other is None:
-            self._leave(name, "formats", Column.FORMAT, Column.USAGE)
+            self._leave(name, "formats", ParameterColumn.FORMAT, ParameterColumn.USAGE)
         # ND alone excludes no other format, and is what a spec takes.
         if formats is None or formats == ("ND",):
             return
@@ -426,7 +426,7 @@ class _Drafter:
         ranks = ranks_of(row)
         tied = {_FORMAT_RANKS[item] for item in formats if item in _FORMAT_RANKS}
         if other is None and tied and (ranks is None or tied != {ranks.low} or tied != {ranks.high}):
-            self._leave(name, "formats", Column.FORMAT, Column.RANK, Column.USAGE)
+            self._leave(name, "formats", ParameterColumn.FORMAT, ParameterColumn.RANK, ParameterColumn.USAGE)
         if len(formats) > 1:
             mixed = next((item for item in earlier if item in self._several), None)
             if other is None and mixed is not None:
@@ -434,7 +434,7 @@ class _Drafter:
             self._several.append(name)
 
     def _shape(self, name: str, row: Row, entry: dict[str, Any], earlier: Sequence[str]) -> None:
-        other = self._same(name, row, Column.RANK, earlier) or self._compared_with(name, earlier)
+        other = self._same(name, row, ParameterColumn.RANK, earlier) or self._compared_with(name, earlier)
         ranks = self._ranks(row)
         if other is not None and other in self._shaped:
             entry["same_shape_as"] = self._promised(ErrorTopic.SHAPE, name, other)
@@ -460,15 +460,15 @@ class _Drafter:
                 draw["broadcasts_with"] = self._runs[partner]
             self._runs[name] = run
             self._draws.append(draw)
-        is_said = "shape" in row.text(Column.USAGE) and same_as(row, Column.RANK, self._names) is None
+        is_said = "shape" in row.text(ParameterColumn.USAGE) and same_as(row, ParameterColumn.RANK, self._names) is None
         is_free = not self._shaped and ranks is not None and not ranks.has_gaps and not is_said
         if sizes is None and not is_free:
-            self._leave(name, "shape", Column.RANK, Column.USAGE)
+            self._leave(name, "shape", ParameterColumn.RANK, ParameterColumn.USAGE)
         is_silencing = "broadcasts_with" in entry and self._checks.names(ErrorTopic.BROADCAST, name)
         if ranks is not None and (self._checks.names(ErrorTopic.RANK, name) or not is_silencing):
             entry["rank"] = self._rank(name, ranks, few="open" if is_silencing else "limit")
         if ranks is not None and ranks.has_gaps:
-            self._leave(name, "rank", Column.RANK)
+            self._leave(name, "rank", ParameterColumn.RANK)
         self._shaped[name] = True
 
     def _compared_with(self, name: str, earlier: Sequence[str]) -> str | None:
@@ -528,7 +528,7 @@ class _Drafter:
                 "sizes": [1, _LARGEST],
             }
         )
-        self._leave(name, "items", Column.DESCRIPTION, Column.USAGE)
+        self._leave(name, "items", ParameterColumn.DESCRIPTION, ParameterColumn.USAGE)
 
     def _number(self, item: CParameter, kind: str, row: Row, entry: dict[str, Any]) -> None:
         values = values_in(row) if kind == "int" else None
@@ -536,14 +536,14 @@ class _Drafter:
             self._draws.append({"name": item.name, "one_of": [False, True]})
         elif kind == "double":
             self._draws.append({"name": item.name, "one_of": [0.0, 1.0, -1.0]})
-            self._leave(item.name, "range", Column.DESCRIPTION, Column.USAGE)
+            self._leave(item.name, "range", ParameterColumn.DESCRIPTION, ParameterColumn.USAGE)
         elif values is not None:
             entry["range"] = self._promised(ErrorTopic.RANGE, item.name, list(values))
             self._draws.append({"name": item.name, "in": list(values)})
         else:
             low, high = C_RANGES[entry["type"].replace("const ", "")]
             self._draws.append({"name": item.name, "in": [low, high]})
-            self._leave(item.name, "range", Column.DESCRIPTION, Column.USAGE)
+            self._leave(item.name, "range", ParameterColumn.DESCRIPTION, ParameterColumn.USAGE)
 
 
 def _role_of_type(c_type: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from aclnn_cts.authoring.model import Column, Document, ErrorRow, Row, Statement
+from aclnn_cts.authoring.model import Document, ErrorRow, ParameterColumn, Row, Statement
 from aclnn_cts.core.attention import LAYOUTS
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 
@@ -72,7 +72,7 @@ class RankRange:
 
 def role_of(row: Row | None, c_type: str) -> str:
     """The role of a tensor: by its cell, or where there is none by its C type."""
-    text = row.text(Column.ROLE) if row is not None else ""
+    text = row.text(ParameterColumn.ROLE) if row is not None else ""
     if "输出" in text:
         return "inout" if "输入" in text else "output"
     written = "输入" not in text and c_type.startswith(("aclTensor *", "aclTensorList *"))
@@ -83,21 +83,25 @@ def is_optional(row: Row | None, name: str) -> bool:
     """Whether the document lets a parameter be null."""
     if row is None:
         return "Optional" in name
-    return "可选" in row.text(Column.ROLE) or "Optional" in name
+    return "可选" in row.text(ParameterColumn.ROLE) or "Optional" in name
 
 
-def same_as(row: Row, column: Column, names: Sequence[str]) -> SharedProperty | None:
+def same_as(row: Row, column: ParameterColumn, names: Sequence[str]) -> SharedProperty | None:
     """The one other parameter whose dtype, shape or format this one has, by its own cell or its remarks."""
-    what = {Column.DTYPE: r"(?:数据类型|dtype)", Column.FORMAT: "(?:数据)?格式", Column.RANK: "shape"}[column]
+    what = {
+        ParameterColumn.DTYPE: r"(?:数据类型|dtype)",
+        ParameterColumn.FORMAT: "(?:数据)?格式",
+        ParameterColumn.RANK: "shape",
+    }[column]
     for own, statement in _own_and_remarks(row, column):
         text = statement.text
         if any(word in text for word in ("推导", "broadcast", "除", "当", "如果", "或", "不低于")):
             continue
         if not own and re.search(what, text, re.IGNORECASE) is None:
             continue
-        if own and (column is not Column.RANK) and "shape" in text:
+        if own and (column is not ParameterColumn.RANK) and "shape" in text:
             continue
-        for part in _on_shapes(text, own=own) if column is Column.RANK else [text]:
+        for part in _on_shapes(text, own=own) if column is ParameterColumn.RANK else [text]:
             others = _like(part, row, names)
             if len(others) == 1:
                 return SharedProperty(others[0], statement)
@@ -113,7 +117,7 @@ def _on_shapes(text: str, *, own: bool) -> Iterator[str]:
 
 def broadcasts_with(row: Row, names: Sequence[str]) -> str | None:
     """The one other parameter whose shape a remark says that this one broadcasts with, in any of the usual forms."""
-    for statement in row.cells.get(Column.USAGE, ()):
+    for statement in row.cells.get(ParameterColumn.USAGE, ()):
         found = _BROADCASTING.search(statement.text)
         others = names_in(found[1], [name for name in names if name != row.name]) if found is not None else ()
         if len(others) == 1:
@@ -138,7 +142,7 @@ def forward_of(document: Document) -> str | None:
 
 def same_rank_as(row: Row, names: Sequence[str]) -> tuple[str, ...]:
     """The parameters that a tensor has as many dimensions as, by its own cell or its remarks."""
-    texts = (statement.text for _, statement in _own_and_remarks(row, Column.RANK))
+    texts = (statement.text for _, statement in _own_and_remarks(row, ParameterColumn.RANK))
     parts = (part for text in texts for part in _PARTS.split(text) if _RANK_WORD.search(part) is not None)
     return next((others for part in parts if (others := _like(part, row, names))), ())
 
@@ -151,7 +155,7 @@ def _like(text: str, row: Row, names: Sequence[str]) -> tuple[str, ...]:
 
 def related_dtypes(row: Row, names: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     """How a remark relates a tensor's dtype to those of others: `promotes`, `cast` or `promoted`, and the others."""
-    for statement in row.cells.get(Column.USAGE, ()):
+    for statement in row.cells.get(ParameterColumn.USAGE, ()):
         text = statement.text
         others = names_in(text, [name for name in names if name != row.name])
         if statement.products is not None or not others or _DTYPE.search(text) is None or "如果" in text:
@@ -165,9 +169,9 @@ def related_dtypes(row: Row, names: Sequence[str]) -> tuple[str, tuple[str, ...]
     return None
 
 
-def _own_and_remarks(row: Row, column: Column) -> Iterator[tuple[bool, Statement]]:
+def _own_and_remarks(row: Row, column: ParameterColumn) -> Iterator[tuple[bool, Statement]]:
     yield from ((True, statement) for statement in row.cells.get(column, ()))
-    yield from ((False, statement) for statement in row.cells.get(Column.USAGE, ()))
+    yield from ((False, statement) for statement in row.cells.get(ParameterColumn.USAGE, ()))
 
 
 def dtypes_by_product(
@@ -192,15 +196,15 @@ def formats_by_product(
 class _Lists:
     """How documents list the dtypes or formats of a parameter, and change the list on some products."""
 
-    column: Column
+    column: ParameterColumn
     topic: str
     listed: Callable[[str], tuple[str, ...] | None]
     excluded: re.Pattern[str]
     only: re.Pattern[str]
 
 
-_DTYPE_LISTS = _Lists(Column.DTYPE, "数据类型", _dtypes, _NOT_DTYPES, _ONLY_DTYPES)
-_FORMAT_LISTS = _Lists(Column.FORMAT, "格式", _formats, _NOT_FORMATS, _ONLY_FORMATS)
+_DTYPE_LISTS = _Lists(ParameterColumn.DTYPE, "数据类型", _dtypes, _NOT_DTYPES, _ONLY_DTYPES)
+_FORMAT_LISTS = _Lists(ParameterColumn.FORMAT, "格式", _formats, _NOT_FORMATS, _ONLY_FORMATS)
 
 
 def _by_product(
@@ -245,13 +249,13 @@ def _is_on_list(document: Document, statement: Statement, name: str, topic: str)
 
 def formats_of(row: Row) -> tuple[str, ...] | None:
     """The formats that a cell lists; None where it lists none."""
-    cell = row.cells.get(Column.FORMAT, ())
+    cell = row.cells.get(ParameterColumn.FORMAT, ())
     return _formats(cell[0].text) if len(cell) == 1 else None
 
 
 def ranks_of(row: Row) -> RankRange | None:
     """The numbers of dimensions that a cell states, by figures or by a shape."""
-    cell = row.cells.get(Column.RANK, ())
+    cell = row.cells.get(ParameterColumn.RANK, ())
     if len(cell) != 1:
         return None
     text = cell[0].text.strip()
@@ -266,7 +270,7 @@ def ranks_of(row: Row) -> RankRange | None:
 
 def shape_of(row: Row) -> tuple[str, ...] | None:
     """The named sizes of a cell such as `(N, C)`, or of a layout of attention such as `[TND]`."""
-    cell = row.cells.get(Column.RANK, ())
+    cell = row.cells.get(ParameterColumn.RANK, ())
     found = _SHAPE.match(cell[0].text.strip()) if len(cell) == 1 else None
     if found is None:
         return None
@@ -275,13 +279,13 @@ def shape_of(row: Row) -> tuple[str, ...] | None:
 
 def strided_of(row: Row) -> bool | None:
     """Whether the table allows a tensor that is not contiguous; None where it does not say."""
-    text = row.text(Column.STRIDED).strip()
+    text = row.text(ParameterColumn.STRIDED).strip()
     return True if text.startswith("√") else False if text[:1] in ("×", "x", "X") and text else None
 
 
 def empty_of(row: Row) -> tuple[bool, Statement] | None:
     """Whether a remark allows a tensor without elements, and that remark."""
-    for statement in row.cells.get(Column.USAGE, ()):
+    for statement in row.cells.get(ParameterColumn.USAGE, ()):
         found = re.match(r"(不)?支持空\s*tensor[。.]?\Z", statement.text.strip(), re.IGNORECASE)
         if found is not None and statement.products is None:
             return found[1] is None, statement
@@ -290,7 +294,7 @@ def empty_of(row: Row) -> tuple[bool, Statement] | None:
 
 def values_in(row: Row) -> tuple[int, int] | None:
     """The range of whole numbers that a remark states in figures: `[0, 255]`, `0~2`, or `0(none)|1(mean)|2(sum)`."""
-    for statement in row.cells.get(Column.USAGE, ()):
+    for statement in row.cells.get(ParameterColumn.USAGE, ()):
         found = _INTERVAL.search(statement.text) or _FIGURES.match(statement.text)
         if found is not None:
             low, high = int(found[1]), int(found[2])
@@ -306,7 +310,7 @@ def values_in(row: Row) -> tuple[int, int] | None:
 
 def choices_of(row: Row) -> dict[int, str]:
     """The words that a closed set of numbers stands for: `0(none)|1(mean)`, `支持0：zeros、1：border`; else nothing."""
-    for statement in row.cells.get(Column.USAGE, ()):
+    for statement in row.cells.get(ParameterColumn.USAGE, ()):
         found = {int(number): word for number, word in _MEANT.findall(statement.text)}
         if len(found) > 1 and values_in(row) == (min(found), max(found)):
             return found
@@ -315,7 +319,7 @@ def choices_of(row: Row) -> dict[int, str]:
 
 def length_of(row: Row) -> int | None:
     """The number of items of an array that a remark states: `size为2`."""
-    for statement in (*row.cells.get(Column.USAGE, ()), *row.cells.get(Column.DESCRIPTION, ())):
+    for statement in (*row.cells.get(ParameterColumn.USAGE, ()), *row.cells.get(ParameterColumn.DESCRIPTION, ())):
         found = re.match(
             r"(?:size|size大小|长度)\s*(?:必须|固定)?为\s*(\d)(?:[。.，,]|\Z)(?!.*或)", statement.text, re.IGNORECASE
         )

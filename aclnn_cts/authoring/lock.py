@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from aclnn_cts.authoring.agreement import Difference, differences_by_address, find_differences
+from aclnn_cts.authoring.agreement import DocumentDifference, differences_by_address, find_differences
 from aclnn_cts.authoring.claims import Audit, AuditEntry, AuditState, Claim, Claims, admits_doubt
 from aclnn_cts.authoring.model import Document, Statement
 from aclnn_cts.authoring.proposals import propose_claims
@@ -41,7 +41,7 @@ def _carried(entry: AuditEntry, plain: Mapping[str, Claim]) -> Claim:
 
 
 def _settled(
-    statement: Statement, spec: Spec, plain: Mapping[str, Claim], differ: Mapping[str, tuple[Difference, ...]]
+    statement: Statement, spec: Spec, plain: Mapping[str, Claim], differ: Mapping[str, tuple[DocumentDifference, ...]]
 ) -> Claim:
     """What the spec claims of a statement, else what is plain.
 

@@ -25,7 +25,7 @@ class Section(str, Enum):
     EXAMPLE = "example"
 
 
-class Column(str, Enum):
+class ParameterColumn(str, Enum):
     """A column of the parameter table."""
 
     ROLE = "role"
@@ -83,9 +83,9 @@ class Row:
     """What the parameter table says of one parameter; a column without a statement is left out."""
 
     name: str
-    cells: Mapping[Column, tuple[Statement, ...]]
+    cells: Mapping[ParameterColumn, tuple[Statement, ...]]
 
-    def text(self, column: Column) -> str:
+    def text(self, column: ParameterColumn) -> str:
         """The lines of a cell, empty where it says nothing."""
         return "\n".join(statement.text for statement in self.cells.get(column, ()))
 

@@ -23,7 +23,7 @@ from aclnn_cts.authoring.facts import (
     same_as,
     values_in,
 )
-from aclnn_cts.authoring.model import Column, Document, ErrorRow, Row, Section, Statement
+from aclnn_cts.authoring.model import Document, ErrorRow, ParameterColumn, Row, Section, Statement
 from aclnn_cts.authoring.read import CALL_POINTERS
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.kinds_dtype import PromotionRule, SameDtypeRule, SameFormatRule
@@ -88,7 +88,7 @@ class _Proposer:
             is_said = section is Section.RETURNS and any(self._clauses(statement, words))
             introduces = _INTRODUCES.match(statement.text) is not None and not is_said
             return NotTestable.INTRODUCTION if introduces else None
-        if section is Section.PARAMS and words[2] == Column.STRIDED.value:
+        if section is Section.PARAMS and words[2] == ParameterColumn.STRIDED.value:
             parameter = self._parameters.get(words[1])
             is_tensor = parameter is not None and parameter.holds_tensors
             return None if is_tensor else NotTestable.NOTHING_SUCH
@@ -123,7 +123,7 @@ class _Proposer:
         elif words[1] in CALL_POINTERS:
             yield from self._in(f"params.{words[1]}", lambda _: True)
         elif words[1] in self._document.rows and words[1] in self._parameters:
-            yield from self._parameter(statement, self._parameters[words[1]], Column(words[2]))
+            yield from self._parameter(statement, self._parameters[words[1]], ParameterColumn(words[2]))
 
     def _in(self, section: str, accepted: Callable[[Clause], bool]) -> Iterator[Clause]:
         for clause in self._spec.clauses:
@@ -209,22 +209,22 @@ class _Proposer:
             if clause.when is None or (clause.products and set(clause.products) <= products):
                 yield clause
 
-    def _parameter(self, statement: Statement, parameter: Parameter, column: Column) -> Iterator[Clause]:
+    def _parameter(self, statement: Statement, parameter: Parameter, column: ParameterColumn) -> Iterator[Clause]:
         name = parameter.name
         row = self._document.rows[name]
-        if column is Column.ROLE:
+        if column is ParameterColumn.ROLE:
             if role_of(row, parameter.type) == _role_in_table(parameter):
                 yield from self._takes(name)
                 yield from self._optional(name) if "可选" in statement.text else ()
-        elif column is Column.DESCRIPTION:
+        elif column is ParameterColumn.DESCRIPTION:
             if statement.address.endswith("description") and _CONDITIONAL.search(statement.text) is None:
                 yield from self._stated(f"params.{name}", lambda item: item.check is not None and item.when is None)
-        elif column is Column.DTYPE and not parameter.holds_tensors:
+        elif column is ParameterColumn.DTYPE and not parameter.holds_tensors:
             yield from self._takes(name) if _is_c_type(statement.text, parameter.type) else ()
         elif column in _ABOUT:
             kinds, when = _ABOUT[column]
             yield from self._about(name, kinds, when.format(name))
-        elif column is Column.RANK:
+        elif column is ParameterColumn.RANK:
             yield from self._ranked(statement, name, row)
         else:
             yield from self._usage(statement, name, row)
@@ -243,11 +243,13 @@ class _Proposer:
         """The clauses on numbers of dimensions that a cell states in figures: its own, or those of a like shape."""
         ranks = ranks_of(row)
         if ranks is None:
-            yield from self._shared(statement, name, row, Column.RANK)
+            yield from self._shared(statement, name, row, ParameterColumn.RANK)
             return
-        root = next((word for word, _ in self._chain(name, Column.RANK) if ranks_in(self._spec, word) is not None), "")
+        root = next(
+            (word for word, _ in self._chain(name, ParameterColumn.RANK) if ranks_in(self._spec, word) is not None), ""
+        )
         if not ranks.has_gaps and ranks_in(self._spec, root) == (ranks.low, ranks.high):
-            yield from self._same(name, root, Column.RANK)
+            yield from self._same(name, root, ParameterColumn.RANK)
             yield from self._about(root, ("rank",), rf"rank\({root}\)")
 
     def _usage(self, statement: Statement, name: str, row: Row) -> Iterator[Clause]:
@@ -314,13 +316,13 @@ class _Proposer:
             if clause.at.startswith("params.") and clause.constraints and set(clause.constraints) <= set(ids):
                 yield clause
 
-    def _shared(self, statement: Statement, name: str, row: Row, column: Column) -> Iterator[Clause]:
+    def _shared(self, statement: Statement, name: str, row: Row, column: ParameterColumn) -> Iterator[Clause]:
         """The clauses by which a parameter has the dtype, format or shape of the one that a statement names."""
         other = _same_here(statement, row, column, self._names)
         if other is not None and other in self._parameters:
             yield from self._same(name, other, column)
 
-    def _same(self, name: str, other: str, column: Column) -> Iterator[Clause]:
+    def _same(self, name: str, other: str, column: ParameterColumn) -> Iterator[Clause]:
         """The clauses by which two parameters agree: one follows the other, or both follow a third."""
         ours, theirs = self._chain(name, column), self._chain(other, column)
         met = next((root for root, _ in ours if any(root == word for word, _ in theirs)), None)
@@ -331,7 +333,7 @@ class _Proposer:
         }
         yield from self._by_rules(rules)
 
-    def _chain(self, name: str, column: Column) -> list[tuple[str, str]]:
+    def _chain(self, name: str, column: ParameterColumn) -> list[tuple[str, str]]:
         """A parameter and those that it follows, each with the constraint by which it follows the next."""
         found: list[tuple[str, str]] = []
         while True:
@@ -369,32 +371,32 @@ _KINDS = {
     ErrorTopic.RANGE: "range",
     ErrorTopic.BROADCAST: "broadcast",
 }
-_ABOUT: Mapping[Column, tuple[tuple[str, ...], str]] = {
-    Column.STRIDED: (("contiguous",), r"not contiguous\({}\)\Z"),
-    Column.DTYPE: (("dtype", "same_dtype", "dtype_rows"), r"dtype\({}\) == \w+\Z"),
-    Column.FORMAT: (("format", "same_format"), r"format\({}\) == \w+\Z"),
+_ABOUT: Mapping[ParameterColumn, tuple[tuple[str, ...], str]] = {
+    ParameterColumn.STRIDED: (("contiguous",), r"not contiguous\({}\)\Z"),
+    ParameterColumn.DTYPE: (("dtype", "same_dtype", "dtype_rows"), r"dtype\({}\) == \w+\Z"),
+    ParameterColumn.FORMAT: (("format", "same_format"), r"format\({}\) == \w+\Z"),
 }
 """Columns whose facts are compared: kinds of constraints, and conditions on the parameter."""
-_SAME = (Column.DTYPE, Column.FORMAT, Column.RANK)
+_SAME = (ParameterColumn.DTYPE, ParameterColumn.FORMAT, ParameterColumn.RANK)
 """Columns of what parameters may share."""
 
 
-def _same_here(statement: Statement, row: Row, column: Column, names: Sequence[str]) -> str | None:
+def _same_here(statement: Statement, row: Row, column: ParameterColumn, names: Sequence[str]) -> str | None:
     """The parameter whose dtype, format or shape a statement gives to that of the row."""
     found = same_as(row, column, names)
     return found.other if found is not None and found.statement is statement else None
 
 
-def _followed(constraint: Constraint, name: str, column: Column) -> str | None:
+def _followed(constraint: Constraint, name: str, column: ParameterColumn) -> str | None:
     """The one parameter whose dtype, format or shape a constraint gives to another one."""
     rule = constraint.rule
     if getattr(rule, "of", None) != name or constraint.strength == Strength.OPEN:
         return None
-    if column is Column.DTYPE and isinstance(rule, SameDtypeRule):
+    if column is ParameterColumn.DTYPE and isinstance(rule, SameDtypeRule):
         return rule.others[0] if len(rule.others) == 1 else None
-    if column is Column.FORMAT and isinstance(rule, SameFormatRule):
+    if column is ParameterColumn.FORMAT and isinstance(rule, SameFormatRule):
         return rule.other
-    if column is Column.RANK and isinstance(rule, ShapeRule):
+    if column is ParameterColumn.RANK and isinstance(rule, ShapeRule):
         found = re.match(r"\[\*(\w+)\]\Z", rule.shape.text)
         return found[1] if found is not None else None
     return None

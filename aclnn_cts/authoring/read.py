@@ -8,8 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aclnn_cts.authoring.blocks import Block, Cell, Heading, Line, Listing, Products, Table, products_named, read_blocks
-from aclnn_cts.authoring.model import Column, CParameter, Document, ErrorRow, Row, Section, Statement
+from aclnn_cts.authoring.blocks import (
+    Block,
+    DocumentLine,
+    Heading,
+    Listing,
+    Products,
+    Table,
+    TableCell,
+    products_named,
+    read_blocks,
+)
+from aclnn_cts.authoring.model import CParameter, Document, ErrorRow, ParameterColumn, Row, Section, Statement
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import MARKDOWN_BYTES, read_outside
 from aclnn_cts.core.printable import shown
@@ -46,13 +56,13 @@ _SECTIONS = {
 }
 _LABELS = {"参数说明": Section.PARAMS, "返回值": Section.RETURNS}
 _COLUMNS = {
-    "输入/输出": Column.ROLE,
-    "描述": Column.DESCRIPTION,
-    "使用说明": Column.USAGE,
-    "数据类型": Column.DTYPE,
-    "数据格式": Column.FORMAT,
-    "维度": Column.RANK,
-    "非连续": Column.STRIDED,
+    "输入/输出": ParameterColumn.ROLE,
+    "描述": ParameterColumn.DESCRIPTION,
+    "使用说明": ParameterColumn.USAGE,
+    "数据类型": ParameterColumn.DTYPE,
+    "数据格式": ParameterColumn.FORMAT,
+    "维度": ParameterColumn.RANK,
+    "非连续": ParameterColumn.STRIDED,
 }
 
 
@@ -103,7 +113,7 @@ class _Reader:
     header: str | None = None
     products: dict[str, bool] = field(default_factory=dict)
     parameters: tuple[CParameter, ...] = ()
-    rows: dict[str, dict[Column, list[Statement]]] = field(default_factory=dict)
+    rows: dict[str, dict[ParameterColumn, list[Statement]]] = field(default_factory=dict)
     errors: list[ErrorRow] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -155,7 +165,7 @@ class _Reader:
         self.statements.append(statement)
         return statement
 
-    def _line(self, line: Line) -> None:
+    def _line(self, line: DocumentLine) -> None:
         label = _LABELS.get(re.sub(r"[\s:：*]", "", line.text))
         if label is not None:
             self.label, self.parameter = label, None
@@ -201,7 +211,7 @@ class _Reader:
         lines = [line.strip() for line in listing.text.split("\n") if line.strip()]
         if self.label is Section.RETURNS and any(_LISTED_CODE.search(line) for line in lines):
             for line in lines:
-                self._listed_errors(Line(line, listing.products))
+                self._listed_errors(DocumentLine(line, listing.products))
             return
         self._add(self._numbered(self._place()), listing.text, listing.products)
 
@@ -253,7 +263,7 @@ class _Reader:
         else:
             self._other_table(table)
 
-    def _cells(self, row: Sequence[Cell], head: Sequence[str]) -> Iterator[tuple[Column, Cell]]:
+    def _cells(self, row: Sequence[TableCell], head: Sequence[str]) -> Iterator[tuple[ParameterColumn, TableCell]]:
         for word, cell in zip(head, row, strict=False):
             column = next((column for start, column in _COLUMNS.items() if word.startswith(start)), None)
             if column is not None:
@@ -275,7 +285,7 @@ class _Reader:
             if name not in self.rows:
                 self.remarks.append(f"the parameter table lacks {shown(name)} of the prototype")
 
-    def _cell(self, name: str, column: Column, lines: Sequence[Line]) -> None:
+    def _cell(self, name: str, column: ParameterColumn, lines: Sequence[DocumentLine]) -> None:
         cell = self.rows.setdefault(name, {}).setdefault(column, [])
         for line in lines:
             address = f"params/{name}/{column.value}"
@@ -284,24 +294,24 @@ class _Reader:
             if statement is not None:
                 cell.append(statement)
 
-    def _listed_parameter(self, line: Line) -> bool:
+    def _listed_parameter(self, line: DocumentLine) -> bool:
         """Whether an item of a list, as the oldest form has it instead of a table, describes a parameter."""
         found = _LISTED_PARAMETER.match(line.text)
         if found is not None and found[1] in {*(item.name for item in self.parameters), *CALL_POINTERS}:
             self.parameter = found[1]
-            self._cell(found[1], Column.DESCRIPTION, (Line(found[2], line.products),))
+            self._cell(found[1], ParameterColumn.DESCRIPTION, (DocumentLine(found[2], line.products),))
             return True
         if self.parameter is not None:
-            self._cell(self.parameter, Column.DESCRIPTION, (line,))
+            self._cell(self.parameter, ParameterColumn.DESCRIPTION, (line,))
             return True
         return False
 
-    def _listed_pointer(self, line: Line) -> bool:
+    def _listed_pointer(self, line: DocumentLine) -> bool:
         """Whether an item of a list describes a parameter of the second phase."""
         found = _LISTED_PARAMETER.match(line.text)
         if found is None or found[1] not in _RUN_PARAMETERS:
             return False
-        address = f"{Section.PHASE2.value}/{found[1]}/{Column.DESCRIPTION.value}"
+        address = f"{Section.PHASE2.value}/{found[1]}/{ParameterColumn.DESCRIPTION.value}"
         return self._add(address, found[2], line.products) is not None
 
     def _error_table(self, table: Table) -> None:
@@ -318,13 +328,13 @@ class _Reader:
             for line in row[2].lines if row[2].is_origin else ():
                 self._error(status, code, line)
 
-    def _error(self, status: str, code: str, line: Line) -> None:
+    def _error(self, status: str, code: str, line: DocumentLine) -> None:
         statement = self._add(self._numbered(f"errors/{status}"), line.text, line.products)
         if statement is not None:
             number = int(code) if code.isascii() and code.isdigit() and len(code) < 10 else None
             self.errors.append(ErrorRow(status, number, statement))
 
-    def _listed_errors(self, line: Line) -> None:
+    def _listed_errors(self, line: DocumentLine) -> None:
         """`返回161002(ACLNN_ERR_PARAM_INVALID)：1. ... 2. ...`, as the oldest form has it.
 
         Later lines add to the last code.
@@ -337,7 +347,7 @@ class _Reader:
         code = found[1] if found is not None else str(self.errors[-1].code or "")
         for text in _NUMBERED.split(line.text[found.end() :] if found is not None else line.text):
             if text.strip():
-                self._error(status, code, Line(text.strip(), line.products))
+                self._error(status, code, DocumentLine(text.strip(), line.products))
 
     def _phase2_table(self, table: Table) -> None:
         for row in table.rows[1:]:
@@ -360,7 +370,7 @@ class _Reader:
                     self._add(address if number == 1 else f"{address}/{number}", line.text, products)
 
 
-def _spanned(row: Sequence[Cell], first: int, columns: Sequence[Products]) -> Products:
+def _spanned(row: Sequence[TableCell], first: int, columns: Sequence[Products]) -> Products:
     """The products of the columns that a cell is in; None where one of them is for all."""
     last = first + 1
     while last < len(row) and not row[last].is_origin and row[last].lines is row[first].lines:

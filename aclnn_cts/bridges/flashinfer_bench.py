@@ -25,7 +25,7 @@ import numpy as np
 
 from aclnn_cts import __version__
 from aclnn_cts.candidates.arrays import as_array
-from aclnn_cts.candidates.check import Check, check, shipped_specs
+from aclnn_cts.candidates.check import CheckResult, check, shipped_specs
 from aclnn_cts.candidates.verdict import Judgement
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
@@ -39,7 +39,7 @@ TAG = "aclnn:"
 """Before an operator's name, in the tags of a Definition whose name is another."""
 
 
-class Status(str, Enum):
+class FlashInferStatus(str, Enum):
     """Its EvaluationStatus, as far as a judgement has it."""
 
     PASSED = "PASSED"
@@ -50,12 +50,12 @@ class Status(str, Enum):
     TIMEOUT = "TIMEOUT"
 
 
-_STATUSES: Mapping[str, Status] = {
-    Fault.SHAPE: Status.INCORRECT_SHAPE,
-    Fault.DTYPE: Status.INCORRECT_DTYPE,
-    Fault.REJECTED: Status.RUNTIME_ERROR,
-    Fault.CRASH: Status.RUNTIME_ERROR,
-    Fault.HANG: Status.TIMEOUT,
+_STATUSES: Mapping[str, FlashInferStatus] = {
+    Fault.SHAPE: FlashInferStatus.INCORRECT_SHAPE,
+    Fault.DTYPE: FlashInferStatus.INCORRECT_DTYPE,
+    Fault.REJECTED: FlashInferStatus.RUNTIME_ERROR,
+    Fault.CRASH: FlashInferStatus.RUNTIME_ERROR,
+    Fault.HANG: FlashInferStatus.TIMEOUT,
 }
 """By fault; all others are numerical."""
 
@@ -74,9 +74,9 @@ def evaluation(
     An inconclusive judgement is a RUNTIME_ERROR, and `log` says why: nothing was shown to be right.
     """
     found = judgement.findings[0] if judgement.findings else None
-    status = Status.PASSED if judgement.ok else Status.RUNTIME_ERROR
+    status = FlashInferStatus.PASSED if judgement.ok else FlashInferStatus.RUNTIME_ERROR
     if judgement.verdict == RunVerdict.FAILS.value:
-        status = _STATUSES.get(found.fault if found else "", Status.INCORRECT_NUMERICAL)
+        status = _STATUSES.get(found.fault if found else "", FlashInferStatus.INCORRECT_NUMERICAL)
     extra = {
         "verdict": judgement.verdict,
         "operator": judgement.operator,
@@ -96,7 +96,7 @@ def evaluation(
         "timestamp": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "log": judgement.reason,
     }
-    if status in (Status.PASSED, Status.INCORRECT_NUMERICAL):
+    if status in (FlashInferStatus.PASSED, FlashInferStatus.INCORRECT_NUMERICAL):
         # The ratio says how wrong it is: errors without a bound are not kept. What is left out is read as 0.
         document["correctness"] = {
             "max_relative_error": "NaN",
@@ -105,7 +105,7 @@ def evaluation(
         }
     else:
         document["log"] = f"{judgement.reason}\n{json.dumps({EXTRA: extra})}".lstrip()
-    if status is Status.PASSED:
+    if status is FlashInferStatus.PASSED:
         calls = max(judgement.passed + judgement.failed + judgement.unjudged, 1)
         latency = judgement.call_seconds * 1000 / calls if latency_ms is None else latency_ms
         document["performance"] = {
@@ -180,7 +180,9 @@ class BoundEvaluator:
             return made, None
         # As `evaluation` has it: what breaks a rule of the document shows nothing to be right.
         unknown = (
-            Status.RUNTIME_ERROR if largest.verdict == RunVerdict.INCONCLUSIVE.value else Status.INCORRECT_NUMERICAL
+            FlashInferStatus.RUNTIME_ERROR
+            if largest.verdict == RunVerdict.INCONCLUSIVE.value
+            else FlashInferStatus.INCORRECT_NUMERICAL
         )
         status = EvaluationStatus(_STATUSES.get(largest.fault, unknown).value)
         numerical = status is EvaluationStatus.INCORRECT_NUMERICAL
@@ -189,7 +191,7 @@ class BoundEvaluator:
         )
 
 
-def check_solution(operator: str, definition: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Check:
+def check_solution(operator: str, definition: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> CheckResult:
     """One call of a solution against the document; inputs and outputs in the order of the definition."""
     named = {name: _plain(value) for name, value in zip(definition.inputs, inputs, strict=True)}
     return check(operator, named, dict(zip(definition.outputs, map(as_array, outputs), strict=True)))
@@ -199,7 +201,7 @@ def _plain(value: Any) -> Any:
     return as_array(value) if hasattr(value, "shape") else value
 
 
-def correctness_fields(found: Check) -> dict[str, Any]:
+def correctness_fields(found: CheckResult) -> dict[str, Any]:
     """A check as the fields of its Correctness: errors of the worst element, and what is ours in `extra`."""
     absolute = relative = math.nan
     if found.worst is not None:
@@ -218,5 +220,5 @@ def correctness_fields(found: Check) -> dict[str, Any]:
     return {"max_relative_error": relative, "max_absolute_error": absolute, "extra": {EXTRA: extra}}
 
 
-def _ratio(found: Check) -> float:
+def _ratio(found: CheckResult) -> float:
     return 0.0 if found.worst is None else float(found.worst.error_ratio)

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.candidates.cases import drawn_seed, is_integer
-from aclnn_cts.candidates.check import Check, JudgedDocument, check, judged_document
+from aclnn_cts.candidates.check import CheckResult, JudgedDocument, check, judged_document
 from aclnn_cts.candidates.judge import seconds_of
 from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.sandbox.child import ChildEnd
@@ -29,7 +29,7 @@ from aclnn_cts.sandbox.module_host import BackwardPass, ModuleProcess
 
 _MEMORY_BYTES = 4 << 30
 """Most that the process may take: as a Python adapter."""
-_FAULTS: Mapping[str, Fault] = {Ended.RAISED: Fault.REJECTED, Ended.TIME_LIMIT: Fault.HANG}
+_FAULTS: Mapping[str, Fault] = {CallEnd.RAISED: Fault.REJECTED, CallEnd.TIME_LIMIT: Fault.HANG}
 """By how a backward pass ended; anything else is a crash."""
 _USUAL: Mapping[str, str] = {
     **dict.fromkeys(("gradOutput", "gradOut", "grad", "dy"), "grad"),
@@ -80,7 +80,7 @@ def judge_module(
             if time.monotonic() - began > seconds:
                 break
             made = process.backward(drawn + number)
-            if isinstance(made, ChildEnd) and made.ended == Ended.INEXPRESSIBLE:
+            if isinstance(made, ChildEnd) and made.ended == CallEnd.INEXPRESSIBLE:
                 tally[RunVerdict.INCONCLUSIVE.value] += 1
                 reason = made.message
                 break
@@ -132,7 +132,7 @@ def _checked(arrays: Mapping[str, str], known: JudgedDocument) -> dict[str, str]
 
 def _held(
     operator: str, parameters: list[str], made: BackwardPass, given: Mapping[str, Any], named: Mapping[str, str]
-) -> Check:
+) -> CheckResult:
     """A backward pass against the document; `named`: which array a parameter is where the caller says it."""
     for name, array in named.items():
         # A gradient that does not come is the module's mistake.
@@ -147,13 +147,13 @@ def _held(
         raise UsageError(f"arrays: no output of {operator} is a gradient of the module; name one, as d.input0")
     if not outputs:
         reason = f"no gradient reaches {asked[0].removeprefix('d.')}"
-        return Check(
+        return CheckResult(
             ok=False, verdict=RunVerdict.FAILS.value, operator=operator, reason=reason, fault=str(Fault.UNWRITTEN)
         )
     return check(operator, {**inputs, **given}, outputs)
 
 
-def _finding(found: Check, trial: int) -> CandidateFinding:
+def _finding(found: CheckResult, trial: int) -> CandidateFinding:
     ratio = 0.0 if found.worst is None else found.worst.error_ratio
     return CandidateFinding(
         fault=found.fault, sentence=found.reason, clause=found.clause, error_ratio=ratio, trial=str(trial)

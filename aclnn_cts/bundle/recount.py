@@ -25,11 +25,11 @@ from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault, fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.outside import MESSAGE_LIMIT, check_json_size, strict_json
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.verdict import TOLERANCE_FACT, TWIN_FAILED, Record, Result, Verdict, aim
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import chosen_tolerances
 from aclnn_cts.findings.findings import BROKEN_CALL, Failures
@@ -263,7 +263,7 @@ def recorded_outputs(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _succeeded(outcome: Outcome) -> bool:
-    return outcome.ended == Ended.RETURNED and not outcome.status
+    return outcome.ended == CallEnd.RETURNED and not outcome.status
 
 
 def verdict_difference(record: Record, blob: Blob, *, specs: Specs, judges: Judges) -> str:
@@ -286,16 +286,16 @@ def verdict_difference(record: Record, blob: Blob, *, specs: Specs, judges: Judg
     return _difference(record.verdict, verdict)
 
 
-def _performed(spec: Spec, case: Case, outcome: Outcome, blob: Blob) -> Performed:
+def _performed(spec: Spec, case: Case, outcome: Outcome, blob: Blob) -> PerformedCall:
     if not _succeeded(outcome) or not any(state.sha256 for state in outcome.buffers.values()):
-        return Performed(case=case, outcome=outcome)
+        return PerformedCall(case=case, outcome=outcome)
     outputs = spec.output_tensors(case)
     got = {
         name: _output(name, tensor, outcome.buffers[name].sha256, blob)
         for name, tensor in case.tensors()
         if name in outputs and name in outcome.buffers and outcome.buffers[name].sha256
     }
-    return Performed(case=case, outcome=outcome, arrays=case_arrays(case, spec.given_inputs(case)), got=got)
+    return PerformedCall(case=case, outcome=outcome, arrays=case_arrays(case, spec.given_inputs(case)), got=got)
 
 
 def _output(name: str, tensor: Tensor, digest: str, blob: Blob) -> NDArray[Any]:

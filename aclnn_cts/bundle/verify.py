@@ -30,7 +30,7 @@ from aclnn_cts.bundle.signature import SIGNATURE_SIZE, Verifier, signature_path
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outside import FEW_CONTAINERS, open_outside, read_outside, strict_json
 from aclnn_cts.core.trial import Trial, trial_from_json
-from aclnn_cts.core.verdict import OutOfScope, Skip
+from aclnn_cts.core.verdict import OutOfScope, SkipReason
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.tolerances import recomputable_tolerances
@@ -188,7 +188,7 @@ def _recomputed(archive: ZipFile, records: Recount, folders: Sequence[Path]) -> 
     yield from judge_sample_again(archive, records.sample, specs=specs, judges=judges)
 
 
-_WITHOUT_RECORDS = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN, Skip.SENTINEL, Skip.STOPPED)
+_WITHOUT_RECORDS = (SkipReason.UNSUPPORTED, SkipReason.NOT_CHOSEN, SkipReason.SENTINEL, SkipReason.STOPPED)
 """Reasons of skips that no record tells of."""
 _CASES = "cases/"
 _NUMBER = re.compile(r"-\d+\.json$")

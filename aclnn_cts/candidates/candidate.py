@@ -17,11 +17,11 @@ from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.adapters.results import run_each
 from aclnn_cts.candidates.verdict import Isolation
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.printable import shown
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateFunction, CandidateHost, output_orders, plain_argument
-from aclnn_cts.sandbox.candidate_program import Function, named, stored, to_torch
+from aclnn_cts.sandbox.candidate_program import LoadedCandidate, named, stored, to_torch
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
 from aclnn_cts.sandbox.limits import memory_of_runner
 from aclnn_cts.speclang.load import Specs
@@ -198,7 +198,7 @@ class _ClosureSession:
     """A function of the caller's own process."""
 
     def __init__(self, function: Callable[..., Any], names: Mapping[str, str], spec: Spec, end: float) -> None:
-        self._function, self._spec, self._end = Function(function, names), spec, end
+        self._function, self._spec, self._end = LoadedCandidate(function, names), spec, end
         self.capabilities = Capabilities(description="a function in the caller's process")
         self.environment: Mapping[str, str] = {"implementation": "closure"}
 
@@ -212,7 +212,7 @@ class _ClosureSession:
     def _call(self, call: Call) -> Outcome:
         buffers, case = call.buffers, call.case
         if time.monotonic() >= self._end:
-            return Outcome(ended=Ended.INEXPRESSIBLE, message=f"{NOT_CALLED}: the budget was spent")
+            return Outcome(ended=CallEnd.INEXPRESSIBLE, message=f"{NOT_CALLED}: the budget was spent")
         if buffers is None:
             raise TypeError("a function has no first phase of its own")
         outputs = {name: item.view for name, item in buffers.outputs.items()}

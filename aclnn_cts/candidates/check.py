@@ -33,7 +33,7 @@ from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.core.rounding import is_large, keep_freed_memory
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.judgement.bound import bound, left_open
 from aclnn_cts.speclang.editions import check_edition
@@ -64,7 +64,7 @@ class WorstElement(msgspec.Struct, frozen=True, kw_only=True):
     """Error over bound; above 1 is a fault."""
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the document says of the outputs of one call."""
 
     ok: bool
@@ -193,7 +193,7 @@ def check(
     *,
     product: str | None = None,
     edition: str | None = None,
-) -> Check:
+) -> CheckResult:
     """Compare the outputs of a call with what the operator's document promises; nothing is called or kept.
 
     - `op`: the C name (`aclnnSoftmaxBackward`) or the short name (`softmax_backward`).
@@ -220,7 +220,7 @@ def check(
         reason = f"the inputs break the rule {first_broken_rule(known.spec, call, rules)}"
     verdict: Verdict | None = None
     if not rules.broken or (wrong is None and rules.has_values):
-        performed = Performed(case=case, outcome=Outcome(), arrays=call.inputs, got=got)
+        performed = PerformedCall(case=case, outcome=Outcome(), arrays=call.inputs, got=got)
         try:
             verdict = judge.values(performed, allowed=rules.statuses)
         except _UNDEFINED as error:
@@ -229,7 +229,7 @@ def check(
     if verdict is None:
         if rules.broken:
             reason = f"{reason}; their outputs are not judged"
-        return Check(
+        return CheckResult(
             ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=operator, reason=reason, rule=rule, clause=clause
         )
     found = _check(operator, verdict, rule=rule, clause=clause)
@@ -303,10 +303,10 @@ def _ids(rules: Evaluation) -> list[str]:
     return [item.id for item in rules.broken]
 
 
-def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> Check:
+def _check(operator: str, verdict: Verdict, *, rule: str, clause: str) -> CheckResult:
     passed, failed = verdict.result == Result.PASSED, verdict.result == Result.FAILED
     compared = any(item.elements for item in verdict.deviations)
-    return Check(
+    return CheckResult(
         ok=passed,
         verdict=RunVerdict.CONFORMS.value
         if passed
@@ -379,7 +379,7 @@ def named_outputs(known: JudgedDocument, outputs: object) -> dict[str, NDArray[A
     return got
 
 
-def _wrong_outputs(known: JudgedDocument, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> Check | None:
+def _wrong_outputs(known: JudgedDocument, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> CheckResult | None:
     """The check of outputs that are missing, or have another shape or dtype than follows from the inputs."""
     for name in known.spec.computed(call.case):
         tensor = call.case.tensor(name)
@@ -395,7 +395,7 @@ def _wrong_outputs(known: JudgedDocument, call: BoundCall, got: Mapping[str, NDA
             named = alternatives_text([f"{dtype} ({numpy_dtype(dtype)})" for dtype in _allowed(known, call, name)])
             fault, reason = Fault.DTYPE, f"{name} has the dtype {got[name].dtype}, expected {named}"
         if fault is not None:
-            return Check(
+            return CheckResult(
                 ok=False, verdict=RunVerdict.FAILS.value, operator=known.spec.operator, reason=reason, fault=str(fault)
             )
     return None
@@ -432,7 +432,7 @@ def expected(
 
 def expected_of(known: JudgedDocument, case: Case, inputs: Mapping[str, NDArray[Any]]) -> Expected:
     """The same of a call that is described already. Raises UsageError where the mathematics gives no value."""
-    performed = Performed(case=case, outcome=Outcome(), arrays=inputs)
+    performed = PerformedCall(case=case, outcome=Outcome(), arrays=inputs)
     found: dict[str, ExpectedArray] = {}
     with np.errstate(all="ignore"):
         try:

@@ -21,11 +21,11 @@ from aclnn_cts.core.case import with_arguments
 from aclnn_cts.core.dtypes import component
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.rounding import BINARY_FORMATS, spacing
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import Record, Result, RunVerdict, SkipReason
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.finding_text import quoted_clause
 from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateHost
@@ -33,7 +33,7 @@ from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.store.run_verdict import MIN_JUDGED
 from aclnn_cts.trials.plan import EQUAL_CALLS, Part, plan_parts
 from aclnn_cts.trials.plan import profile as chosen_profile
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 FIRST, NEXT, BATCH = 16, 48, 64
 """Trials of the first batch, of the next and of all others: a wrong candidate mostly fails in the first."""
@@ -120,7 +120,7 @@ class _Tally:
             self.error = self.error or verdict.message
         elif verdict.result == Result.SKIPPED:
             self.unjudged += 1
-            self.left_open += verdict.kind == Skip.OPEN
+            self.left_open += verdict.kind == SkipReason.OPEN
 
 
 def _error_ratio(record: Record) -> float:
@@ -186,7 +186,7 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
     with found.open(settings, specs, spec=known.spec, names=known.names, stops=fail_fast, end=end) as host:
         if not found.is_function:
             settings = settings.on(host, [known.spec])
-        bench = Bench(
+        bench = TrialRunner(
             specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True, overlapped=False
         )
         if not bench.scope.offers(known.spec.operator, settings.target.product):
@@ -267,7 +267,14 @@ def _parts(known: JudgedDocument, product: str, profile: str, found: PreparedCan
 
 
 def _try_all(
-    bench: Bench, host: SessionHost, parts: Sequence[Part], tally: _Tally, *, seed: int, end: float, fail_fast: bool
+    bench: TrialRunner,
+    host: SessionHost,
+    parts: Sequence[Part],
+    tally: _Tally,
+    *,
+    seed: int,
+    end: float,
+    fail_fast: bool,
 ) -> bool:
     """Run the trials of a plan in batches; whether all of them were made."""
     # What is called again must not follow from the trials, which a candidate sees.
@@ -316,11 +323,11 @@ def _bursts(batch: Sequence[Trial], chance: random.Random) -> list[Trial]:
     return [_with_other_values(trial, chance) for trial in chosen for _ in range(_BURST)]
 
 
-def _finding(record: Record, bench: Bench, known: JudgedDocument) -> CandidateFinding:
+def _finding(record: Record, bench: TrialRunner, known: JudgedDocument) -> CandidateFinding:
     verdict = record.verdict
     worst = worst_element(verdict)
     clause = quoted_clause(record, bench.specs)
-    hung = any(outcome.ended == Ended.TIME_LIMIT for outcomes in record.attempts for outcome in outcomes)
+    hung = any(outcome.ended == CallEnd.TIME_LIMIT for outcomes in record.attempts for outcome in outcomes)
     condition = "" if hung else _condition(record, bench)
     sentence = verdict.message or str(verdict.kind)
     return CandidateFinding(
@@ -334,7 +341,7 @@ def _finding(record: Record, bench: Bench, known: JudgedDocument) -> CandidateFi
     )
 
 
-def _condition(record: Record, bench: Bench) -> str:
+def _condition(record: Record, bench: TrialRunner) -> str:
     """What the same call as the first of a fresh process shows."""
     if not isinstance(bench.host, CandidateHost):
         return ""

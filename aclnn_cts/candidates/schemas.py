@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.candidates.check import EXPECTED_PARTS, Check
+from aclnn_cts.candidates.check import EXPECTED_PARTS, CheckResult
 from aclnn_cts.candidates.verdict import CandidateFinding, Judgement
 from aclnn_cts.core.case_schema import DIALECT, object_schema, trial_definitions, with_words
 
@@ -34,7 +34,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
     )
     of_judgement = {**of_case, "Array": _ARRAY, **_definitions(Judgement, CandidateFinding), "CaseArrays": arrays}
     return {
-        "check": _schema("Check", _definitions(Check)),
+        "check": _schema("CheckResult", _definitions(CheckResult)),
         "expected": {"$schema": DIALECT, **expected, "$defs": {"Array": _ARRAY}},
         "case_arrays": {"$schema": DIALECT, **arrays, "$defs": {**of_case, "Array": _ARRAY}},
         "judgement": _schema("Judgement", of_judgement),

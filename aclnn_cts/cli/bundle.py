@@ -12,7 +12,7 @@ import msgspec
 from aclnn_cts import __version__
 from aclnn_cts.cli.options import IntegerWithin, command, json_option, oracles_option, output_file, output_option
 from aclnn_cts.cli.output import begin, console
-from aclnn_cts.cli.render import Each, Fields, Line, View, render, show
+from aclnn_cts.cli.render import Fields, RepeatedView, TextLine, View, render, show
 from aclnn_cts.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ def _reasons(left_out: Mapping[str, str]) -> list[Fields]:
     return [{"reason": reason, "first": first, "others": len(rest)} for reason, (first, *rest) in names.items()]
 
 
-_LEFT_OUT = Each("reasons", ("left out: {first}[ and {others} more]: {reason}",))
+_LEFT_OUT = RepeatedView("reasons", ("left out: {first}[ and {others} more]: {reason}",))
 _WRITTEN: View = (
-    Line(
+    TextLine(
         "{name}: {records:record} in {entries:entry/entries}, {size} bytes,[ signed in {signature} by the key {key}]"
         "[{!key} not signed]"
     ),
@@ -88,8 +88,8 @@ _WRITTEN: View = (
     "{!stream}aclnn-cts verify {name} checks it",
 )
 _VERIFIED: View = (
-    Each("listed", ("{where}: {what}",), most=50),
-    Line(
+    RepeatedView("listed", ("{where}: {what}",), most=50),
+    TextLine(
         "{bundle}:[{!good} as the file claims, which is not to be trusted:] a run of {says.adapter} on {says.product}"
         " at {says.started}, judged by {says.harness}: {says.verdict}, {says.totals.cases:case}, {says.totals.passed}"
         " passed, {says.totals.failed} failed ({says.totals.waived} waived), {says.totals.errors} errors,"
@@ -98,12 +98,12 @@ _VERIFIED: View = (
     "ran on: {says.ran_on}",
     _LEFT_OUT,
     "{?says}signature: {signature}",
-    Line(
+    TextLine(
         "{?says}judged again: {recomputed} of the {eligible:case} whose outputs it holds (seed {seed})[, by {other},"
         " whose oracles and models may be others]"
     ),
     "{?says}{!good}{entries:entry/entries}, {bytes} bytes: {problems:problem}",
-    Line(
+    TextLine(
         "{?good}{?unproved}{entries:entry/entries}, {bytes} bytes: consistent, but not proven authentic."
         " No signature was checked, so anybody may have written it. Nothing in it confirms {unproved}"
     ),

@@ -26,7 +26,7 @@ from aclnn_cts.core.printable import printable, printable_lines
 from aclnn_cts.findings.finding_text import title_of
 from aclnn_cts.findings.findings import merge_findings
 from aclnn_cts.runs.campaign.corpus.check_coverage import CoveredShare
-from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, SlotActivity, Status
+from aclnn_cts.runs.campaign.status import EXAMINES, CampaignStatus, OperatorStatus, SlotActivity
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import FAILURES
@@ -64,7 +64,7 @@ class CampaignScreen:
         except OSError:
             self._unread()
 
-    def __call__(self, status: Status, /) -> None:
+    def __call__(self, status: CampaignStatus, /) -> None:
         """Show a moment."""
         try:
             if self._live is not None:
@@ -105,7 +105,7 @@ class CampaignScreen:
         silence(sys.stderr)
 
 
-def status_line(status: Status) -> str:
+def status_line(status: CampaignStatus) -> str:
     """A moment in a line."""
     total = status.summary.total
     told = (
@@ -119,7 +119,7 @@ def status_line(status: Status) -> str:
     return f"{told}; {still[0][1]}" if still else told
 
 
-def _at_work(status: Status) -> list[tuple[float, str]]:
+def _at_work(status: CampaignStatus) -> list[tuple[float, str]]:
     """What the slots are at: seconds without news, the longest first, and words."""
     found = [
         (work.still, f"{slot_text(slot, number)} at {activity_text(work)}")
@@ -129,7 +129,7 @@ def _at_work(status: Status) -> list[tuple[float, str]]:
     return sorted(found, key=lambda each: -each[0] if each[0] >= STILL else 0.0)
 
 
-def status_screen(status: Status, path: Path, *, width: int, height: int) -> RenderableType:
+def status_screen(status: CampaignStatus, path: Path, *, width: int, height: int) -> RenderableType:
     """The screen of a moment; it keeps to the terminal's size."""
     width = min(width, 120)
     room = max(height - 1, 10)
@@ -144,7 +144,7 @@ def status_screen(status: Status, path: Path, *, width: int, height: int) -> Ren
     return Group(*head, *slots, *operators, *_findings(status, width, max(room - used, 1)))
 
 
-def _title(status: Status, path: Path, width: int) -> Text:
+def _title(status: CampaignStatus, path: Path, width: int) -> Text:
     limit = "" if status.limit_seconds is None else f" of {span(status.limit_seconds)}"
     text = Text(f"campaign {span(status.seconds)}{limit}", style="bold")
     text.append(f"  {path}", style="dim")
@@ -153,7 +153,7 @@ def _title(status: Status, path: Path, width: int) -> Text:
     return _cut(text, width)
 
 
-def _figures(status: Status, width: int) -> list[Text]:
+def _figures(status: CampaignStatus, width: int) -> list[Text]:
     total = status.summary.total
     unwaived = total.failed - total.waived
     first = Text(f"{total.cases} cases  {status.rate:.0f}/s  chunk {status.chunks}")
@@ -168,7 +168,7 @@ def _figures(status: Status, width: int) -> list[Text]:
     return [_cut(first, width), _cut(second, width)]
 
 
-def _slots(status: Status, width: int) -> list[Text]:
+def _slots(status: CampaignStatus, width: int) -> list[Text]:
     """The devices of this host, or of a cluster, with their health, on at most two lines; of more, the sums."""
     words = [_slot(slot, slot_text(slot, number)) for number, slot in enumerate(status.slots)]
     lines = [Text(f"{platform.node()}:")]
@@ -193,7 +193,7 @@ def _slot(slot: Slot, name: str) -> Text:
     return _plain(text.append(f"({slot.lost} lost)") if slot.lost else text)
 
 
-def _under_way(status: Status, width: int) -> list[Text]:
+def _under_way(status: CampaignStatus, width: int) -> list[Text]:
     """What is under way, whatever has been so for long first."""
     found = _at_work(status)
     text = Text("now: " if found else "")
@@ -202,7 +202,7 @@ def _under_way(status: Status, width: int) -> list[Text]:
     return [_cut(text, width)] if found else []
 
 
-def _operators(status: Status, width: int) -> RenderableType:
+def _operators(status: CampaignStatus, width: int) -> RenderableType:
     """Operators by the worst share of the bound."""
     shown = operators_by_error(status.operators)[:_OPERATORS_ON_SCREEN]
     bar = BAR if width >= (WIDE if has_never_judged(shown) else NARROW) else BAR // 2
@@ -218,7 +218,7 @@ def _bar(share: CoveredShare, width: int) -> Text:
     return text.append(f" {covered_percent(share)}")
 
 
-def _findings(status: Status, width: int, room: int) -> list[Text]:
+def _findings(status: CampaignStatus, width: int, room: int) -> list[Text]:
     found = unwaived_findings(status)
     title = Text(f"{count(len(found), 'finding')}", style="bold red" if found else "bold")
     waived = sum(bool(finding.waiver) for finding in merge_findings(status.findings))
@@ -252,7 +252,7 @@ class ProgressJson:
         self._file = ProgressFile(output, run)
         self._notices: deque[str] = deque(maxlen=LAST)
 
-    def __call__(self, status: Status, /) -> None:
+    def __call__(self, status: CampaignStatus, /) -> None:
         """Write a moment, at most once a second but for the last."""
         self._file.write(status_document(status) | {"notices": list(self._notices)}, last=bool(status.ending))
 
@@ -261,7 +261,7 @@ class ProgressJson:
         self._notices.append(message)
 
 
-def status_document(status: Status) -> dict[str, Any]:
+def status_document(status: CampaignStatus) -> dict[str, Any]:
     """A moment as plain JSON values."""
     found = unwaived_findings(status)
     return {
@@ -296,7 +296,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _workers(status: Status) -> list[dict[str, Any]]:
+def _workers(status: CampaignStatus) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for slot, work in zip(status.slots, status.under_way, strict=True):
         words: dict[str, Any] = {
@@ -367,12 +367,12 @@ def operators_by_error(operators: Sequence[T]) -> list[T]:
     return sorted(operators, key=lambda item: (-item.worst, item.name))
 
 
-def unwaived_findings(status: Status) -> list[Finding]:
+def unwaived_findings(status: CampaignStatus) -> list[Finding]:
     """The findings without a waiver, each fault once, in the order in which they were met."""
     return [finding for finding in merge_findings(status.findings) if not finding.waiver]
 
 
-def moment_of(status: Status) -> RunStatus:
+def moment_of(status: CampaignStatus) -> RunStatus:
     """The figures that a campaign has in common with a run."""
     left = None if status.limit_seconds is None else max(status.limit_seconds - status.seconds, 0.0)
     return RunStatus(
@@ -438,7 +438,7 @@ def finding_line(finding: Finding) -> str:
     return f"{digits} {confirmed} {finding.failures}x {told}"
 
 
-def show_campaign_end(out: Console, status: Status, path: Path, specs: Specs) -> None:
+def show_campaign_end(out: Console, status: CampaignStatus, path: Path, specs: Specs) -> None:
     """The verdict, operators with their coverage, findings, the next command and the RESULT line."""
     show_end(
         out,
@@ -450,7 +450,7 @@ def show_campaign_end(out: Console, status: Status, path: Path, specs: Specs) ->
     )
 
 
-def _table(status: Status, width: int) -> Table:
+def _table(status: CampaignStatus, width: int) -> Table:
     """Operators by the worst share of the bound, with what of their documents was covered."""
     shown = operators_by_error(status.operators)[:OPERATORS_SHOWN]
     names = [short_name(item.name) for item in shown]

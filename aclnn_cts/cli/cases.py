@@ -24,7 +24,7 @@ from aclnn_cts.cli.options import (
     specs_option,
 )
 from aclnn_cts.cli.output import console, emit, joined, note
-from aclnn_cts.cli.render import Each, Fields, View, render
+from aclnn_cts.cli.render import Fields, RepeatedView, View, render
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.target import Target
@@ -168,8 +168,8 @@ def import_atk(
 
 
 _IMPORT: View = (
-    Each("left", ("not carried over: {file}, id {ids}: {reason}",)),
-    Each("files", ("{file}: {cases:case}, {imported} imported, {not_carried_over} not carried over",)),
+    RepeatedView("left", ("not carried over: {file}, id {ids}: {reason}",)),
+    RepeatedView("files", ("{file}: {cases:case}, {imported} imported, {not_carried_over} not carried over",)),
     "{out}: {written:case}; aclnn-cts run --cases {out} --adapter A judges them",
 )
 

@@ -11,11 +11,11 @@ import click
 
 from aclnn_cts.cli.options import command, json_option
 from aclnn_cts.cli.output import begin, joined
-from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, show
+from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, show
 from aclnn_cts.core.faults import fault_name
 
 if TYPE_CHECKING:
-    from aclnn_cts.triage.comparison import Comparison, FindingChange
+    from aclnn_cts.triage.comparison import FindingChange, RunComparison
 
 _SHOWN = 12
 """Rows of a table for a person; `--json` has all."""
@@ -36,58 +36,58 @@ _SIDE = (
 )
 
 _VIEW: View = (
-    Each("sides", (_SIDE,)),
+    RepeatedView("sides", (_SIDE,)),
     "",
-    Line(
+    TextLine(
         "{?plans_differ}the plans differ (seed {before.seed} in A, {after.seed} in B): few trials were run in both, and"
         " those called new or added were not run before; compare runs of one seed to see changes"
     ),
-    Line(
+    TextLine(
         "{totals.common:trial} in both: {totals.fixed} fixed, {totals.still_failing} still failing, {totals.other_ends}"
         " ended otherwise, {totals.moved_shares} moved within their bounds; {totals.new_failures} new failures;"
         " {totals.added_cases} added, {totals.removed_cases} removed"
     ),
-    Line(
+    TextLine(
         "{?campaign}a campaign keeps the records of few of its trials: those of A or B alone may have been run in the"
         " other"
     ),
     "",
     "{!differences}what was run, and on what: nothing that is recorded differs",
-    Rows("differs", {"differs": "{name}", "A": "{before|not stated}", "B": "{after|not stated}"}),
-    Each(
+    TableView("differs", {"differs": "{name}", "A": "{before|not stated}", "B": "{after|not stated}"}),
+    RepeatedView(
         "states",
         (
             "",
             "{state}: {findings:finding}",
-            Each(
+            RepeatedView(
                 "findings",
                 (
-                    Line("{short}: {fault}[ of {fingerprint.output}][ ({details})]", indent=2),
-                    Line(
+                    TextLine("{short}: {fault}[ of {fingerprint.output}][ ({details})]", indent=2),
+                    TextLine(
                         "{before} failed in A, {after} in B[; {new} did not fail in A][; {added} of trials of B alone]"
                         "[; {fixed} pass in B][; {otherwise} fail in another way in one of the two][; {unjudged}"
                         " without a verdict in B][; {removed} of trials of A alone][{?waivers}; unwaived"
                         " {unwaived_before|0} in A, {unwaived_after|0} in B; waived by {waivers}]",
                         indent=4,
                     ),
-                    Line("such as {file}", indent=4),
+                    TextLine("such as {file}", indent=4),
                 ),
                 most=_SHOWN,
             ),
         ),
     ),
-    Each(
+    RepeatedView(
         "ends",
-        (Line("{operator} | {check}: {number:trial} {before} in A, {after} in B", indent=2),),
+        (TextLine("{operator} | {check}: {number:trial} {before} in A, {after} in B", indent=2),),
         most=_SHOWN,
         title="ended otherwise",
     ),
-    Rows("added", _CASES, most=_SHOWN, title="added: trials of B alone"),
-    Rows("removed", _CASES, most=_SHOWN, title="removed: trials of A alone"),
-    Each(
+    TableView("added", _CASES, most=_SHOWN, title="added: trials of B alone"),
+    TableView("removed", _CASES, most=_SHOWN, title="removed: trials of A alone"),
+    RepeatedView(
         "shares",
         (
-            Line(
+            TextLine(
                 "{operator}[ | {mode}][ | {dtype}]: worst {before.percent} in A ({before.output}), {after.percent} in B"
                 " ({after.output}); of {trials:trial} {rose} rose, {fell} fell",
                 indent=2,
@@ -119,7 +119,7 @@ def compare(*, before: Path, after: Path, as_json: bool) -> int:
     return 1 if found.changed else 0
 
 
-def _words(found: Comparison, document: Fields) -> Fields:
+def _words(found: RunComparison, document: Fields) -> Fields:
     """What the text says in other words than the document."""
     states: dict[str, list[Fields]] = {}
     for change, fields in zip(found.findings, document["findings"], strict=True):
@@ -141,7 +141,7 @@ def _words(found: Comparison, document: Fields) -> Fields:
     }
 
 
-def _finding(item: FindingChange, found: Comparison) -> Fields:
+def _finding(item: FindingChange, found: RunComparison) -> Fields:
     """A finding's names, and its trial file where one run alone has it."""
     from aclnn_cts.core.finding import failure_name
     from aclnn_cts.triage.comparison import FindingState

@@ -5,16 +5,16 @@ from __future__ import annotations
 import click
 
 from aclnn_cts.cli.options import command, json_option
-from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, show
+from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, show
 from aclnn_cts.runs.doctor import describe_surroundings
 
 _VIEW: View = (
-    Line("aclnn-cts {aclnn_cts}, Python {python.version} ({python.executable})", style="bold"),
+    TextLine("aclnn-cts {aclnn_cts}, Python {python.version} ({python.executable})", style="bold"),
     "{machine.system}, {machine.processors} processors to use",
     "",
-    Rows("libraries", {"LIBRARY": "{key}", "VERSION": "{value|not installed}"}),
+    TableView("libraries", {"LIBRARY": "{key}", "VERSION": "{value|not installed}"}),
     "",
-    Rows(
+    TableView(
         "adapters",
         {
             "ADAPTER": "{name}",
@@ -24,23 +24,23 @@ _VIEW: View = (
         },
     ),
     "",
-    Each(
+    RepeatedView(
         "native",
         (
-            Line("{name}:", style="bold"),
-            Each(
+            TextLine("{name}:", style="bold"),
+            RepeatedView(
                 "first",
                 (
-                    Line("--phases one can judge the statuses of {number} operators: {operators|none}", indent=2),
-                    Line("not in the library: {missing}", indent=2),
-                    Line("{?operators}{command} (P: the product that it was built for)", indent=2),
+                    TextLine("--phases one can judge the statuses of {number} operators: {operators|none}", indent=2),
+                    TextLine("not in the library: {missing}", indent=2),
+                    TextLine("{?operators}{command} (P: the product that it was built for)", indent=2),
                 ),
             ),
-            Each("environment", (Line("{key}: {value}", indent=2),)),
+            RepeatedView("environment", (TextLine("{key}: {value}", indent=2),)),
             "",
         ),
     ),
-    Each("torch_devices", ("torch device {device}: {name}",)),
+    RepeatedView("torch_devices", ("torch device {device}: {name}",)),
     "{!torch_devices}torch devices: none, torch is not installed",
     "operators: {specs.problem}",
     "{!specs.problem}operators: {specs.operators}",

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from aclnn_cts.cli.options import command, json_option, output_file, output_option
 from aclnn_cts.cli.output import console, count, emit, note, wrap
-from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, render, show
+from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, render, show
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.findings.explain import explain_record
@@ -231,7 +231,7 @@ def _list(catalogue: Catalogue, *, as_json: bool) -> None:
 
 
 _CATALOGUE: View = (
-    Rows("rows", {"FAULT": "{id}", "CLASS": "{class}", "WHAT IT IS": "{sentence}"}),
+    TableView("rows", {"FAULT": "{id}", "CLASS": "{class}", "WHAT IT IS": "{sentence}"}),
     "",
     "{faults:fault}, {decoys:decoy}.",
 )
@@ -312,15 +312,17 @@ _COLUMNS = {
     "SECONDS": "{seconds:.1f}",
 }
 _MATRIX: View = (
-    Rows("rows", _COLUMNS),
-    Each("accused", ("ACCUSED {id}: {sentence}", Each("fingerprints", (Line("{value}", indent=2),)))),
+    TableView("rows", _COLUMNS),
+    RepeatedView(
+        "accused", ("ACCUSED {id}: {sentence}", RepeatedView("fingerprints", (TextLine("{value}", indent=2),)))
+    ),
     "",
     "{profile} profile, {seeds:seed}: {number:fault}[, {equivalent} equivalent to correct behaviour]",
-    Line(
+    TextLine(
         "found with every seed: {found} of {judged} ({found_share:.1%}); within {soon_limit} cases: {soon}"
         " ({soon_share:.1%})"
     ),
-    Line(
+    TextLine(
         "{?judged}found by a check that was foreseen: {foreseen:.1%}; findings a fault: {findings:.2f} (of"
         "[{?to_end} whole plans][{!to_end} the failures up to the first])"
     ),

@@ -32,7 +32,7 @@ from aclnn_cts.core.printable import shown
 
 if TYPE_CHECKING:
     from aclnn_cts.runs.campaign.resuming import CampaignOptions
-    from aclnn_cts.runs.campaign.status import Status, Watcher
+    from aclnn_cts.runs.campaign.status import CampaignStatus, Watcher
 
 
 class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
@@ -199,7 +199,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     return status.summary.exit_code
 
 
-def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> Status:
+def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> CampaignStatus:
     """Run the campaign with its screen; whatever ends it says how to go on, and Ctrl-C shows the findings so far."""
     from aclnn_cts.cli.campaign_screen import CampaignScreen
     from aclnn_cts.cli.screen import show_findings

@@ -20,7 +20,7 @@ from aclnn_cts.cli.options import (
     product_option,
 )
 from aclnn_cts.cli.output import begin
-from aclnn_cts.cli.render import Each, Line, View, show
+from aclnn_cts.cli.render import RepeatedView, TextLine, View, show
 from aclnn_cts.cli.report import FORMS
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import RunVerdict
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from aclnn_cts.workers.pool import Surroundings
 
 _CANDIDATE: View = (
-    Line("{verdict}: {candidate}", style="bold"),
-    Line("{passed} of {made:trial} passed within {seconds:.1f} s: {counts}; seed {seed}", indent=2),
-    Each(
+    TextLine("{verdict}: {candidate}", style="bold"),
+    TextLine("{passed} of {made:trial} passed within {seconds:.1f} s: {counts}; seed {seed}", indent=2),
+    RepeatedView(
         "findings",
         (
-            Line("{fault}: {sentence}", indent=2),
-            Line("clause {clause}", indent=4),
+            TextLine("{fault}: {sentence}", indent=2),
+            TextLine("clause {clause}", indent=4),
         ),
     ),
-    Line("{?inconclusive}{reason}", indent=2),
-    Line("{where}", indent=2),
+    TextLine("{?inconclusive}{reason}", indent=2),
+    TextLine("{where}", indent=2),
 )
 _WHERE = {
     "confined": "ran confined to the system, Python and its own folder",

@@ -17,7 +17,7 @@ from aclnn_cts.cli.faults import (
 )
 from aclnn_cts.cli.options import command, json_option, output_option
 from aclnn_cts.cli.output import console, count, emit, note
-from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, render
+from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, render
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.printable import shown
 from aclnn_cts.selftest.generated_power import (
@@ -159,7 +159,9 @@ def _list(tasks: Sequence[OperatorTask], specs: Specs, *, as_json: bool) -> None
         emit(row)
     if not as_json:
         render(
-            console(), (Rows("rows", {"ID": "{id}", "CHANGE": "{change}", "WHAT IT DOES": "{text}"}),), {"rows": rows}
+            console(),
+            (TableView("rows", {"ID": "{id}", "CHANGE": "{change}", "WHAT IT DOES": "{text}"}),),
+            {"rows": rows},
         )
 
 
@@ -194,7 +196,7 @@ def _measure(
 
 
 _MATRIX: View = (
-    Rows(
+    TableView(
         "survivors",
         {
             "SURVIVOR": "{id}",
@@ -204,12 +206,12 @@ _MATRIX: View = (
         },
     ),
     "{?survivors}",
-    Each("accused", ("ACCUSED {id}: {text}", Each("fingerprints", (Line("{value}", indent=2),)))),
-    Line(
+    RepeatedView("accused", ("ACCUSED {id}: {text}", RepeatedView("fingerprints", (TextLine("{value}", indent=2),)))),
+    TextLine(
         "{profile} profile, seed {seed}: {mutants:mutant}, {equivalent} equivalent in all calls that were judged (no"
         " call met {unmet} of them)"
     ),
-    Each("rates", ("{?judged}{words}: {killed} of {judged} ({share:.1%})",)),
+    RepeatedView("rates", ("{?judged}{words}: {killed} of {judged} ({share:.1%})",)),
     "{?decoys}{decoys:decoy}, {cases:,} cases: {accusations} accused",
     "--adapter {adapter},mutant={first},seed={seed} lets any command meet the first survivor.",
 )

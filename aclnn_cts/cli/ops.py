@@ -15,7 +15,7 @@ from aclnn_cts.authoring.catalogue import CatalogueEntry, catalogue, family_of
 from aclnn_cts.authoring.claims import Claims, claims_path, edition_of, read_claims
 from aclnn_cts.cli.options import command, json_option, specs_option
 from aclnn_cts.cli.output import count, note
-from aclnn_cts.cli.render import Each, Line, View, show
+from aclnn_cts.cli.render import RepeatedView, TextLine, View, show
 from aclnn_cts.generate.corner_list import read_corner_list
 from aclnn_cts.selftest.checked_oracles import is_checked
 from aclnn_cts.selftest.oracle_code import has_formula
@@ -55,17 +55,17 @@ def ops(*, is_all: bool, folders: tuple[Path, ...], as_json: bool) -> None:
 
 
 _OPERATOR: View = (
-    Line("{operator} ({stem})", style="bold"),
-    Line("{constraints:constraint}, {clauses:clause}; {file}", indent=2),
-    Each("rows", (Line("{product}  {dtypes|none}", indent=2),)),
+    TextLine("{operator} ({stem})", style="bold"),
+    TextLine("{constraints:constraint}, {clauses:clause}; {file}", indent=2),
+    RepeatedView("rows", (TextLine("{product}  {dtypes|none}", indent=2),)),
     "",
 )
 _LISTED: View = (
-    Line("{heading}", style="bold"),
-    Line("{?complete}{operator}: complete", indent=2),
-    Line("{?missing}{operator}: partial{share}; missing: {missing}", indent=2),
-    Each("lacks", (Line("{at}: {en}", indent=4),)),
-    Line("{?draft}{operator}: draft; {document.parameters:parameter}, {document.open:open place}", indent=2),
+    TextLine("{heading}", style="bold"),
+    TextLine("{?complete}{operator}: complete", indent=2),
+    TextLine("{?missing}{operator}: partial{share}; missing: {missing}", indent=2),
+    RepeatedView("lacks", (TextLine("{at}: {en}", indent=4),)),
+    TextLine("{?draft}{operator}: draft; {document.parameters:parameter}, {document.open:open place}", indent=2),
 )
 
 

@@ -12,7 +12,7 @@ import click
 
 from aclnn_cts.cli.options import command, json_option, specs_option
 from aclnn_cts.cli.output import count, note
-from aclnn_cts.cli.render import Each, Fields, Line, View, show
+from aclnn_cts.cli.render import Fields, RepeatedView, TextLine, View, show
 from aclnn_cts.selftest.checked_oracles import CALLS, Checked, checked_path, is_checked
 from aclnn_cts.selftest.oracle_check import OracleReport, check_oracle
 from aclnn_cts.selftest.oracle_code import has_formula, oracle_digest
@@ -102,25 +102,25 @@ def _record(path: Path, report: OracleReport, checked: Checked) -> None:
 
 
 _REPORT: View = (
-    Line("{operator}: [{?faults}faults][{!faults}no fault], {seconds:.1f} s", style="bold"),
-    Line(
+    TextLine("{operator}: [{?faults}faults][{!faults}no fault], {seconds:.1f} s", style="bold"),
+    TextLine(
         "emulations  {emulations.calls:call}, {emulations.alarms:alarm}; the median error is {emulations.median:.1e} of"
         " the bound",
         indent=2,
     ),
-    Line(
+    TextLine(
         "mutants     {mutants.found} of {real} found ({share:.1%})[; {mutants.unchanged} change no bit]"
         "[; {mutants.equivalent} are equivalent]",
         indent=2,
     ),
-    Line("derivative  none: {derivative.none}", indent=2),
-    Line(
+    TextLine("derivative  none: {derivative.none}", indent=2),
+    TextLine(
         "{!derivative.none}derivative  {agreeing} of {derivative.elements:element} agree with differences of forward",
         indent=2,
     ),
-    Each("faults", (Line("{value}", indent=2, style="red"),)),
-    Each("shown", (Line("{value}", indent=2, style="red"),)),
-    Each("smallest", (Line("{value}", indent=2),)),
+    RepeatedView("faults", (TextLine("{value}", indent=2, style="red"),)),
+    RepeatedView("shown", (TextLine("{value}", indent=2, style="red"),)),
+    RepeatedView("smallest", (TextLine("{value}", indent=2),)),
 )
 
 

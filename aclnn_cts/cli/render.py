@@ -26,7 +26,7 @@ Fields: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """Running text."""
 
     text: str
@@ -35,7 +35,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TableView:
     """A table with a row for each item of a list, or for each `key` and `value` of an object."""
 
     path: str
@@ -48,7 +48,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
+class RepeatedView:
     """Parts that are repeated for each item of a list; fields of the item hide those of the document."""
 
     path: str
@@ -57,7 +57,7 @@ class Each:
     title: str | None = None
 
 
-View: TypeAlias = "Sequence[str | Line | Rows | Each]"
+View: TypeAlias = "Sequence[str | TextLine | TableView | RepeatedView]"
 """A text alone is a line; an empty one is an empty line."""
 
 
@@ -79,23 +79,23 @@ def show(document: Fields, view: View, words: Fields = _NONE, *, as_json: bool, 
 def render(out: Console, view: View, *scope: Fields) -> None:
     """Print the parts of a view. A field is looked up in the first mapping of the scope that has it."""
     for part in view:
-        if isinstance(part, (Each, Rows)):
+        if isinstance(part, (RepeatedView, TableView)):
             _render_items(out, part, scope)
             continue
-        line = Line(part) if isinstance(part, str) else part
+        line = TextLine(part) if isinstance(part, str) else part
         text = fill(line.text, *scope)
         if text is not None:
             wrap(out, text, indent=line.indent, style=line.style)
 
 
-def _render_items(out: Console, part: Each | Rows, scope: Sequence[Fields]) -> None:
+def _render_items(out: Console, part: RepeatedView | TableView, scope: Sequence[Fields]) -> None:
     found = list(_items(_field(part.path, scope)))
     shown = found[: part.most]
     if not found:
         return
     if part.title is not None:
         render(out, ("", part.title), *scope)
-    if isinstance(part, Rows):
+    if isinstance(part, TableView):
         rows = [tuple(fill(text, item, *scope) or "" for text in part.columns.values()) for item in shown]
         show_rows(out, tuple(part.columns), rows)
     else:

@@ -28,7 +28,7 @@ Rows: TypeAlias = "Callable[[], Iterable[TrialRow]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ReportFormat:
     """One form of a report: the file that a folder of reports holds, and what makes its bytes."""
 
     file: str
@@ -65,31 +65,31 @@ def _page(generator: str) -> Recognizer:
 _TITLE = rb"%PDF-.{0,200}?/Title <FEFF004300540053002D"
 """The report's number begins it, in UTF-16."""
 
-FORMS: Mapping[str, Form] = {
-    "html": Form("report.html", "aclnn_cts.reports.html:html_bytes", _page("aclnn-cts")),
-    "signing": Form("signing.html", "aclnn_cts.reports.signing:signing_bytes", _page("aclnn-cts signing")),
-    "pdf": Form("signing.pdf", "aclnn_cts.reports.signing:pdf_bytes", begins_with(_TITLE)),
-    "junit": Form(
+FORMS: Mapping[str, ReportFormat] = {
+    "html": ReportFormat("report.html", "aclnn_cts.reports.html:html_bytes", _page("aclnn-cts")),
+    "signing": ReportFormat("signing.html", "aclnn_cts.reports.signing:signing_bytes", _page("aclnn-cts signing")),
+    "pdf": ReportFormat("signing.pdf", "aclnn_cts.reports.signing:pdf_bytes", begins_with(_TITLE)),
+    "junit": ReportFormat(
         "junit.xml",
         "aclnn_cts.reports.exporters:junit_bytes",
         begins_with(rb"<\?xml version='1\.0' encoding='utf-8'\?>\n<testsuites name=\"aclnn-cts\""),
     ),
-    "sarif": Form(
+    "sarif": ReportFormat(
         "report.sarif",
         "aclnn_cts.reports.exporters:sarif_bytes",
         begins_with(rb'\{\n "\$schema": "[^"]*sarif[^"]*",.{0,500}?"name": "aclnn-cts"'),
     ),
-    "csv": Form(
+    "csv": ReportFormat(
         "trials.csv", "aclnn_cts.reports.exporters:csv_bytes", begins_with(b"\xef\xbb\xbfrun,trial_id,operator,")
     ),
-    "xlsx": Form("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes", _is_our_workbook),
-    "markdown": Form("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins_with(b"## aclnn-cts: ")),
-    "pr": Form(
+    "xlsx": ReportFormat("report.xlsx", "aclnn_cts.reports.workbook:workbook_bytes", _is_our_workbook),
+    "markdown": ReportFormat("summary.md", "aclnn_cts.reports.markdown:markdown_bytes", begins_with(b"## aclnn-cts: ")),
+    "pr": ReportFormat(
         "pull-request.md",
         "aclnn_cts.reports.pull_request:pull_request_bytes",
         begins_with("### (?:Precision report|精度报告)".encode()),
     ),
-    "outline": Form(
+    "outline": ReportFormat(
         "test-report.zh.md",
         "aclnn_cts.reports.markdown:outline_bytes",
         begins_with("# aclnn 算子符合性测试报告\n".encode()),

@@ -23,7 +23,7 @@ from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.printable import printable_lines
 from aclnn_cts.core.regime import Regime
-from aclnn_cts.core.verdict import LEFT_OPEN, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import LEFT_OPEN, Result, RunVerdict, SkipReason
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import ObservationCount
@@ -275,9 +275,9 @@ def _show_lacking(out: Console, judged: Iterable[Spec]) -> None:
 
 
 _SKIPS = {
-    Skip.OPEN: "left open by the documents",
-    Skip.UNSAFE: "must not reach a real device",
-    Skip.STOPPED: "not tried any more",
+    SkipReason.OPEN: "left open by the documents",
+    SkipReason.UNSAFE: "must not reach a real device",
+    SkipReason.STOPPED: "not tried any more",
 }
 
 

@@ -195,7 +195,7 @@ def _file(
     from aclnn_cts.triage.shrink import shrink as shrink_trial
     from aclnn_cts.triage.shrink_run import size_of
     from aclnn_cts.trials.checks.registry import as_trial
-    from aclnn_cts.trials.trial_runner import Bench
+    from aclnn_cts.trials.trial_runner import TrialRunner
 
     output = output_file(out, written_by_us=_SHRUNK)
     specs = load_specs(settings.spec_folders, edition=settings.edition)
@@ -209,7 +209,9 @@ def _file(
     settings = replace(settings, target=case.target, phases=number_of_phases(phases, [case]))
     screen = console(errors=output.is_standard_output)
     with settings.open_host(specs) as host, settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark:
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark)
+        bench = TrialRunner(
+            specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark
+        )
 
         def execute(tried: Trial) -> Record:
             return bench.run_one(tried, fresh=bool(tried.after))

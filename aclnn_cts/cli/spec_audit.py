@@ -13,7 +13,7 @@ import msgspec
 
 from aclnn_cts.cli.options import command, edition_option, json_option, output_file, output_option, specs_option
 from aclnn_cts.cli.output import console, count, joined, note, wrap
-from aclnn_cts.cli.render import Each, Fields, Line, View, show
+from aclnn_cts.cli.render import Fields, RepeatedView, TextLine, View, show
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import printable
 from aclnn_cts.speclang.load import load_specs, package_folder
@@ -164,21 +164,21 @@ def _summary(result: Audit, path: Path | None) -> str:
 
 
 _ENTRY: View = (
-    Line("{head}", style="bold"),
-    Line("{first}", indent=2),
-    Line("claimed by {clauses}", indent=2),
-    Each(
+    TextLine("{head}", style="bold"),
+    TextLine("{first}", indent=2),
+    TextLine("claimed by {clauses}", indent=2),
+    RepeatedView(
         "differences",
-        (Line("document[ ({product})]: {document}", indent=2), Line("spec[ ({product})]: {spec}", indent=2)),
+        (TextLine("document[ ({product})]: {document}", indent=2), TextLine("spec[ ({product})]: {spec}", indent=2)),
     ),
 )
 _STALE: View = (
-    Line("stale    {reference}", style="bold"),
-    Line("the spec claims {what|nothing}; write the claims file again with -o", indent=2),
+    TextLine("stale    {reference}", style="bold"),
+    TextLine("the spec claims {what|nothing}; write the claims file again with -o", indent=2),
 )
 _UNKNOWN: View = (
-    Line("unknown  {address}", style="bold"),
-    Line("the spec claims it, and the document has no such statement", indent=2),
+    TextLine("unknown  {address}", style="bold"),
+    TextLine("the spec claims it, and the document has no such statement", indent=2),
 )
 _REMARK: View = ("remark   {text}",)
 

@@ -11,7 +11,7 @@ import click
 
 from aclnn_cts.cli.options import checked_product, command, edition_option, json_option, product_option, specs_option
 from aclnn_cts.cli.output import note
-from aclnn_cts.cli.render import Each, Line, View, show
+from aclnn_cts.cli.render import RepeatedView, TextLine, View, show
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.corner_list import corner_list_text, corners_path
 from aclnn_cts.generate.corner_recording import listed_corners
@@ -108,10 +108,15 @@ def _words(corners: Any) -> dict[str, str]:  # noqa: ANN401 - what `_corners` gi
 
 
 _VIEW: View = (
-    Line("{operator} on {product}", style="bold"),
+    TextLine("{operator} on {product}", style="bold"),
     "{visited} of {corners:corner} visited by {calls:call} of the profile {profile}; the calls of each in brackets.",
-    Each(
+    RepeatedView(
         "factors",
-        ("", Line("{factor}", style="bold"), Line("{called}", indent=2), Line("refused by {others}", indent=2)),
+        (
+            "",
+            TextLine("{factor}", style="bold"),
+            TextLine("{called}", indent=2),
+            TextLine("refused by {others}", indent=2),
+        ),
     ),
 )

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.options import checked_product, command, edition_option, json_option, product_option, specs_option
 from aclnn_cts.cli.output import console, count, emit, joined, note, show_table, table, wrap
-from aclnn_cts.cli.render import Each, Fields, Line, Rows, View, render
+from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, render
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -40,18 +40,18 @@ def show(*, operator: str, product: str | None, folders: tuple[Path, ...], editi
 
 
 _SPEC: View = (
-    Line("{operator} on {product}", style="bold"),
+    TextLine("{operator} on {product}", style="bold"),
     "{file}, after the document {source}; products: {products}",
     "",
-    Rows("taken", {"PARAMETER": "{name}", "C TYPE": "{type}\n{role}", "TAKES": "{takes}"}),
-    Each(
+    TableView("taken", {"PARAMETER": "{name}", "C TYPE": "{type}\n{role}", "TAKES": "{takes}"}),
+    RepeatedView(
         "moded",
-        (Line("{mode}: {operands}", indent=2),),
+        (TextLine("{mode}: {operands}", indent=2),),
         title="The format that operands are rounded to, by {modes.attribute} and the dtype of {modes.by}:",
     ),
-    Each(
+    RepeatedView(
         "rows.dtypes",
-        (Line("{value}", indent=2),),
+        (TextLine("{value}", indent=2),),
         title="The dtypes that go together ({rows.dtypes:row}), in the order {rows.parameters}:",
     ),
     "",
@@ -248,15 +248,15 @@ def _interface_constraints(specs: Specs) -> Mapping[str, Constraint]:
 
 
 _CLAUSE: View = (
-    Line("{at}[ ({how})]", style="bold"),
-    Line("{wording}", indent=2),
-    Line("- stated for {products}", indent=2),
-    Each("encoders", (Line("- constraint {id}: {strength}, {status}", indent=2),)),
-    Line("- check {check}[ of {output}][ when {when}][, contradicted only by {names}]", indent=2),
-    Line("- interface clause {interface}", indent=2),
-    Line("- example {example}", indent=2),
-    Line("- untestable: {reason}", indent=2),
-    Line("- contradicts {contradicts}", indent=2),
+    TextLine("{at}[ ({how})]", style="bold"),
+    TextLine("{wording}", indent=2),
+    TextLine("- stated for {products}", indent=2),
+    RepeatedView("encoders", (TextLine("- constraint {id}: {strength}, {status}", indent=2),)),
+    TextLine("- check {check}[ of {output}][ when {when}][, contradicted only by {names}]", indent=2),
+    TextLine("- interface clause {interface}", indent=2),
+    TextLine("- example {example}", indent=2),
+    TextLine("- untestable: {reason}", indent=2),
+    TextLine("- contradicts {contradicts}", indent=2),
 )
 
 
@@ -270,7 +270,7 @@ def _list(
 ) -> str:
     """Print the clauses of one document; the line that counts them."""
     if out is not None:
-        render(out, (Line("{operator} ({path})", style="bold"), ""), {"operator": operator, "path": path})
+        render(out, (TextLine("{operator} ({path})", style="bold"), ""), {"operator": operator, "path": path})
     for clause in statements:
         document = _document(operator, clause, constraints)
         if out is None:

@@ -11,7 +11,7 @@ import click
 
 from aclnn_cts.cli.options import command, edition_option, json_option, specs_option
 from aclnn_cts.cli.output import count, note
-from aclnn_cts.cli.render import Each, Fields, Line, View, show
+from aclnn_cts.cli.render import Fields, RepeatedView, TextLine, View, show
 from aclnn_cts.cli.spec_show import conforming, rule_text
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
@@ -146,15 +146,15 @@ _ANSWER: View = (
     _CASE + "{note}; {conforms}",
     "{!note}{!violates}" + _CASE + "valid; {conforms}",
     "{?violates}" + _CASE + "breaks {violates:constraint} ({strength}); {conforms}",
-    Each(
+    RepeatedView(
         "rules",
         (
-            Line("{id}: {rule}", indent=2),
-            Line("{mismatch}", indent=4),
-            Line("{strength}, by itself {statuses}[; clauses {sources}]", indent=4),
+            TextLine("{id}: {rule}", indent=2),
+            TextLine("{mismatch}", indent=4),
+            TextLine("{strength}, by itself {statuses}[; clauses {sources}]", indent=4),
         ),
     ),
-    Line("{?violates}says nothing then: {not_applicable}", indent=2),
+    TextLine("{?violates}says nothing then: {not_applicable}", indent=2),
 )
 
 

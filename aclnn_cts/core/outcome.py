@@ -15,7 +15,7 @@ _Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0.0, lt=1e9)]
 """Finite: comparisons with either bound are false for nan."""
 
 
-class Ended:
+class CallEnd:
     """The ways in which a call can end (values of `Outcome.ended`)."""
 
     RETURNED = "returned"
@@ -44,10 +44,10 @@ EARLIER_FAULT = "device fault of a call before"
 """Key of `Outcome.facts`: what the runtime said when the call met a device that was broken before it. Hosts make such a
 call again in a fresh process, and the fact stays with what came of it there."""
 
-ENDS: frozenset[str] = frozenset(value for name, value in vars(Ended).items() if name.isupper())
+ENDS: frozenset[str] = frozenset(value for name, value in vars(CallEnd).items() if name.isupper())
 """All of them."""
 
-PROCESS_ENDS = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST, Ended.WANTS_FRESH})
+PROCESS_ENDS = frozenset({CallEnd.DEVICE_FAULT, CallEnd.TIME_LIMIT, CallEnd.DEVICE_LOST, CallEnd.WANTS_FRESH})
 """Ends that an adapter may tell of, after which nothing more is asked of its process."""
 
 
@@ -97,7 +97,7 @@ class BufferState(msgspec.Struct, frozen=True, omit_defaults=True):
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call's end, statuses, message and memory. The outputs' values stay in their buffers (`generate.buffers`)."""
 
-    ended: str = Ended.RETURNED
+    ended: str = CallEnd.RETURNED
     phase_one: _Status | None = None
     """The aclnnStatus of the first phase; None where the implementation has none."""
     phase_two: _Status | None = None

@@ -24,7 +24,7 @@ STEPS = (15, 16)
 """Level L0: sizes are multiples of either."""
 
 
-class SizeRule(Enum):
+class SizeChoice(Enum):
     """How the sizes of dimensions are chosen."""
 
     POWERS = "powers"
@@ -63,7 +63,7 @@ class Standard(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     tolerance: str
     """The acceptance rule that every case is held to (`judgement.tolerances`)."""
-    sizes: SizeRule
+    sizes: SizeChoice
     values: tuple[Distribution, ...]
     ratios: ErrorRatioLimits | None = None
     """That `tolerance` holds errors to; None: it compares with no benchmark."""
@@ -102,7 +102,7 @@ _LEVEL_VALUES = (
 _LEVEL = Standard(
     name="",
     tolerance="",
-    sizes=SizeRule.RANDOM,
+    sizes=SizeChoice.RANDOM,
     values=_LEVEL_VALUES,
     cases_by_dtype=700,
     repeats=50,
@@ -121,7 +121,7 @@ STANDARDS: Mapping[str, Standard] = MappingProxyType(
             Standard(
                 name="cann-standard",
                 tolerance="mixed",
-                sizes=SizeRule.POWERS,
+                sizes=SizeChoice.POWERS,
                 values=(
                     Distribution("uniform", 50, "uniform", bound=5.0),
                     Distribution("normal", 50, "normal", mean=5.0, deviation=(0.1, 2.0)),
@@ -133,7 +133,7 @@ STANDARDS: Mapping[str, Standard] = MappingProxyType(
                 name="cann-l0",
                 tolerance="dual-l0",
                 ratios=ErrorRatioLimits(mare=10, mere=2, rmse=2),
-                sizes=SizeRule.STEPS,
+                sizes=SizeChoice.STEPS,
                 values=(Distribution("uniform", 50, "uniform", bound=5.0), _normal(50)),
                 cases=5_000,
                 cases_by_dtype=200,

@@ -10,7 +10,7 @@ import msgspec
 
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import ANY_ERROR, STATUSES, SUCCESS, Ended, Outcome
+from aclnn_cts.core.outcome import ANY_ERROR, STATUSES, SUCCESS, CallEnd, Outcome
 from aclnn_cts.core.trial import EarlierCall, Trial
 
 FAILED_CHECKS = "failed checks"
@@ -48,7 +48,7 @@ class OpenReason:
 
 
 UNJUDGED_VALUES = "values not judged"
-"""The key of `Verdict.facts` that says why the values of a memory trial were not judged (`Skip`)."""
+"""The key of `Verdict.facts` that says why the values of a memory trial were not judged (`SkipReason`)."""
 
 
 FINER_FACT = "finer than asked"
@@ -120,7 +120,7 @@ class RunVerdict(str, Enum):
         return self.value.replace("-", " ")
 
 
-class Skip:
+class SkipReason:
     """Why a trial has no verdict (values of `Verdict.kind` where the result is skipped)."""
 
     OPEN = "open"
@@ -335,14 +335,18 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     def was_called(self) -> bool:
         """Whether its calls were made, and what came of them is all that could be held against the document."""
         kind = self.verdict.kind
-        if self.verdict.result in (Result.PASSED, Result.FAILED) or kind in (Skip.OPEN, Skip.DISPUTE, Skip.NOT_JUDGED):
+        if self.verdict.result in (Result.PASSED, Result.FAILED) or kind in (
+            SkipReason.OPEN,
+            SkipReason.DISPUTE,
+            SkipReason.NOT_JUDGED,
+        ):
             return True
         # What was found to be out of scope before the call has no outcomes.
         return kind == OutOfScope.STATUSES and any(self.attempts)
 
     def output_digests(self) -> set[str]:
         """SHA-256 of what the calls that succeeded wrote: what the record is judged again from."""
-        outcomes = [item for item in self.attempts[0] if item.ended == Ended.RETURNED] if self.attempts else []
+        outcomes = [item for item in self.attempts[0] if item.ended == CallEnd.RETURNED] if self.attempts else []
         written = [state for item in outcomes if not item.status for state in item.buffers.values()]
         return {state.sha256 for state in written if state.sha256}
 
@@ -459,7 +463,7 @@ def observations_of(verdict: Verdict) -> list[Observation]:
 def with_strict_limits(verdict: Verdict) -> Verdict:
     """The verdict where observations are failures (`--strict-limits`)."""
     found = [kind for kind in observations_of(verdict) if kind not in LEFT_OPEN]
-    judged = verdict.result == Result.PASSED or (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.OPEN)
+    judged = verdict.result == Result.PASSED or (verdict.result, verdict.kind) == (Result.SKIPPED, SkipReason.OPEN)
     if not found or not judged:
         return verdict
     said = f": {verdict.message}" if verdict.message else ""

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.expected import Float64
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.rounding import widen
-from aclnn_cts.execution.executor import Asked, Performer
+from aclnn_cts.execution.executor import CallPerformer, CallRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterBenchmark:
     """An implementation behind an adapter of its own, called with the same arguments."""
 
-    performer: Performer
+    performer: CallPerformer
 
     def outputs(
         self, case: Case, rows: Mapping[str, NDArray[np.int64]], wanted: Collection[str]
@@ -29,9 +29,9 @@ class AdapterBenchmark:
 
         `rows`: of an output that is judged in some rows alone, which these are.
         """
-        [performed] = self.performer.perform([Asked(case)])
+        [performed] = self.performer.perform([CallRequest(case)])
         outcome = performed.outcome
-        if outcome.ended != Ended.RETURNED or outcome.status:
+        if outcome.ended != CallEnd.RETURNED or outcome.status:
             return {}
         name = self.performer.host.capabilities.description
         return {

@@ -1,7 +1,7 @@
 """Putting calls to an implementation: data, memory, the run, and what became of it.
 
 A batch's buffers lie in memory that the host lends, until the next batch is prepared, or a batch that was started ends.
-What a `Performed` shows of outputs are copies.
+What a `PerformedCall` shows of outputs are copies.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aclnn_cts.adapters.protocol import Call, CallMode
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.outcome import ADDRESSES, BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import ADDRESSES, BufferState, CallEnd, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, InputGuards, UnsafeViewError, block_layout, prepare
 from aclnn_cts.generate.recipes import case_arrays, many_arrays
 from aclnn_cts.sandbox.batch import PendingBatch, has_device_fault
@@ -40,7 +40,7 @@ _ADDRESS = re.compile("0x[0-9a-f]{1,16}")
 _ORDINARY: CallMode = MappingProxyType({})
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CallRequest(msgspec.Struct, frozen=True):
     """One call to be made, and how it departs from the ordinary way."""
 
     case: Case
@@ -54,7 +54,7 @@ class Asked(msgspec.Struct, frozen=True):
     """So often it is made; of an equal call of the same trial before it, only the first other result is kept."""
 
 
-class Performed(msgspec.Struct, frozen=True, kw_only=True):
+class PerformedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call and what came of it."""
 
     case: Case
@@ -68,7 +68,7 @@ class Performed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Performer:
+class CallPerformer:
     """Runs batches of calls on one host."""
 
     host: SessionHost
@@ -77,11 +77,11 @@ class Performer:
     look: Callable[[str], Case | None] = lambda _operator: None
     """A plainly valid call of an operator, made after a batch on a device: a fault of its last call shows there."""
 
-    def perform(self, asked: Sequence[Asked]) -> list[Performed]:
+    def perform(self, asked: Sequence[CallRequest]) -> list[PerformedCall]:
         """Make the calls; the outputs of the batch before are gone."""
         return self.prepare(asked).performed()
 
-    def prepare(self, asked: Sequence[Asked]) -> PreparedBatch:
+    def prepare(self, asked: Sequence[CallRequest]) -> PreparedBatch:
         """Data and memory of a batch; the outputs of the batch before are gone, unless that was started."""
         self.host.recycle()
         refused: dict[int, str] = {}
@@ -94,7 +94,7 @@ class Performer:
             elif not phase_one and _has_counterparts(case):
                 with_data[place] = case, self._present(case)
         contents = dict(zip(with_data, many_arrays(list(with_data.values())), strict=True))
-        items: list[_Made | Performed] = []
+        items: list[_Made | PerformedCall] = []
         for place, item in enumerate(asked):
             arrays: Mapping[str, NDArray[Any]] = {}
             buffers: CallBuffers | None = None
@@ -104,8 +104,8 @@ class Performer:
             except (UnsafeViewError, UsageError) as error:
                 refused[place] = str(error)
             if place in refused:
-                outcome = Outcome(ended=Ended.INEXPRESSIBLE, message=refused[place])
-                items.append(Performed(case=item.case, outcome=outcome))
+                outcome = Outcome(ended=CallEnd.INEXPRESSIBLE, message=refused[place])
+                items.append(PerformedCall(case=item.case, outcome=outcome))
             else:
                 call = Call(item.case, buffers, call_mode=item.call_mode, group=item.group)
                 computed = self.specs[item.case.operator].computed(item.case)
@@ -195,7 +195,7 @@ def _has_counterparts(case: Case) -> bool:
 
 @dataclass(slots=True)
 class _Made:
-    """A call that is made, on its way to a `Performed`."""
+    """A call that is made, on its way to a `PerformedCall`."""
 
     call: Call
     arrays: Mapping[str, NDArray[Any]]
@@ -212,7 +212,7 @@ class _Made:
 
     @property
     def seems_unwritten(self) -> bool:
-        if self.buffers is None or self.outcome.ended != Ended.RETURNED or self.outcome.status:
+        if self.buffers is None or self.outcome.ended != CallEnd.RETURNED or self.outcome.status:
             return False
         return any(self.states[name].unwritten for name in self.computed if name in self.states)
 
@@ -255,20 +255,20 @@ class _Made:
             name: msgspec.structs.replace(state, late=True) if name in late else state for name, state in states.items()
         }
 
-    def performed(self) -> Performed:
+    def performed(self) -> PerformedCall:
         if self.buffers is None:
-            return Performed(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
+            return PerformedCall(case=self.call.case, outcome=self.outcome, arrays=self.arrays)
         # What the adapter has seen (of a workspace) is kept beside what is seen from here, and never replaces it.
         outcome = _with_addresses(self.outcome, {**self.outcome.buffers, **self.states})
-        return Performed(case=self.call.case, outcome=outcome, arrays=self.arrays, got=self.got, twice=self.twice)
+        return PerformedCall(case=self.call.case, outcome=outcome, arrays=self.arrays, got=self.got, twice=self.twice)
 
 
 @dataclass(slots=True, kw_only=True)
 class PreparedBatch:
-    """A batch whose data lie ready. `Performer.prepare` makes one."""
+    """A batch whose data lie ready. `CallPerformer.prepare` makes one."""
 
     host: SessionHost
-    items: Sequence[_Made | Performed]
+    items: Sequence[_Made | PerformedCall]
     """What was asked for: calls, and what cannot be made."""
     own: Sequence[_Made]
     """The calls among them."""
@@ -296,7 +296,7 @@ class PreparedBatch:
         if self.pending is not None:
             self.pending.end()
 
-    def performed(self) -> list[Performed]:
+    def performed(self) -> list[PerformedCall]:
         """Wait until the calls are made, or make them now."""
         calls = self.calls
         outcomes = self.pending.outcomes() if self.pending is not None else self.host.run(calls)

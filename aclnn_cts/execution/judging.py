@@ -25,10 +25,10 @@ from aclnn_cts.core.expected import (
     OracleInput,
 )
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.outcome import SUCCESS, Ended
+from aclnn_cts.core.outcome import SUCCESS, CallEnd
 from aclnn_cts.core.rounding import BINARY_FORMATS, as_operand, is_large
-from aclnn_cts.core.verdict import FINER_FACT, Judged, OutOfScope, Result, Skip, Verdict
-from aclnn_cts.execution.executor import TOO_LARGE, Performed
+from aclnn_cts.core.verdict import FINER_FACT, Judged, OutOfScope, Result, SkipReason, Verdict
+from aclnn_cts.execution.executor import TOO_LARGE, PerformedCall
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.execution.values import (
     Answer,
@@ -43,7 +43,7 @@ from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.generate.recipes import lattice
 from aclnn_cts.judgement.compare import as_stored
-from aclnn_cts.judgement.model import ComputeModel, Precision, precision_of
+from aclnn_cts.judgement.model import ComputeModel, PrecisionModels, precision_of
 from aclnn_cts.judgement.operands import (
     OperandFacts,
     known_operands,
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 _predicate = cache(compile_predicate)
 
-Spared: TypeAlias = Callable[[Performed, Verdict], bool]
+Spared: TypeAlias = Callable[[PerformedCall, Verdict], bool]
 """Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
 
 _OF_MEMORY = Fault.of(Family.MEMORY)
@@ -88,12 +88,12 @@ _SMALL_INPUTS = 1 << 16
 """The same of all inputs: a mask of attention has 4 million elements, and those of many calls take a gigabyte."""
 
 
-def _spares_none(_performed: Performed, _verdict: Verdict) -> bool:
+def _spares_none(_performed: PerformedCall, _verdict: Verdict) -> bool:
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class JudgementBasis:
     """What is known of one output before it is looked at."""
 
     expected: ExpectedOutput
@@ -107,7 +107,7 @@ class Judge:
 
     spec: Spec
     oracle: Oracle
-    precision: Precision
+    precision: PrecisionModels
     """The compute models of the operator (`judgement.model.precision_of`)."""
     has_statuses: bool
     first: Oracle | None = None
@@ -127,7 +127,7 @@ class Judge:
     measuring: Measuring = Measuring()
     """Which tolerances gate; failures alone are put to the others, or with `always` every call."""
     answers: Mapping[int, Answer] = field(default_factory=dict)
-    """What is known already of the values of calls, by the identity of their `Performed`."""
+    """What is known already of the values of calls, by the identity of their `PerformedCall`."""
     spared: Spared = _spares_none
     """Of which failures tolerances and magnitudes are left out, where no tolerance gates."""
 
@@ -136,7 +136,7 @@ class Judge:
         """The same judge, which puts every call to all tolerances and counts its elements by magnitude."""
         return replace(self, measuring=replace(self.measuring, always=True))
 
-    def question(self, performed: Performed) -> OracleInput:
+    def question(self, performed: PerformedCall) -> OracleInput:
         """What the oracle is asked about a call."""
         case = performed.case
         tensors = promoted_inputs(widened(case, performed.arrays), self.spec.promoting, self.spec.computed_in(case))
@@ -155,7 +155,7 @@ class Judge:
             updated=self.spec.updated(case),
         )
 
-    def outputs_of_mode(self, performed: Performed) -> tuple[str, ...]:
+    def outputs_of_mode(self, performed: PerformedCall) -> tuple[str, ...]:
         """The outputs that come straight from operands in the mode's format (from all inputs where there are no modes).
 
         One that the mode does not concern is left out, and so is one that passes through another format on its way.
@@ -172,12 +172,12 @@ class Judge:
             if model.through is None and (self.spec.modes is None or moded[name].operand is not None)
         )
 
-    def saturates(self, performed: Performed) -> bool:
+    def saturates(self, performed: PerformedCall) -> bool:
         """Whether the target's arithmetic turns an overflow into the largest finite number."""
         outputs = {name: tensor for name, tensor in performed.case.tensors() if name in performed.got}
         return any(model.saturates for model in self._models(performed, outputs, None).values())
 
-    def values(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
+    def values(self, performed: PerformedCall, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
         """The verdict on a call that the document supports."""
         mode = self.spec.mode(performed.case)
         answer = self.answers.get(id(performed)) if SUCCESS in allowed else None
@@ -225,7 +225,7 @@ class Judge:
 
         return reviewed(verdict, answer.opened.question, answer.expected, self.second)
 
-    def _in_blocks(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Verdict | None:
+    def _in_blocks(self, performed: PerformedCall, outputs: Mapping[str, Tensor]) -> Verdict | None:
         """The verdict on a large call in little memory; None where it must be looked at as a whole.
 
         Its values alone are judged: tolerances, and what a mode makes of operands, ask for the whole. So does what
@@ -277,7 +277,7 @@ class Judge:
             benchmark=benchmark,
         )
 
-    def acquainted(self, calls: Iterable[Performed], *, spared: Spared = _spares_none) -> Judge:
+    def acquainted(self, calls: Iterable[PerformedCall], *, spared: Spared = _spares_none) -> Judge:
         """The same judge, which has looked at the values of small calls together: that costs less than one by one.
 
         Those that did not come back in form, and those that the oracle has no answer to, are left to `values`.
@@ -298,7 +298,7 @@ class Judge:
         look_at(answers.values())
         return replace(self, answers=answers, spared=spared)
 
-    def with_answers(self, calls: Iterable[Performed]) -> Judge:
+    def with_answers(self, calls: Iterable[PerformedCall]) -> Judge:
         """The same judge, which has asked the oracle about calls of any size that came back in form.
 
         So `limits` and `values` of one call ask it once.
@@ -312,11 +312,11 @@ class Judge:
             },
         )
 
-    def models(self, performed: Performed) -> Mapping[str, ComputeModel]:
+    def models(self, performed: PerformedCall) -> Mapping[str, ComputeModel]:
         """The compute models of a call's outputs."""
         return self._models(performed, self._outputs(performed.case), self.spec.mode(performed.case).operand)
 
-    def repeatable_outputs(self, performed: Performed) -> frozenset[str]:
+    def repeatable_outputs(self, performed: PerformedCall) -> frozenset[str]:
         """The outputs of which the same call must give the same bits."""
         deterministic = performed.case.target.deterministic is True
         return frozenset(
@@ -326,7 +326,7 @@ class Judge:
             and not (model.unless and _predicate(model.unless)(performed.case))
         )
 
-    def _opened(self, performed: Performed, outputs: Mapping[str, Tensor]) -> Opened:
+    def _opened(self, performed: PerformedCall, outputs: Mapping[str, Tensor]) -> Opened:
         models = self._models(performed, outputs, self.spec.mode(performed.case).operand)
         question = _with_arithmetic(self.question(performed), models)
         got: dict[str, NDArray[Any]] = dict(performed.got)
@@ -361,7 +361,7 @@ class Judge:
         )
 
     def _models(
-        self, performed: Performed, outputs: Mapping[str, Tensor], operand: str | None
+        self, performed: PerformedCall, outputs: Mapping[str, Tensor], operand: str | None
     ) -> Mapping[str, ComputeModel]:
         dtype = component(self.spec.computed_in(performed.case) or "")
         computed = dtype if dtype in BINARY_FORMATS else None
@@ -374,7 +374,7 @@ class Judge:
             computed=computed,
         )
 
-    def form(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict | None:
+    def form(self, performed: PerformedCall, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict | None:
         """The verdict on a call that the document supports, where it is one without a look at the values."""
         if (verdict := _not_put(performed)) is not None:
             return verdict
@@ -397,18 +397,20 @@ class Judge:
                 return verdict
         return judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
 
-    def limits(self, performed: Performed) -> dict[str, Limits]:
+    def limits(self, performed: PerformedCall) -> dict[str, JudgementBasis]:
         """What conforms of each output of a call that came back in form."""
         if (answer := self.answers.get(id(performed))) is not None:
             answer.widen()
             return {
-                item.output: Limits(expected=item.expected, model=item.model, operands=answer.operands[item.output])
+                item.output: JudgementBasis(
+                    expected=item.expected, model=item.model, operands=answer.operands[item.output]
+                )
                 for item in answer.outputs
             }
         opened = self._opened(performed, self._outputs(performed.case))
         expected, facts = known_operands(self.oracle, opened.question, opened.models)
         return {
-            name: Limits(
+            name: JudgementBasis(
                 expected=expected[name],
                 model=opened.models[name].using(expected[name].functions),
                 operands=facts[name],
@@ -421,12 +423,12 @@ class Judge:
         given = case if arguments is None else msgspec.structs.replace(case, arguments=arguments)
         return {name: value for name in self.spec.computed(case) if (value := given.tensor(name)) is not None}
 
-    def memory(self, performed: Performed) -> Verdict:
+    def memory(self, performed: PerformedCall) -> Verdict:
         """The verdict on what a valid call wrote, whatever its values."""
         outcome = performed.outcome
         if (verdict := _not_put(performed) or ended_badly(outcome)) is not None:
             return verdict
-        if outcome.ended == Ended.RAISED or outcome.status:
+        if outcome.ended == CallEnd.RAISED or outcome.status:
             return self.values(performed)
         if (verdict := late_write(outcome)) is not None:
             return verdict
@@ -438,15 +440,15 @@ class Judge:
                 return Verdict(result=Result.FAILED, kind=Fault.UNWRITTEN, message=message, facts={OUTPUT_FACT: name})
         return memory_fault(outcome) or Verdict(result=Result.PASSED, judged=Judged.MEMORY)
 
-    def attempted(self, performed: Performed, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
+    def attempted(self, performed: PerformedCall, *, allowed: tuple[str, ...] = (SUCCESS,)) -> Verdict:
         """The verdict on a call that breaks a limit or what is left open: of its values, where the oracle has any."""
         try:
             return self.values(performed, allowed=allowed)
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError, OracleError) as error:
             message = f"the mathematics gives no value for such arguments ({type(error).__name__})"
-            return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
+            return Verdict(result=Result.SKIPPED, kind=SkipReason.NOT_JUDGED, message=message)
 
-    def status(self, performed: Performed, *, constraint: str, evaluation: Evaluation | None = None) -> Verdict:
+    def status(self, performed: PerformedCall, *, constraint: str, evaluation: Evaluation | None = None) -> Verdict:
         """The verdict on a call that breaks a documented constraint."""
         if (verdict := _not_put(performed)) is not None:
             if self.has_statuses:
@@ -476,31 +478,31 @@ def _with_arithmetic(question: OracleInput, models: Mapping[str, ComputeModel]) 
     return msgspec.structs.replace(question, arithmetics={name: model.arithmetic for name, model in models.items()})
 
 
-def _is_small(performed: Performed) -> bool:
+def _is_small(performed: PerformedCall) -> bool:
     """Whether a call is looked at together with others."""
     counts = (sum(array.size for array in arrays.values()) for arrays in (performed.got, performed.arrays))
     return all(count <= most for count, most in zip(counts, (_SMALL, _SMALL_INPUTS), strict=True))
 
 
-def _succeeded(performed: Performed) -> bool:
-    return performed.outcome.ended == Ended.RETURNED and not performed.outcome.status
+def _succeeded(performed: PerformedCall) -> bool:
+    return performed.outcome.ended == CallEnd.RETURNED and not performed.outcome.status
 
 
-def _not_put(performed: Performed) -> Verdict | None:
+def _not_put(performed: PerformedCall) -> Verdict | None:
     outcome = performed.outcome
-    if outcome.ended != Ended.INEXPRESSIBLE:
+    if outcome.ended != CallEnd.INEXPRESSIBLE:
         return None
-    kind = Skip.TOO_LARGE if outcome.message.startswith(TOO_LARGE) else Skip.INEXPRESSIBLE
+    kind = SkipReason.TOO_LARGE if outcome.message.startswith(TOO_LARGE) else SkipReason.INEXPRESSIBLE
     return Verdict(result=Result.SKIPPED, kind=kind, message=outcome.message.removeprefix(TOO_LARGE))
 
 
-def _first_dtype(performed: Performed) -> str | None:
+def _first_dtype(performed: PerformedCall) -> str | None:
     """The dtype of the first floating input (of its components), which a result in another one may pass through."""
     tensors = map(performed.case.tensor, performed.arrays)
     return next((component(item.dtype) for item in tensors if item is not None and item.dtype in INEXACT), None)
 
 
-def _wrong_form(performed: Performed, outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:
+def _wrong_form(performed: PerformedCall, outputs: Mapping[str, Tensor], mode: str) -> Verdict | None:
     """The verdict on an output that came back in another shape or dtype, which adapters that return arrays report."""
     if not performed.outcome.facts:
         return None

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.faults import Family, Fault
-from aclnn_cts.core.verdict import DISPUTE_FACT, SECOND_ORACLE, Deviation, Result, Skip, Verdict
+from aclnn_cts.core.verdict import DISPUTE_FACT, SECOND_ORACLE, Deviation, Result, SkipReason, Verdict
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.judgement.compare import compare_all
-from aclnn_cts.judgement.comparison import Compared
+from aclnn_cts.judgement.comparison import ComparedOutput
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 from aclnn_cts.oracles.registry import SecondOracle
 
@@ -66,7 +66,7 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
     told = {"output": name, "index": list(deviation.index), "first": repr(first)}
     return Verdict(
         result=Result.SKIPPED,
-        kind=Skip.DISPUTE,
+        kind=SkipReason.DISPUTE,
         message=message,
         mode=verdict.mode,
         deviations=verdict.deviations,
@@ -75,7 +75,7 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
 
 
 def explained(
-    verdict: Verdict, question: OracleInput, forms: Sequence[FormulaOracle], outputs: Mapping[str, Compared]
+    verdict: Verdict, question: OracleInput, forms: Sequence[FormulaOracle], outputs: Mapping[str, ComparedOutput]
 ) -> Verdict:
     """The verdict, with the name of a further form of the formula that conforms to what came back, if there is one.
 

@@ -13,7 +13,7 @@ from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.execution.measuring import Measuring
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.sandbox.host import SessionHost
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, RunnerLimits
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import package_folder
 from aclnn_cts.speclang.model import Spec
@@ -76,7 +76,7 @@ class BenchSettings:
             specs=specs,
             spec_folders=self.spec_folders,
             edition=self.edition,
-            limits=None if self.call_seconds is None else Limits(call_seconds=self.call_seconds),
+            limits=None if self.call_seconds is None else RunnerLimits(call_seconds=self.call_seconds),
             max_bytes=self.max_bytes,
             workers=self.workers,
         )

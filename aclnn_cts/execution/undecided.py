@@ -12,8 +12,8 @@ import numpy as np
 from aclnn_cts.core.case import Case, Tensor, real_view
 from aclnn_cts.core.errors import OracleError
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.execution.executor import Performed
-from aclnn_cts.execution.judging import Judge, Limits
+from aclnn_cts.execution.executor import PerformedCall
+from aclnn_cts.execution.judging import Judge, JudgementBasis
 from aclnn_cts.execution.values import is_finite, open_reasons
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import bound, left_open
@@ -46,7 +46,7 @@ def open_elements(judge: Judge, case: Case) -> OpenElements | str:
         return f"the arguments have {case.nbytes} bytes, more than {MOST_BYTES}"
     if any(item.data is None and item.numel for item in given):
         return "an input has no contents"
-    performed = Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, inputs))
+    performed = PerformedCall(case=case, outcome=Outcome(), arrays=case_arrays(case, inputs))
     try:
         with np.errstate(all="ignore"):
             finite = is_finite(judge.question(performed))
@@ -61,7 +61,7 @@ def open_elements(judge: Judge, case: Case) -> OpenElements | str:
     return OpenElements(sum(item.open for item in counts), sum(item.elements for item in counts), why)
 
 
-def _counts(known: Limits, tensor: Tensor | None, *, finite: bool) -> OpenElements:
+def _counts(known: JudgementBasis, tensor: Tensor | None, *, finite: bool) -> OpenElements:
     if tensor is None:
         raise TypeError("no tensor of a call that asks for it")
     value = np.broadcast_to(known.expected.value, real_view(tensor).shape)

@@ -15,10 +15,10 @@ from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Expected, ExpectedOutput, OracleInput
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.core.verdict import OPEN_BECAUSE, Observation, OpenReason, Result, Verdict, with_observation
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.judgement.bound import sorted_elements
 from aclnn_cts.judgement.compare import compare_all, finer_than_asked
-from aclnn_cts.judgement.comparison import Compared, Comparison
+from aclnn_cts.judgement.comparison import ComparedOutput, OutputComparison
 from aclnn_cts.judgement.figures import by_magnitude
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, OperandRule, OperandValues, operand_rule, operand_values
@@ -28,7 +28,7 @@ from aclnn_cts.judgement.operands import OperandFacts, OperandRule, OperandValue
 class Opened:
     """A call whose values are to be looked at, before the oracle is asked."""
 
-    performed: Performed
+    performed: PerformedCall
     outputs: Mapping[str, Tensor]
     question: OracleInput
     models: Mapping[str, ComputeModel]
@@ -45,14 +45,14 @@ class Answer:
     """One call, before and after its outputs are compared (`look_at`)."""
 
     opened: Opened
-    """Held, so that no other call can have the identity of its `Performed`."""
+    """Held, so that no other call can have the identity of its `PerformedCall`."""
     expected: Expected
     models: Mapping[str, ComputeModel]
     operands: Mapping[str, OperandFacts]
-    outputs: Sequence[Compared]
-    unrounded: Sequence[Compared]
+    outputs: Sequence[ComparedOutput]
+    unrounded: Sequence[ComparedOutput]
     """Those that the mode's rounding of operands may change, with the model of operands as they are stored."""
-    comparisons: dict[str, Comparison] = field(default_factory=dict)
+    comparisons: dict[str, OutputComparison] = field(default_factory=dict)
     """By output."""
     wider: Callable[[], Answer] | None = None
     """The answer by all forms that judge, where this one is that of the first alone; what conforms here does there."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aclnn_cts.core.case import Case, argument_text
 from aclnn_cts.core.faults import Fault, fault_name
-from aclnn_cts.core.outcome import GROWN_BYTES, READ_OUTSIDE, BufferState, Ended, Outcome, status_name
+from aclnn_cts.core.outcome import GROWN_BYTES, READ_OUTSIDE, BufferState, CallEnd, Outcome, status_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Deviation, Record
 from aclnn_cts.speclang.evaluate import evaluate
@@ -170,14 +170,14 @@ def call_at_fault(kind: str, output: str, outcomes: Sequence[Outcome]) -> int | 
         return bool(said(outcome.buffers.get(output, _UNTOUCHED)))
 
     tests: dict[str, Callable[[Outcome], bool]] = {
-        Fault.CRASH: lambda item: item.ended not in (Ended.RETURNED, Ended.RAISED, Ended.TIME_LIMIT),
+        Fault.CRASH: lambda item: item.ended not in (CallEnd.RETURNED, CallEnd.RAISED, CallEnd.TIME_LIMIT),
         Fault.READ: lambda item: READ_OUTSIDE in item.facts,
-        Fault.HANG: lambda item: item.ended == Ended.TIME_LIMIT,
+        Fault.HANG: lambda item: item.ended == CallEnd.TIME_LIMIT,
         Fault.GUARD: lambda item: touched(item, lambda state: state.guard_before + state.guard_after + state.gap),
         Fault.INPUT: lambda item: touched(item, lambda state: state.changed),
         Fault.LATE: lambda item: touched(item, lambda state: state.late),
         Fault.UNWRITTEN: lambda item: touched(item, lambda state: state.unwritten),
-        Fault.REJECTED: lambda item: item.ended == Ended.RAISED or bool(item.status),
+        Fault.REJECTED: lambda item: item.ended == CallEnd.RAISED or bool(item.status),
         Fault.LEAK: lambda item: GROWN_BYTES in item.facts,
     }
     test = tests.get(kind)

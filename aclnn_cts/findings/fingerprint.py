@@ -9,7 +9,7 @@ import msgspec
 
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import PLAIN_CHECKS, Fingerprint, Symptom
-from aclnn_cts.core.outcome import Ended, status_name
+from aclnn_cts.core.outcome import CallEnd, status_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import ALSO_STATUS, Record, Result, Verdict
 
@@ -44,10 +44,12 @@ def _answer(record: Record) -> str:
     if kind not in (Fault.STATUS, Fault.REJECTED, Fault.CRASH) or not outcomes:
         return ""
     refused = kind == Fault.REJECTED
-    last = next((item for item in outcomes if item.ended != Ended.RETURNED or (refused and item.status)), outcomes[-1])
-    if last.ended == Ended.SIGNAL:
+    last = next(
+        (item for item in outcomes if item.ended != CallEnd.RETURNED or (refused and item.status)), outcomes[-1]
+    )
+    if last.ended == CallEnd.SIGNAL:
         return f"signal {last.signal}"
-    return status_name(last.status or 0) if last.ended == Ended.RETURNED else last.ended
+    return status_name(last.status or 0) if last.ended == CallEnd.RETURNED else last.ended
 
 
 def _also(record: Record) -> tuple[Symptom, ...]:

@@ -22,7 +22,7 @@ from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Derivative, Form, Operator, is_complex, output_shapes
 from aclnn_cts.formula.emulator import Emulated, Emulator
 from aclnn_cts.formula.evaluation import DOUBLE
-from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number, original
+from aclnn_cts.formula.graph import Graph, GraphElements, GraphNode, Index, Number, original
 from aclnn_cts.formula.mistakes import Results
 
 _DIGITS = 200
@@ -39,7 +39,7 @@ _TOLERANCE = 2.0**-46
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class DerivativeElement:
     """One element of one output: what the formula gives, and what the difference of `forward` does."""
 
     output: str
@@ -51,7 +51,9 @@ class Compared:
     """What the formula was given in the place of saved tensors."""
 
 
-def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key: int = 0) -> Iterator[Compared]:
+def differences(
+    operator: Operator, call: OracleInput, *, elements: int = 2, key: int = 0
+) -> Iterator[DerivativeElement]:
     """Some elements of every output of a small call whose inputs are finite.
 
     What `forward` takes and `backward` does not, such as the argument of a softmax, is drawn from a normal
@@ -90,7 +92,7 @@ def differences(operator: Operator, call: OracleInput, *, elements: int = 2, key
                 continue
             by_difference, size, noise = found
             agree = abs(by_formula - by_difference) <= _TOLERANCE * (abs(by_formula) + size) + noise
-            yield Compared(
+            yield DerivativeElement(
                 output=output,
                 index=index,
                 formula=float(by_formula),
@@ -162,11 +164,11 @@ class _Setup:
     original: Mapping[str, NDArray[Any]]
     """The operator's own inputs."""
     shapes: Mapping[str, tuple[int, ...]]
-    leaves: Mapping[str, Node]
+    leaves: Mapping[str, GraphNode]
     """What `forward` takes."""
-    results: Mapping[str, Node]
+    results: Mapping[str, GraphNode]
     """What it gives."""
-    exact: Elements
+    exact: GraphElements
 
     @classmethod
     def of(cls, operator: Operator, derivative: Derivative, call: OracleInput, random: np.random.Generator) -> _Setup:
@@ -174,7 +176,7 @@ class _Setup:
         question = forward_call(derivative, call, lambda _name, shape: random.standard_normal(shape))
         graph = Graph()
         results = _nodes(operator.evaluate(Form.of(derivative.forward), graph, question))
-        exact = Elements(digits=_DIGITS, most=_MOST, follows=True)
+        exact = GraphElements(digits=_DIGITS, most=_MOST, follows=True)
         return cls(operator, derivative, question, call.tensors, shapes, graph.leaves, results, exact)
 
     def fits(self) -> bool:
@@ -201,7 +203,7 @@ class _Setup:
             for name in self.derivative.saved
         }
 
-    def backward(self, saved: Mapping[str, Mapping[Index, Number]]) -> Mapping[str, Node]:
+    def backward(self, saved: Mapping[str, Mapping[Index, Number]]) -> Mapping[str, GraphNode]:
         """The gradients by the formula that judges, from saved tensors."""
         call = msgspec.structs.replace(self.call, tensors=self.original)
         return _nodes(self.operator.evaluate(self.operator.judging, Graph(saved), call))
@@ -243,5 +245,5 @@ class _Differences:
         return None if bent > _TOLERANCE * step * size else (total, size, self._noise)
 
 
-def _nodes(results: Results[Array]) -> Results[Node]:
-    return results.all_of(Node)
+def _nodes(results: Results[Array]) -> Results[GraphNode]:
+    return results.all_of(GraphNode)

@@ -23,7 +23,7 @@ from aclnn_cts.judgement.figures import index_of
 Index: TypeAlias = "tuple[int, ...]"
 Number: TypeAlias = Any
 """A number of an mpmath context, or a truth value."""
-Place: TypeAlias = "tuple[Node, Index]"
+Place: TypeAlias = "tuple[GraphNode, Index]"
 
 DIGITS = 50
 MOST_NODES = 20_000
@@ -42,7 +42,7 @@ class _MissingError(Exception):
         self.places = places
 
 
-class Node(Array):
+class GraphNode(Array):
     """One array of a graph: its shape, and how an element of it follows from others, or of which it is a copy."""
 
     __slots__ = ("_shape", "element", "source")
@@ -53,7 +53,7 @@ class Node(Array):
         self,
         f: Graph,
         shape: Iterable[int],
-        element: Callable[[Elements, Index], Number],
+        element: Callable[[GraphElements, Index], Number],
         source: Callable[[Index], Place] | None = None,
     ) -> None:
         self.f, self._shape, self.element = f, tuple(int(size) for size in shape), element
@@ -64,7 +64,7 @@ class Node(Array):
         return self._shape
 
 
-class Elements:
+class GraphElements:
     """Elements of a graph in an mpmath context of its own, each found once.
 
     `follows`: whether it is noted what follows from which, for `moved`.
@@ -80,7 +80,7 @@ class Elements:
         self.count = 0
         """Elements that were evaluated."""
 
-    def __call__(self, node: Node, index: Index) -> Number:
+    def __call__(self, node: GraphNode, index: Index) -> Number:
         """One element. TooManyNodesError where it takes too many, ZeroDivisionError where it divides by 0."""
         first = original(node, index)
         waiting = [first]
@@ -103,7 +103,7 @@ class Elements:
         return self._found[first]
 
     def known(self, places: Sequence[Place]) -> list[Number]:
-        """Elements that others follow from; only to be called by `Node.element`."""
+        """Elements that others follow from; only to be called by `GraphNode.element`."""
         asked = [original(*place) for place in places]
         try:
             found = [self._found[place] for place in asked]
@@ -126,9 +126,9 @@ class Elements:
             waiting.extend(fresh)
         return dict.fromkeys(place for place in self._found if place in reached)
 
-    def moved(self, following: Mapping[Place, None], change: Number) -> Elements:
+    def moved(self, following: Mapping[Place, None], change: Number) -> GraphElements:
         """The same elements where the first of those that follow is so much larger: only they are evaluated again."""
-        made = Elements(most=self._most)
+        made = GraphElements(most=self._most)
         made.context = self.context
         made._found = {place: value for place, value in self._found.items() if place not in following}
         first, *others = following
@@ -138,14 +138,14 @@ class Elements:
         return made
 
 
-def original(node: Node, index: Index) -> Place:
+def original(node: GraphNode, index: Index) -> Place:
     """The element that an element is a copy of: moves cost nothing."""
     while node.source is not None:
         node, index = node.source(index)
     return node, index
 
 
-def _copied(elements: Elements, index: Index) -> Number:
+def _copied(elements: GraphElements, index: Index) -> Number:
     raise TypeError("an element that is a copy is looked up where it comes from")
 
 
@@ -156,7 +156,7 @@ def _context(digits: int) -> Any:  # noqa: ANN401 - mpmath has no types
     return context
 
 
-def _low(node: Node, index: Index) -> Index:
+def _low(node: GraphNode, index: Index) -> Index:
     """The index into an operand that was broadcast."""
     ahead = len(index) - len(node.shape)
     return tuple(0 if size == 1 else place for size, place in zip(node.shape, index[ahead:], strict=True))
@@ -169,68 +169,68 @@ def _cell(index: Index, shape: tuple[int, ...]) -> int:
     return cell
 
 
-class Graph(Backend[Node]):
+class Graph(Backend[GraphNode]):
     """Records a formula. `given` holds inputs, or elements of them, that take the place of the call's own."""
 
     __slots__ = ("given", "leaves")
 
     def __init__(self, given: Mapping[str, Mapping[Index, Number]] | None = None) -> None:
         self.given = given or {}
-        self.leaves: dict[str, Node] = {}
+        self.leaves: dict[str, GraphNode] = {}
         """The inputs that the formula has taken."""
 
-    def leaf(self, name: str, values: NDArray[Any]) -> Node:
+    def leaf(self, name: str, values: NDArray[Any]) -> GraphNode:
         given = self.given.get(name, {})
 
-        def element(elements: Elements, index: Index) -> Number:
+        def element(elements: GraphElements, index: Index) -> Number:
             return given[index] if index in given else elements.context.mpf(float(values[index]))
 
-        self.leaves[name] = Node(self, values.shape, element)
+        self.leaves[name] = GraphNode(self, values.shape, element)
         return self.leaves[name]
 
-    def lift(self, value: Operand) -> Node:
-        if isinstance(value, Node):
+    def lift(self, value: Operand) -> GraphNode:
+        if isinstance(value, GraphNode):
             return value
         if isinstance(value, Array):
             raise TypeError(f"{type(value).__name__} belongs to another backend")
         array = np.asarray(value, np.float64)
-        return Node(self, array.shape, lambda elements, index: elements.context.mpf(float(array[index])))
+        return GraphNode(self, array.shape, lambda elements, index: elements.context.mpf(float(array[index])))
 
-    def _pairs(self, left: Node, right: Node, combine: Callable[[Number, Number], Number]) -> Node:
-        def element(elements: Elements, index: Index) -> Number:
+    def _pairs(self, left: GraphNode, right: GraphNode, combine: Callable[[Number, Number], Number]) -> GraphNode:
+        def element(elements: GraphElements, index: Index) -> Number:
             first, second = elements.known([(left, _low(left, index)), (right, _low(right, index))])
             return combine(first, second)
 
-        return Node(self, np.broadcast_shapes(left.shape, right.shape), element)
+        return GraphNode(self, np.broadcast_shapes(left.shape, right.shape), element)
 
-    def add(self, left: Node, right: Node) -> Node:
+    def add(self, left: GraphNode, right: GraphNode) -> GraphNode:
         return self._pairs(left, right, lambda first, second: first + second)
 
-    def sub(self, left: Node, right: Node) -> Node:
+    def sub(self, left: GraphNode, right: GraphNode) -> GraphNode:
         return self._pairs(left, right, lambda first, second: first - second)
 
-    def mul(self, left: Node, right: Node) -> Node:
+    def mul(self, left: GraphNode, right: GraphNode) -> GraphNode:
         return self._pairs(left, right, lambda first, second: first * second)
 
-    def div(self, left: Node, right: Node) -> Node:
+    def div(self, left: GraphNode, right: GraphNode) -> GraphNode:
         return self._pairs(left, right, lambda first, second: first / second)
 
-    def gt(self, left: Node, right: Node) -> Node:
+    def gt(self, left: GraphNode, right: GraphNode) -> GraphNode:
         return self._pairs(left, right, lambda first, second: first > second)
 
     def _reduced(
         self,
-        array: Node,
+        array: GraphNode,
         axes: tuple[int, ...],
-        combine: Callable[[Elements, list[Number]], Number],
+        combine: Callable[[GraphElements, list[Number]], Number],
         *,
         keepdims: bool,
-    ) -> Node:
+    ) -> GraphNode:
         shape = [
             1 if place in axes else size for place, size in enumerate(array.shape) if keepdims or place not in axes
         ]
 
-        def element(elements: Elements, index: Index) -> Number:
+        def element(elements: GraphElements, index: Index) -> Number:
             rest = iter(index)
             fixed = [next(rest) if keepdims or place not in axes else 0 for place in range(array.ndim)]
             places = []
@@ -240,21 +240,21 @@ class Graph(Backend[Node]):
                 places.append((array, tuple(fixed)))
             return combine(elements, elements.known(places))
 
-        return Node(self, shape, element)
+        return GraphNode(self, shape, element)
 
-    def sum(self, array: Node, axes: tuple[int, ...], *, keepdims: bool) -> Node:
+    def sum(self, array: GraphNode, axes: tuple[int, ...], *, keepdims: bool) -> GraphNode:
         return self._reduced(array, axes, lambda elements, terms: elements.context.fsum(terms), keepdims=keepdims)
 
-    def max(self, array: Node, axes: tuple[int, ...], *, keepdims: bool) -> Node:
+    def max(self, array: GraphNode, axes: tuple[int, ...], *, keepdims: bool) -> GraphNode:
         return self._reduced(array, axes, lambda elements, terms: max(terms), keepdims=keepdims)
 
-    def einsum(self, subscripts: str, left: Node, right: Node) -> Node:
+    def einsum(self, subscripts: str, left: GraphNode, right: GraphNode) -> GraphNode:
         plan = contract(subscripts, left.shape, right.shape)
         first, second, out = subscripts_of(subscripts)
         sizes = dict(zip(first, left.shape, strict=True)) | dict(zip(second, right.shape, strict=True))
         summed = [letter for letter in first if letter not in out]
 
-        def element(elements: Elements, index: Index) -> Number:
+        def element(elements: GraphElements, index: Index) -> Number:
             fixed = dict(zip(out, index, strict=True))
             places: list[Place] = []
             for inner in np.ndindex(*(sizes[letter] for letter in summed)):
@@ -264,13 +264,13 @@ class Graph(Backend[Node]):
             values = elements.known(places)
             return elements.context.fdot(zip(values[::2], values[1::2], strict=True))
 
-        return Node(self, plan.shape, element)
+        return GraphNode(self, plan.shape, element)
 
-    def moved(self, array: Node, move: Callable[[NDArray[Any]], NDArray[Any]]) -> Node:
+    def moved(self, array: GraphNode, move: Callable[[NDArray[Any]], NDArray[Any]]) -> GraphNode:
         cells = move(np.arange(array.size).reshape(array.shape))
-        return Node(self, cells.shape, _copied, lambda index: (array, index_of(int(cells[index]), array.shape)))
+        return GraphNode(self, cells.shape, _copied, lambda index: (array, index_of(int(cells[index]), array.shape)))
 
-    def joined(self, arrays: Sequence[Node], axis: int) -> Node:
+    def joined(self, arrays: Sequence[GraphNode], axis: int) -> GraphNode:
         ends = np.cumsum([array.shape[axis] for array in arrays])
         shape = list(arrays[0].shape)
         shape[axis] = int(ends[-1])
@@ -281,56 +281,56 @@ class Graph(Backend[Node]):
             within = index[axis] - int(ends[which]) + array.shape[axis]
             return array, (*index[:axis], within, *index[axis + 1 :])
 
-        return Node(self, shape, _copied, source)
+        return GraphNode(self, shape, _copied, source)
 
-    def take(self, array: Node, cells: Cells, fill: float = 0.0) -> Node:
-        def element(elements: Elements, index: Index) -> Number:
+    def take(self, array: GraphNode, cells: Cells, fill: float = 0.0) -> GraphNode:
+        def element(elements: GraphElements, index: Index) -> Number:
             cell = int(cells[index])
             if cell < 0:
                 return elements.context.mpf(fill)
             return elements.known([(array, index_of(cell, array.shape))])[0]
 
-        return Node(self, cells.shape, element)
+        return GraphNode(self, cells.shape, element)
 
-    def scatter_add(self, array: Node, cells: Cells, shape: tuple[int, ...]) -> Node:
+    def scatter_add(self, array: GraphNode, cells: Cells, shape: tuple[int, ...]) -> GraphNode:
         flat = np.broadcast_to(cells, array.shape).reshape(-1)
         order = np.argsort(flat, kind="stable")
         sorted_cells = flat[order]
 
-        def element(elements: Elements, index: Index) -> Number:
+        def element(elements: GraphElements, index: Index) -> Number:
             first, last = np.searchsorted(sorted_cells, [_cell(index, shape), _cell(index, shape) + 1])
             terms = elements.known([(array, index_of(int(place), array.shape)) for place in order[first:last]])
             return elements.context.fsum(terms)
 
-        return Node(self, shape, element)
+        return GraphNode(self, shape, element)
 
-    def where(self, condition: Node | NDArray[np.bool_], left: Operand, right: Operand) -> Node:
+    def where(self, condition: GraphNode | NDArray[np.bool_], left: Operand, right: Operand) -> GraphNode:
         chosen, first, second = self.lift(condition), self.lift(left), self.lift(right)
 
-        def element(elements: Elements, index: Index) -> Number:
+        def element(elements: GraphElements, index: Index) -> Number:
             [holds] = elements.known([(chosen, _low(chosen, index))])
             branch = first if holds else second
             return elements.known([(branch, _low(branch, index))])[0]
 
-        return Node(self, np.broadcast_shapes(chosen.shape, first.shape, second.shape), element)
+        return GraphNode(self, np.broadcast_shapes(chosen.shape, first.shape, second.shape), element)
 
-    def function(self, name: str, array: Node) -> Node:
+    def function(self, name: str, array: GraphNode) -> GraphNode:
         exact = FUNCTIONS[name].exact
-        return Node(
+        return GraphNode(
             self,
             array.shape,
             lambda elements, index: exact(elements.context, elements.known([(array, index)])[0]),
         )
 
-    def binade(self, array: Node, *, of: float = 1.0) -> Node:
-        def element(elements: Elements, index: Index) -> Number:
+    def binade(self, array: GraphNode, *, of: float = 1.0) -> GraphNode:
+        def element(elements: GraphElements, index: Index) -> Number:
             size = abs(elements.known([(array, index)])[0])
             half, exponent = elements.context.frexp(size)
             return elements.context.ldexp(1, exponent - (2 if 2 * half < of else 1)) if size else size
 
-        return Node(self, array.shape, element)
+        return GraphNode(self, array.shape, element)
 
-    def either(self, first: Node, second: Node) -> Node:
+    def either(self, first: GraphNode, second: GraphNode) -> GraphNode:
         return first
 
 
@@ -344,9 +344,9 @@ def exact_element(operator: Operator, call: OracleInput, output: str, index: Ind
     Inputs must be finite. ZeroDivisionError where the formula divides by 0, KeyError where it has no such output.
     """
     node = operator.evaluate(operator.forms[-1], Graph(), call)[output]
-    if not isinstance(node, Node):
+    if not isinstance(node, GraphNode):
         raise TypeError(f"{output} is no node of a graph")
-    elements = Elements()
+    elements = GraphElements()
     try:
         value = elements(node, index)
     except TooManyNodesError:

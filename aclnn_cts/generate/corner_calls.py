@@ -15,13 +15,13 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import Drawing, lay_out
-from aclnn_cts.generate.corners import Corner, Factor, Kind, NumberRange, RelativeSize, SizeCorner
+from aclnn_cts.generate.corners import Corner, Factor, FactorKind, NumberRange, RelativeSize, SizeCorner
 from aclnn_cts.generate.geometry import Plane, sizes_with_relation
 from aclnn_cts.generate.regime_cells import case_regimes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import first_broken
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 
 NO_PLACE = "no call has such a place"
 TOO_LARGE = "too large for the profile"
@@ -44,7 +44,7 @@ class CornerCall:
         choices: Choices,
         *,
         most: int,
-        first: Mapping[Kind, Any],
+        first: Mapping[FactorKind, Any],
         keeps_regime: bool = False,
         drawing: Drawing | None = None,
     ) -> None:
@@ -55,14 +55,14 @@ class CornerCall:
         """
         self._sampler, self._choices, self._most = sampler, choices, most
         self._broadcasts = any(draw.kind == "broadcast" for draw in sampler.spec.draws)
-        self._dtypes, self._data = first.get(Kind.DTYPES, (None, None)), first.get(Kind.DATA)
-        regime = first.get(Kind.REGIME)
+        self._dtypes, self._data = first.get(FactorKind.DTYPES, (None, None)), first.get(FactorKind.DATA)
+        regime = first.get(FactorKind.REGIME)
         row, mode = self._dtypes
         budget = None if regime is not None else _SMALL
         self._drawing = drawing or sampler.draw(
             choices, regime=regime, budget=budget, row=row, mode=mode, data_kind=self._data
         )
-        self._way = Way(text="")
+        self._way = CaseChange(text="")
         self._plane: Plane | None = None
         self.case = sampler.case(self._drawing)
         self._seen: Case | None = None
@@ -111,7 +111,7 @@ class CornerCall:
         for name, axis in narrow:
             wider[name][axis] = self._choices.integer(2, 3)
         new = {name: tuple(sizes) if isinstance(names[name], tuple) else sizes[0] for name, sizes in wider.items()}
-        self._way = Way(text="", assign={**self._way.assign, **new}, values=self._way.values)
+        self._way = CaseChange(text="", assign={**self._way.assign, **new}, values=self._way.values)
         if self._made() or not all(self.has_corner(*item) for item in kept):
             self._way, self.case = before
             return False
@@ -162,25 +162,27 @@ class CornerCall:
         """Change the drawing, or assign a name; whether there is such a place."""
         drawing, sampler, of = self._drawing, self._sampler, factor.of
         match factor.kind:
-            case Kind.PLANE:
+            case FactorKind.PLANE:
                 found = sizes_with_relation(sampler, self._choices, drawing, value)
                 if found is None:
                     return False
                 self._plane = found[0]
                 self._replace(names=found[1])
-            case Kind.SIZES:
+            case FactorKind.SIZES:
                 self._replace(names=self._resized(value))
-            case Kind.FORMATS:
+            case FactorKind.FORMATS:
                 self._replace(formats=sampler.format_rows[value])
-            case Kind.CONTENTS:
+            case FactorKind.CONTENTS:
                 fitting = [item for item in sampler.templates(of, "other") if item.recipe == value]
                 self._replace(data={**drawing.data, of: self._choices.pick(fitting)})
-            case Kind.NULL:
+            case FactorKind.NULL:
                 self._replace(nulls=_with(drawing.nulls, of, is_in=bool(value)))
-            case Kind.MEMORY:
+            case FactorKind.MEMORY:
                 self._replace(given=_with(drawing.given, of, is_in=not value))
-            case Kind.MASK:
-                self._way = Way(text="", assign=self._way.assign, values={**self._way.values, of: BoolArray(value)})
+            case FactorKind.MASK:
+                self._way = CaseChange(
+                    text="", assign=self._way.assign, values={**self._way.values, of: BoolArray(value)}
+                )
             case _:
                 return self._named(factor, value)
         return True
@@ -192,22 +194,22 @@ class CornerCall:
         """Assign a value to a name, to an item of a run, or another length; whether there is such an item."""
         name = factor.of
         new: Any
-        if factor.kind is Kind.ATTRIBUTE and not isinstance(value, NumberRange):
+        if factor.kind is FactorKind.ATTRIBUTE and not isinstance(value, NumberRange):
             draw = next(item for item in self._sampler.spec.draws if item.name == name)
             self._replace(picks={**self._drawing.picks, name: value})
             new = draw.choices[value](self._names(), self._sampler.target)
-        elif factor.kind is Kind.ATTRIBUTE:
+        elif factor.kind is FactorKind.ATTRIBUTE:
             new = value.draw(self._choices)
         else:
             old: Sequence[int] = self._names()[name]
-            if factor.kind is Kind.RANK:
+            if factor.kind is FactorKind.RANK:
                 new = (*old[:value], *([1] * (value - len(old))))
             elif not old:
                 return False
             else:
-                place = 0 if factor.kind is Kind.FIRST_ITEM else len(old) - 1
+                place = 0 if factor.kind is FactorKind.FIRST_ITEM else len(old) - 1
                 new = (*old[:place], value.draw(self._choices), *old[place + 1 :])
-        self._way = Way(text="", assign={**self._way.assign, name: new}, values=self._way.values)
+        self._way = CaseChange(text="", assign={**self._way.assign, name: new}, values=self._way.values)
         return True
 
     def _resized(self, corner: SizeCorner) -> Mapping[str, Any]:
@@ -234,21 +236,21 @@ class CornerCall:
             self._seen, self._held, self._regimes = self.case, self._names(), None
         value = corner.value
         match factor.kind:
-            case Kind.REGIME:
+            case FactorKind.REGIME:
                 return value in self._own_regimes()
-            case Kind.DTYPES:
+            case FactorKind.DTYPES:
                 return bool(value == self._dtypes)
-            case Kind.DATA:
+            case FactorKind.DATA:
                 return bool(value == self._data)
-            case Kind.FORMATS:
+            case FactorKind.FORMATS:
                 return self._has_formats(self._sampler.format_rows[value])
-            case Kind.SIZES:
+            case FactorKind.SIZES:
                 return self._has_size(value)
-            case Kind.PLANE:
+            case FactorKind.PLANE:
                 return self._plane is not None and self._plane.holds(value, self.case)
-            case Kind.VIEW:
+            case FactorKind.VIEW:
                 return self._has_view(factor.of, value)
-            case Kind.ATTRIBUTE | Kind.FIRST_ITEM | Kind.LAST_ITEM | Kind.RANK:
+            case FactorKind.ATTRIBUTE | FactorKind.FIRST_ITEM | FactorKind.LAST_ITEM | FactorKind.RANK:
                 return self._has_name(factor, value)
             case _:
                 return self._has_argument(factor, value)
@@ -262,11 +264,11 @@ class CornerCall:
         """Whether a parameter is a null pointer, a mask, an output without use, or has contents of a recipe."""
         argument = self.case.arguments[factor.of]
         match factor.kind:
-            case Kind.NULL:
+            case FactorKind.NULL:
                 return (argument is None) == bool(value)
-            case Kind.MASK:
+            case FactorKind.MASK:
                 return argument == BoolArray(value)
-            case Kind.MEMORY:
+            case FactorKind.MEMORY:
                 item = self._sampler.spec.parameter(factor.of)
                 is_computed = item.is_computed(self.case.arguments, self._sampler.target)
                 return not is_computed and (argument is None) == bool(value)
@@ -303,10 +305,10 @@ class CornerCall:
 
     def _has_name(self, factor: Factor, value: Any) -> bool:  # noqa: ANN401 - as the kind of factor has it
         held = self._held[factor.of]
-        if factor.kind is Kind.RANK:
+        if factor.kind is FactorKind.RANK:
             return bool(len(held) == value)
-        if factor.kind is not Kind.ATTRIBUTE:
-            item = held[0 if factor.kind is Kind.FIRST_ITEM else -1] if held else None
+        if factor.kind is not FactorKind.ATTRIBUTE:
+            item = held[0 if factor.kind is FactorKind.FIRST_ITEM else -1] if held else None
             return item is not None and bool(value.low <= item <= value.high)
         if isinstance(value, NumberRange):
             return not isinstance(held, str) and bool(value.low <= held <= value.high)

@@ -20,7 +20,7 @@ from aclnn_cts.generate.configuration import DATA_KINDS
 from aclnn_cts.generate.corner_calls import NO_PLACE, TOO_LARGE, UNDONE, CornerCall
 from aclnn_cts.generate.corner_list import corner_text
 from aclnn_cts.generate.corner_pairs import Option, OptionPairs
-from aclnn_cts.generate.corners import Corner, Factor, Kind, factors_of
+from aclnn_cts.generate.corners import Corner, Factor, FactorKind, factors_of
 from aclnn_cts.generate.sampler import Sampler
 
 QUICK_ELEMENTS = 1 << 16
@@ -28,9 +28,9 @@ QUICK_ELEMENTS = 1 << 16
 STANDARD_ELEMENTS = 1 << 18
 """The same of the longer profiles."""
 
-_FIRST = (Kind.DTYPES, Kind.REGIME, Kind.DATA)
+_FIRST = (FactorKind.DTYPES, FactorKind.REGIME, FactorKind.DATA)
 """Kinds of factors that a drawing begins with."""
-_SIZES = (Kind.SIZES, Kind.PLANE)
+_SIZES = (FactorKind.SIZES, FactorKind.PLANE)
 """Those that change the sizes of a regime: a call with neither keeps the regime in all that it takes."""
 _CHANCE = (NO_PLACE, TOO_LARGE, UNDONE)
 """Refusals by what else a call has, and not by a rule."""
@@ -63,7 +63,7 @@ class CornerWalk:
         self._sampler, self._seed = sampler, seed
         self._most = STANDARD_ELEMENTS if heavy else QUICK_ELEMENTS
         self.factors = factors_of(sampler, heavy=heavy)
-        self._first, self._sizes, self._views = map(self._places, (_FIRST, _SIZES, (Kind.VIEW,)))
+        self._first, self._sizes, self._views = map(self._places, (_FIRST, _SIZES, (FactorKind.VIEW,)))
         self._drawn = tuple(place for place in range(len(self.factors)) if place not in self._views)
         self._pairs = OptionPairs([len(factor.corners) for factor in self.factors])
         for null, other in _exclusive(self.factors):
@@ -72,7 +72,7 @@ class CornerWalk:
         self._refusals: dict[Option, Counter[str]] = defaultdict(Counter)
         self._number = 0
 
-    def _places(self, kinds: Sequence[Kind]) -> tuple[int, ...]:
+    def _places(self, kinds: Sequence[FactorKind]) -> tuple[int, ...]:
         return tuple(place for place, factor in enumerate(self.factors) if factor.kind in kinds)
 
     @property
@@ -165,12 +165,12 @@ class CornerWalk:
                 for place, found in usable.items()
             }
         # Any regime: calls that are good for pairs of views would be small ones.
-        regimes = self._places((Kind.REGIME,))
+        regimes = self._places((FactorKind.REGIME,))
         usable |= {place: [choices.pick(usable[place])] for place in regimes if usable[place]}
         varied = self._drawn if self._is_contiguous else (*self._drawn, *self._views)
         fixed = {place: usable[place] for place in varied if place not in self._sizes}
         is_extreme = self._number % _EXTREME == 0
-        sizes = (place for place in self._sizes if is_extreme or self.factors[place].kind is Kind.PLANE)
+        sizes = (place for place in self._sizes if is_extreme or self.factors[place].kind is FactorKind.PLANE)
         best: dict[int, int] = {}
         most = -1
         for resized, is_sorted in itertools.product(({}, *({place: usable[place]} for place in sizes)), (False, True)):
@@ -282,7 +282,11 @@ def _options(factors: Sequence[Factor]) -> Iterator[Option]:
 def _exclusive(factors: Sequence[Factor]) -> Iterator[tuple[Option, Option]]:
     """Pairs that no call has: a null pointer, and a view or contents of that tensor."""
     for (place, factor), (other, item) in itertools.permutations(enumerate(factors), 2):
-        if factor.of == item.of and factor.kind in (Kind.NULL, Kind.MEMORY) and item.kind in (Kind.VIEW, Kind.CONTENTS):
+        if (
+            factor.of == item.of
+            and factor.kind in (FactorKind.NULL, FactorKind.MEMORY)
+            and item.kind in (FactorKind.VIEW, FactorKind.CONTENTS)
+        ):
             null = next(option for option, corner in enumerate(factor.corners) if corner.value)
             yield from (((place, null), (other, option)) for option in range(len(item.corners)))
 

@@ -30,7 +30,7 @@ _MOST_DIMENSIONS = 8
 """Of a tensor, as documents state it."""
 
 
-class Kind(Enum):
+class FactorKind(Enum):
     """What a factor is about. A drawing begins with `REGIME`, `DTYPES` and `DATA`; the others change it."""
 
     REGIME = auto()
@@ -99,7 +99,7 @@ class Corner(msgspec.Struct, frozen=True):
 class Factor(msgspec.Struct, frozen=True):
     """What corners are options of."""
 
-    kind: Kind
+    kind: FactorKind
     of: str
     """The draw or parameter; empty where it is the whole call."""
     corners: tuple[Corner, ...]
@@ -108,7 +108,7 @@ class Factor(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """What a person reads."""
         words = self.kind.name.lower().replace("_", " ")
-        return self.of if self.kind is Kind.ATTRIBUTE else f"{words} {self.of}".strip()
+        return self.of if self.kind is FactorKind.ATTRIBUTE else f"{words} {self.of}".strip()
 
 
 def _integers(least: int, most: int) -> tuple[Corner, ...]:
@@ -167,23 +167,23 @@ def factors_of(sampler: Sampler, *, heavy: bool = False) -> tuple[Factor, ...]:
 
 def _of_calls(sampler: Sampler, *, heavy: bool) -> Iterator[Factor]:
     """Those of a call as a whole."""
-    yield Factor(Kind.DTYPES, "", _told_apart(_dtypes(sampler)))
+    yield Factor(FactorKind.DTYPES, "", _told_apart(_dtypes(sampler)))
     formats = [Corner("/".join(dict.fromkeys(row.values())), number) for number, row in enumerate(sampler.format_rows)]
-    yield Factor(Kind.FORMATS, "", _told_apart(formats))
+    yield Factor(FactorKind.FORMATS, "", _told_apart(formats))
     regimes = reachable_regimes(sampler.spec, STANDARD if heavy else QUICK)
-    yield Factor(Kind.REGIME, "", tuple(Corner(regime.value, regime) for regime in regimes))
-    yield Factor(Kind.DATA, "", tuple(Corner(kind, kind) for kind in DATA_KINDS))
+    yield Factor(FactorKind.REGIME, "", tuple(Corner(regime.value, regime) for regime in regimes))
+    yield Factor(FactorKind.DATA, "", tuple(Corner(kind, kind) for kind in DATA_KINDS))
     free = sampler.names.free_sizes()
     sizes = [SizeCorner(name, relative) for name in free for relative in RelativeSize]
     together = [Corner("all 32 or more", SizeCorner("", RelativeSize.LARGE))] if len(free) > 1 else []
     words = {RelativeSize.LARGE: "large", RelativeSize.ONE: "= 1"}
     alone = [Corner(f"{size.name} {words[size.relative]}", size) for size in sizes]
-    yield Factor(Kind.SIZES, "", (*together, *alone))
+    yield Factor(FactorKind.SIZES, "", (*together, *alone))
     plane = find_plane(sampler)
     relations = relations_of(plane) if plane is not None else ()
-    yield Factor(Kind.PLANE, "", tuple(Corner(str(relation), relation) for relation in relations))
+    yield Factor(FactorKind.PLANE, "", tuple(Corner(str(relation), relation) for relation in relations))
     for name in sampler.strided:
-        yield Factor(Kind.VIEW, name, tuple(Corner(VIEWS[view], view) for view in (0, *sampler.views_of(name))))
+        yield Factor(FactorKind.VIEW, name, tuple(Corner(VIEWS[view], view) for view in (0, *sampler.views_of(name))))
 
 
 def _dtypes(sampler: Sampler) -> Iterator[Corner]:
@@ -210,17 +210,17 @@ def _of_parameters(sampler: Sampler) -> Iterator[Factor]:
     given, null = Corner("given", 0), Corner("null", 1)
     for item in spec.parameters:
         if item.optional:
-            yield Factor(Kind.NULL, item.name, (given, null))
+            yield Factor(FactorKind.NULL, item.name, (given, null))
         if item.kind == "bool_array" and item.shape is not None and not item.is_never_given(sampler.target):
             length = len(sampler.shape(item.name, sampler.draw(StreamChoices(0, item.name, 0)).names))
             masks = itertools.product((False, True), repeat=length)
-            yield Factor(Kind.MASK, item.name, tuple(Corner(_digits(mask), mask) for mask in masks))
+            yield Factor(FactorKind.MASK, item.name, tuple(Corner(_digits(mask), mask) for mask in masks))
     for name in sampler.excludable:
-        yield Factor(Kind.MEMORY, name, (given, null))
+        yield Factor(FactorKind.MEMORY, name, (given, null))
     for name in spec.inputs:
         if all(DTYPES[row[name]].kind in ("signed", "unsigned") for row in sampler.dtype_rows):
             recipes = dict.fromkeys(template.recipe for template in sampler.templates(name, "other"))
-            yield Factor(Kind.CONTENTS, name, tuple(Corner(recipe, recipe) for recipe in recipes))
+            yield Factor(FactorKind.CONTENTS, name, tuple(Corner(recipe, recipe) for recipe in recipes))
 
 
 def _digits(mask: Sequence[bool]) -> str:
@@ -235,13 +235,13 @@ def _of_draws(sampler: Sampler) -> Iterator[Factor]:
     for draw in spec.draws:
         item = parameters.get(draw.name)
         if draw.kind == "choice" and draw.name != mode:
-            yield Factor(Kind.ATTRIBUTE, draw.name, _alternatives(draw, item))
+            yield Factor(FactorKind.ATTRIBUTE, draw.name, _alternatives(draw, item))
         elif draw.kind == "integer" and item is not None and draw.name != mode:
-            yield Factor(Kind.ATTRIBUTE, draw.name, _integers(*C_RANGES[item.c_type]))
+            yield Factor(FactorKind.ATTRIBUTE, draw.name, _integers(*C_RANGES[item.c_type]))
         elif draw.is_run:
             ranks = range(_MOST_DIMENSIONS + 1)
-            yield Factor(Kind.RANK, draw.name, tuple(Corner(str(rank), rank) for rank in ranks))
+            yield Factor(FactorKind.RANK, draw.name, tuple(Corner(str(rank), rank) for rank in ranks))
             if draw.kind == "run" and sampler.names.is_attribute(draw.name):
                 items = _integers(-1, _LONGEST_WINDOW)
-                yield Factor(Kind.FIRST_ITEM, draw.name, items)
-                yield Factor(Kind.LAST_ITEM, draw.name, items)
+                yield Factor(FactorKind.FIRST_ITEM, draw.name, items)
+                yield Factor(FactorKind.LAST_ITEM, draw.name, items)

@@ -14,7 +14,7 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import RecipeTemplate
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import first_broken
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 from aclnn_cts.speclang.sixteen_bits import inputs_of_16_bits
 
 SHAPE = (256, 256)
@@ -39,7 +39,7 @@ def exhaustive_cases(sampler: Sampler, *, seed: int, first: int, count: int) -> 
         runs = {draw.name: SHAPE for draw in spec.draws if draw.is_run}
         drawing = msgspec.structs.replace(
             drawing,
-            names=sampler.names.reassign(drawing, Way(text="", assign=runs)),
+            names=sampler.names.reassign(drawing, CaseChange(text="", assign=runs)),
             data={**drawing.data, name: RecipeTemplate("patterns", {}, {})},
             views={},
         )

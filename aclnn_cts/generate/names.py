@@ -15,7 +15,7 @@ from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import ANYTHING, Configuration, Drawing, length_class
 from aclnn_cts.generate.sizes import Sizes, attribute_class, attribute_value, class_range, divide_total, factorise
 from aclnn_cts.speclang.expression import UNDEFINED, Compiled, compile_node
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 from aclnn_cts.speclang.model import Draw, Spec
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression, compile_shape
 
@@ -387,7 +387,7 @@ class NameDrawer:
             else:
                 yield step.factor, length_class(len(names[draw.name]))
 
-    def reassign(self, drawing: Drawing, way: Way, *, moves_runs: bool = False) -> dict[str, Any]:
+    def reassign(self, drawing: Drawing, way: CaseChange, *, moves_runs: bool = False) -> dict[str, Any]:
         """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds.
 
         Runs keep their sizes, valid or not, unless `moves_runs`.

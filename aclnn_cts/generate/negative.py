@@ -24,7 +24,7 @@ from aclnn_cts.generate.sizes import QUICK
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Strength, Way
+from aclnn_cts.speclang.kinds import CaseChange, Strength
 from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.model import Constraint, Rule
 
@@ -61,7 +61,7 @@ class DerivedCase:
     """Those that being empty breaks by itself, in a call that is empty besides."""
 
 
-def _assignment_way(entry: Mapping[str, Any], drawing: Drawing, twin: Case, sampler: Sampler) -> Way:
+def _assignment_way(entry: Mapping[str, Any], drawing: Drawing, twin: Case, sampler: Sampler) -> CaseChange:
     """A spec's own assignment as a way, evaluated over the drawn names."""
     names = {**twin.arguments, **drawing.names}
     drawn = {draw.name for draw in sampler.spec.draws}
@@ -78,12 +78,12 @@ def _assignment_way(entry: Mapping[str, Any], drawing: Drawing, twin: Case, samp
             values[place] = value
     places = {f"{name}[{axis}]": value for (name, axis), value in axes.items()}
     text = ", ".join(f"{place}: -> {value}" for place, value in (assign | places | values).items())
-    return Way(text=text, assign=assign, axes=axes, values=values)
+    return CaseChange(text=text, assign=assign, axes=axes, values=values)
 
 
 def _ways(
     constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler, *, limits: bool = False
-) -> Iterator[Way]:
+) -> Iterator[CaseChange]:
     """The spec's own ways to break a constraint, without those that this drawing gives no value, and the rule's own.
 
     `limits`: those onto its limits and one step beside them.
@@ -108,7 +108,7 @@ def _is_given_broken(constraint: Constraint, twin: Case, sampler: Sampler) -> bo
     return isinstance(rule, ListedRule) and sampler.spec.parameter(rule.of).is_never_given(twin.target)
 
 
-def _apply(sampler: Sampler, drawing: Drawing, way: Way, origin: Origin) -> Case | None:
+def _apply(sampler: Sampler, drawing: Drawing, way: CaseChange, origin: Origin) -> Case | None:
     try:
         case = sampler.case(drawing, way=way, origin=origin)
         check_prototype(sampler.spec, case, where="generated case")
@@ -239,7 +239,7 @@ class _Breaker:
             if (derived := self._prove(self.ways[(place + step) % len(self.ways)])) is not None:
                 yield derived
 
-    def _prove(self, way: Way, *, beside: frozenset[str] = frozenset()) -> DerivedCase | None:
+    def _prove(self, way: CaseChange, *, beside: frozenset[str] = frozenset()) -> DerivedCase | None:
         constraint = self._constraint
         origin = Origin(kind="invalid", constraint=constraint.id, change=way.text, twin=self._twin_id)
         case = _apply(self._sampler, self._drawing, way, origin)
@@ -250,16 +250,16 @@ class _Breaker:
             return None
         return DerivedCase(case, self._twin, constraint, way.text, tuple(item.id for item in broken), beside)
 
-    def _emptying(self) -> Iterator[Way]:
+    def _emptying(self) -> Iterator[CaseChange]:
         """Changes that may leave a tensor without elements."""
         for draw in self._sampler.spec.draws:
             old = self._drawing.names[draw.name]
             if draw.kind == "integer":
-                yield Way(text=f"{draw.name}: {old} -> 0", assign={draw.name: 0})
+                yield CaseChange(text=f"{draw.name}: {old} -> 0", assign={draw.name: 0})
             elif draw.kind == "run" and old:
-                yield Way(text=f"{draw.name}: {old[0]} -> 0", assign={draw.name: (0, *old[1:])})
+                yield CaseChange(text=f"{draw.name}: {old[0]} -> 0", assign={draw.name: (0, *old[1:])})
 
-    def _beside(self, emptying: Way) -> frozenset[str] | None:
+    def _beside(self, emptying: CaseChange) -> frozenset[str] | None:
         """What an empty call breaks by itself; None where it is not empty, or breaks a listed rule."""
         case = _apply(self._sampler, self._drawing, emptying, Origin())
         if case is None or not _is_empty(case):
@@ -302,7 +302,7 @@ def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> It
                 yield DerivedCase(case, twin, constraint, way.text, tuple(item.id for item in broken))
 
 
-def _key(way: Way) -> str:
+def _key(way: CaseChange) -> str:
     """What a boundary is reached by: the value and where, and not from what."""
     place = re.sub(r"(: )[^,]*?-> ", r"\1", way.text)
     return place if way.assign else f"{place} {'place' if way.axes else 'value'}"

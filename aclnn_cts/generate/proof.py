@@ -40,7 +40,7 @@ from aclnn_cts.generate.proof_guards import unguarded_dtypes, unguarded_shapes
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate, is_broken
 from aclnn_cts.speclang.evaluator import Evaluator
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 from aclnn_cts.speclang.kinds_data import StructureRule
 from aclnn_cts.speclang.load import lint_files
 from aclnn_cts.speclang.model import Constraint, Draw, Spec
@@ -188,7 +188,7 @@ def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> It
                 changed = Tensor(shape=_larger(sizes, axis), dtype=value.dtype, format=value.format, data=value.data)
             enlarged = [with_arguments(case, {name: changed})]
             if parameter in followed:
-                enlarged.append(sampler.case(drawing, way=Way(text="", axes={(name, axis): size + 1})))
+                enlarged.append(sampler.case(drawing, way=CaseChange(text="", axes={(name, axis): size + 1})))
             yield name, axis, enlarged
 
 
@@ -218,7 +218,7 @@ class _Redrawn:
         key = tuple(assign.items())
         if key not in self.known:
             try:
-                self.known[key] = _all_sizes(self.sampler.case(self.drawing, way=Way(text="", assign=assign)))
+                self.known[key] = _all_sizes(self.sampler.case(self.drawing, way=CaseChange(text="", assign=assign)))
             except FAILURES:
                 self.known[key] = None
         return self.known[key]

@@ -25,7 +25,7 @@ from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import first_broken
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import recorded_lines
 
@@ -139,7 +139,7 @@ def _scalar(value: Scalar, dtypes: Sequence[str]) -> Scalar:
     return min((made(dtype, exact) for dtype in listed), key=lambda other: abs(number(other) - exact))
 
 
-def _case_of(sampler: Sampler, drawing: Drawing, way: Way) -> Case | None:
+def _case_of(sampler: Sampler, drawing: Drawing, way: CaseChange) -> Case | None:
     """The case of a drawing with a way's names; None where these make no shape."""
     try:
         return sampler.case(drawing, way=way)
@@ -158,14 +158,14 @@ class _Step(NamedTuple):
     """A way with a smaller size, its case, and the first axis of the largest tensor that is smaller."""
 
     axis: int
-    way: Way
+    way: CaseChange
     case: Case
 
 
 def _scaled(sampler: Sampler, drawing: Drawing, most: int) -> Case | None:
     """The case of a drawing with leading sizes so small that every tensor is within the budget."""
     drawn = [draw.name for draw in sampler.spec.draws if draw.kind not in ("derived", "dtype")]
-    way = Way(text="", assign={name: drawing.names[name] for name in drawn})
+    way = CaseChange(text="", assign={name: drawing.names[name] for name in drawn})
     sizes = [
         _Size(name, place)
         for name in sampler.names.free_sizes()
@@ -192,7 +192,7 @@ def _scaled(sampler: Sampler, drawing: Drawing, most: int) -> Case | None:
 
 
 def _ranked_step(
-    sampler: Sampler, drawing: Drawing, way: Way, case: Case, size: _Size, largest: str, factor: float
+    sampler: Sampler, drawing: Drawing, way: CaseChange, case: Case, size: _Size, largest: str, factor: float
 ) -> tuple[float, _Step] | None:
     """A step that makes a size smaller, after which others it comes; None where no valid call has it smaller.
 
@@ -211,7 +211,7 @@ def _ranked_step(
 
 
 def _step(
-    sampler: Sampler, drawing: Drawing, way: Way, case: Case, size: _Size, largest: str, new: int
+    sampler: Sampler, drawing: Drawing, way: CaseChange, case: Case, size: _Size, largest: str, new: int
 ) -> _Step | None:
     value = way.assign[size.name]
     changed: Any = new
@@ -220,7 +220,7 @@ def _step(
         changed = (*value[: size.place], new, *value[size.place + 1 :])
         # Runs that are equal stay equal: what is not broadcast in the call is not broadcast here.
         names = [name for name, same in way.assign.items() if same == value]
-    smaller = Way(text="", assign={**way.assign, **dict.fromkeys(names, changed)})
+    smaller = CaseChange(text="", assign={**way.assign, **dict.fromkeys(names, changed)})
     found = _case_of(sampler, drawing, smaller)
     before, after = case.tensor(largest), None if found is None else found.tensor(largest)
     if found is None or before is None or after is None or len(after.shape) != len(before.shape):

@@ -16,7 +16,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.generate.configuration import VIEWS, Drawing, RecipeTemplate, lay_out
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluator import Evaluator
-from aclnn_cts.speclang.expression import UNDEFINED, Node, compile_node
+from aclnn_cts.speclang.expression import UNDEFINED, ExpressionNode, compile_node
 from aclnn_cts.speclang.model import Draw, Spec
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression, ShapeItem
 
@@ -249,7 +249,7 @@ def _made_of(expression: Evaluator, names: Mapping[str, Any], sampler: Sampler) 
 
 
 def _solutions(
-    spec: Spec, case: Case, assumed: Mapping[Node, bool], lengths: Mapping[str, int]
+    spec: Spec, case: Case, assumed: Mapping[ExpressionNode, bool], lengths: Mapping[str, int]
 ) -> Iterator[dict[str, Any]]:
     """Names that stand in shapes and attributes; where hidden names choose a shape, those of each that they may choose.
 
@@ -269,8 +269,8 @@ def _solutions(
 
 
 def _solved(
-    spec: Spec, case: Case, assumed: Mapping[Node, bool], lengths: Mapping[str, int]
-) -> tuple[dict[str, Any], Node | None, tuple[str, int] | None]:
+    spec: Spec, case: Case, assumed: Mapping[ExpressionNode, bool], lengths: Mapping[str, int]
+) -> tuple[dict[str, Any], ExpressionNode | None, tuple[str, int] | None]:
     """The names that stand by themselves in shapes, and attributes; and what these do not decide.
 
     That is a condition, or a run beside another one with the most dimensions that it may have.
@@ -283,7 +283,7 @@ def _solved(
             with contextlib.suppress(*UNDEFINED):
                 known[draw.name] = draw.choices[0](known, case.target)
     before = -1
-    undecided: Node | None = None
+    undecided: ExpressionNode | None = None
     beside: tuple[str, int] | None = None
     while len(known) != before:
         before, undecided, beside = len(known), None, None
@@ -294,7 +294,7 @@ def _solved(
                 if item.shape is None or not isinstance(sizes, tuple):
                     continue
                 chosen = _chosen(item.shape, {**case.arguments, **known, INDEX: place}, case.target, assumed)
-                if isinstance(chosen, Node):
+                if isinstance(chosen, ExpressionNode):
                     undecided = undecided or chosen
                     continue
                 with contextlib.suppress(*UNDEFINED):
@@ -309,8 +309,8 @@ def _solved(
 
 
 def _chosen(
-    shape: ShapeExpression, environment: Mapping[str, Any], target: Target, assumed: Mapping[Node, bool]
-) -> tuple[ShapeItem, ...] | Node:
+    shape: ShapeExpression, environment: Mapping[str, Any], target: Target, assumed: Mapping[ExpressionNode, bool]
+) -> tuple[ShapeItem, ...] | ExpressionNode:
     """The items of the list that the conditions of a shape choose; a condition itself where it has no value yet."""
     while shape.condition is not None and shape.otherwise is not None:
         try:
@@ -388,7 +388,9 @@ def _match(
     return None
 
 
-def _solution(node: Node, size: int, known: Mapping[str, Any], drawn: set[str], target: Target) -> dict[str, int]:
+def _solution(
+    node: ExpressionNode, size: int, known: Mapping[str, Any], drawn: set[str], target: Target
+) -> dict[str, int]:
     """The one name that an expression such as `2*H` leaves unknown, where an integer of it gives the size."""
     unknown = node.names().difference(known)
     if len(unknown) != 1 or not unknown <= drawn:

@@ -1,8 +1,8 @@
 """Drawing valid cases: every constraint holds by construction, nothing is drawn and thrown away.
 
 A `Sampler` is made once for an operator and a target; it prepares all that does not change from case to case. `draw`
-takes decisions from a `Choices`, `case` turns them into arguments, with a `Way` applied where a constraint is to be
-broken.
+takes decisions from a `Choices`, `case` turns them into arguments, with a `CaseChange` applied where a constraint is to
+be broken.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from aclnn_cts.generate.recipes import RECIPES
 from aclnn_cts.generate.sizes import BUDGETS, LARGE_SHARES, SHARES, Sizes, draw_sizes, large_sizes, mixed_sizes
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.expression_parser import parse
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 from aclnn_cts.speclang.kinds_data import FiniteRule
 from aclnn_cts.speclang.kinds_dtype import SameDtypeRule, are_dtypes_allowed, relations, scalar_dtypes
 from aclnn_cts.speclang.model import Parameter, Spec
@@ -350,7 +350,7 @@ class Sampler:
         Hostile data and outliers would leave much of it open. A view takes up to twice its elements.
         """
         drawing = self.draw(choices, budget=_TINY, data_kind="realistic")
-        names = self.names.reassign(drawing, Way(text="", assign=sizes), moves_runs=True)
+        names = self.names.reassign(drawing, CaseChange(text="", assign=sizes), moves_runs=True)
         data = dict(drawing.data)
         for name in (name for name, template in drawing.data.items() if template.recipe == "outliers"):
             even = [item for item in self._templates[name, "float"]["realistic"] if item.recipe != "outliers"]
@@ -365,7 +365,7 @@ class Sampler:
         rows = [row for row in self.dtype_rows if not _NARROW & set(row.values())] or self.dtype_rows
         drawing = self.draw(choices, budget=_TINY)
         name, beside = self._vast[number % len(self._vast)]
-        way = Way(text="", assign=dict.fromkeys(beside, 1) | {name: _VAST_ROWS})
+        way = CaseChange(text="", assign=dict.fromkeys(beside, 1) | {name: _VAST_ROWS})
         ends = {
             item.name: template
             for item in self._inputs
@@ -380,7 +380,7 @@ class Sampler:
         )
         return self.case(drawing)
 
-    def case(self, drawing: Drawing, *, way: Way | None = None, origin: Origin = _VALID) -> Case:
+    def case(self, drawing: Drawing, *, way: CaseChange | None = None, origin: Origin = _VALID) -> Case:
         """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning."""
         names = drawing.names if way is None else self.names.reassign(drawing, way)
         # In the order of the prototype, which the case keeps; sizes and attributes stand under the same names.
@@ -432,7 +432,7 @@ class Sampler:
         except UNDEFINED:
             return _GIVEN
 
-    def _plain(self, item: Parameter, environment: Mapping[str, Any], drawing: Drawing, way: Way | None) -> Any:  # noqa: ANN401
+    def _plain(self, item: Parameter, environment: Mapping[str, Any], drawing: Drawing, way: CaseChange | None) -> Any:  # noqa: ANN401
         """An attribute, a scalar, a text or an array."""
         name, kind = item.name, item.kind
         if way is not None and name in way.values:
@@ -450,7 +450,7 @@ class Sampler:
         return FloatArray(tuple(map(float, values))) if kind == "float_array" else values
 
     def _tensors_of(
-        self, drawing: Drawing, way: Way | None, environment: dict[str, Any], arguments: dict[str, Any]
+        self, drawing: Drawing, way: CaseChange | None, environment: dict[str, Any], arguments: dict[str, Any]
     ) -> bool:
         """Put the tensors into the arguments; False where they are descriptors alone, too large or strange for data."""
         dtypes: dict[str, str] = {}
@@ -490,7 +490,7 @@ class Sampler:
         return have_data
 
     def _shape(
-        self, item: Parameter, name: str, drawing: Drawing, way: Way | None, environment: Mapping[str, Any]
+        self, item: Parameter, name: str, drawing: Drawing, way: CaseChange | None, environment: Mapping[str, Any]
     ) -> tuple[int, ...]:
         """The shape of a parameter's tensor, or of one of a list: `name` is its own.
 
@@ -510,7 +510,7 @@ class Sampler:
         name: str,
         looks: tuple[str, str],
         drawing: Drawing,
-        way: Way | None,
+        way: CaseChange | None,
         environment: Mapping[str, Any],
         number: int,
     ) -> tuple[Tensor, bool]:
@@ -565,7 +565,7 @@ class Sampler:
         drawing: Drawing,
         environment: Mapping[str, Any],
         number: int,
-        way: Way | None,
+        way: CaseChange | None,
     ) -> Data:
         if way is not None and name in way.data:
             return way.data[name]
@@ -652,7 +652,7 @@ def _followed(
     return drawn[name] if source is None else settled[source]
 
 
-def _with_axes(sizes: tuple[int, ...], name: str, way: Way) -> tuple[int, ...]:
+def _with_axes(sizes: tuple[int, ...], name: str, way: CaseChange) -> tuple[int, ...]:
     for (owner, axis), value in way.axes.items():
         if owner == name:
             changed = list(sizes)

@@ -28,7 +28,7 @@ from aclnn_cts.core.standard import (
     STANDARDS,
     STEPS,
     Distribution,
-    SizeRule,
+    SizeChoice,
     SpecialCases,
     Standard,
     source_text,
@@ -36,14 +36,16 @@ from aclnn_cts.core.standard import (
 from aclnn_cts.generate.choices import Choices, StreamChoices, stream_block
 from aclnn_cts.generate.configuration import MAX_DATA_ELEMENTS, Configuration, Drawing, RecipeTemplate
 from aclnn_cts.generate.corner_calls import CornerCall
-from aclnn_cts.generate.corners import Factor, Kind, factors_of
+from aclnn_cts.generate.corners import Factor, FactorKind, factors_of
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import first_broken
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 from aclnn_cts.speclang.model import Parameter
 
-_KINDS = frozenset({Kind.DTYPES, Kind.FORMATS, Kind.RANK, Kind.ATTRIBUTE, Kind.MASK, Kind.NULL})
+_KINDS = frozenset(
+    {FactorKind.DTYPES, FactorKind.FORMATS, FactorKind.RANK, FactorKind.ATTRIBUTE, FactorKind.MASK, FactorKind.NULL}
+)
 """Factors that a standard combines."""
 _TRIES = 3
 """Options of a factor that are tried in one call; then it stays as it was drawn."""
@@ -65,7 +67,7 @@ _FREE = RecipeTemplate("normal", {}, {})
 class StandardSizes:
     """Sizes of one case by a standard's rule; one dimension has a size that the case must have, where it has room."""
 
-    rule: SizeRule
+    rule: SizeChoice
     budget: int
     wanted: int = 0
     """0: none."""
@@ -86,10 +88,10 @@ class StandardSizes:
         return self._drawn(choices, low, share)
 
     def _drawn(self, choices: Choices, low: int, high: int) -> int:
-        if self.rule is SizeRule.POWERS:
+        if self.rule is SizeChoice.POWERS:
             fitting = [size for size in POWER_SIZES if low <= size <= high]
             return choices.pick(fitting) if fitting else low
-        if self.rule is SizeRule.STEPS:
+        if self.rule is SizeChoice.STEPS:
             step = choices.pick(STEPS)
             first, last = -(-low // step), high // step
             return step * choices.integer(max(first, 1), last) if last >= max(first, 1) else choices.integer(low, high)
@@ -122,9 +124,9 @@ class StandardCases:
         chosen = {factor.name: (factor, digit) for factor, digit in zip(self.factors, digits, strict=True)}
         values = self._distribution(number)
         drawing, row_mode = self._drawing(choices, number, chosen, values)
-        call = CornerCall(self._sampler, choices, most=self._most, first={Kind.DTYPES: row_mode}, drawing=drawing)
+        call = CornerCall(self._sampler, choices, most=self._most, first={FactorKind.DTYPES: row_mode}, drawing=drawing)
         for factor, digit in chosen.values():
-            if factor.kind is not Kind.DTYPES:
+            if factor.kind is not FactorKind.DTYPES:
                 self._settle(call, choices, factor, digit)
         had = {"values": values.name}
         for factor in self.factors:
@@ -155,12 +157,13 @@ class StandardCases:
     ) -> tuple[Drawing, Any]:
         sampler = self._sampler
         row_mode = next(
-            (factor.corners[digit].value for factor, digit in chosen.values() if factor.kind is Kind.DTYPES), (0, None)
+            (factor.corners[digit].value for factor, digit in chosen.values() if factor.kind is FactorKind.DTYPES),
+            (0, None),
         )
         ranks = {
             f"rank:{factor.of}": (factor.corners[digit].label,)
             for factor, digit in chosen.values()
-            if factor.kind is Kind.RANK
+            if factor.kind is FactorKind.RANK
         }
         row, mode = row_mode
         base = sampler.draw(choices, budget=_SMALL, row=row, mode=mode, data_kind="realistic")
@@ -180,10 +183,10 @@ class StandardCases:
     def _sizes(self, choices: Choices, number: int) -> StandardSizes:
         low, high = (power.bit_length() - 1 for power in _BUDGET)
         budget = min(1 << choices.integer(low, high), self._most)
-        if self._standard.sizes is not SizeRule.POWERS:
+        if self._standard.sizes is not SizeChoice.POWERS:
             return StandardSizes(self._standard.sizes, budget)
         wanted = POWER_SIZES[number // max(len(self._sampler.dtype_rows), 1) % len(POWER_SIZES)]
-        return StandardSizes(SizeRule.POWERS, min(max(budget, wanted), self._most), wanted)
+        return StandardSizes(SizeChoice.POWERS, min(max(budget, wanted), self._most), wanted)
 
     def _settle(self, call: CornerCall, choices: Choices, factor: Factor, digit: int) -> None:
         """Give the call the option of a factor, else another one that it can have."""
@@ -207,7 +210,9 @@ class StandardCases:
             chosen = {one.name: (one, place) for one, place in zip(self.factors, digits, strict=True)}
             chosen[factor.name] = factor, digit
             drawing, row_mode = self._drawing(choices, attempt, chosen, self._standard.values[0])
-            call = CornerCall(self._sampler, choices, most=self._most, first={Kind.DTYPES: row_mode}, drawing=drawing)
+            call = CornerCall(
+                self._sampler, choices, most=self._most, first={FactorKind.DTYPES: row_mode}, drawing=drawing
+            )
             if call.has_corner(factor, corner) or not (refusal := call.set_corner(factor, corner)):
                 return ""
         return refusal
@@ -235,7 +240,7 @@ class StandardCases:
     def _case(self, drawing: Drawing, assign: Mapping[str, Any]) -> Case | None:
         """The case with names assigned; None where the document does not allow it."""
         try:
-            case = self._sampler.case(drawing, way=Way(text="", assign=assign))
+            case = self._sampler.case(drawing, way=CaseChange(text="", assign=assign))
         except (*UNDEFINED, ArithmeticError, UsageError):
             return None
         return None if first_broken(self._sampler.spec, case) else case

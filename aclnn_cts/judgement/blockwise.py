@@ -14,8 +14,8 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import blocks
 from aclnn_cts.judgement.bound import margins
 from aclnn_cts.judgement.comparison import (
-    Compared,
-    Comparison,
+    ComparedOutput,
+    OutputComparison,
     Pending,
     compare_carefully,
     settle_exact,
@@ -32,7 +32,7 @@ def compare_blocks(
     ask: Callable[[], Iterable[Block | None]],
     *,
     ordinary: bool,
-) -> tuple[dict[str, Comparison], dict[str, ComputeModel]] | None:
+) -> tuple[dict[str, OutputComparison], dict[str, ComputeModel]] | None:
     """What `compare_all` says of outputs, from what is expected of one block after another.
 
     With it the models, which name the functions that a bound rests on. A block says of its consecutive elements of all
@@ -73,7 +73,7 @@ def _unsettled(block: Block, blockwise: Mapping[str, _Blockwise]) -> set[str]:
     return {name for name in left if not blockwise[name].look_at(place, known[name])}
 
 
-def compare_in_blocks(item: Compared) -> Comparison | None:
+def compare_in_blocks(item: ComparedOutput) -> OutputComparison | None:
     """What `compare_all` says of an output, where all its elements are ordinary; else None."""
     if item.operands is not None and item.operands.span is not None:
         return None
@@ -106,7 +106,7 @@ class _Blockwise:
         self._model, self._operands, self._careful = model, operands, careful
         self._exactly = exactly
         """Whether all blocks so far are exact; None: nothing is known yet."""
-        self._found: list[tuple[int, Comparison]] = []
+        self._found: list[tuple[int, OutputComparison]] = []
         self.functions: tuple[str, ...] = ()
         """Those that the bound of the last block rests on."""
 
@@ -117,7 +117,7 @@ class _Blockwise:
         """
         model, self.functions = self._model, expected.functions
         expected = _flat(expected, np.shape(expected.value))
-        part = Compared(
+        part = ComparedOutput(
             output=self._output, got=self._got[place], expected=expected, model=model, operands=self._operands
         )
         known = margins(expected, model, operands=self._operands)
@@ -140,7 +140,7 @@ class _Blockwise:
         self._found.append((place.start, entry.found))
         return True
 
-    def merged(self) -> Comparison:
+    def merged(self) -> OutputComparison:
         """What all blocks together come to: the first of the worst elements, and the counts of all."""
         start, worst = max(self._found, key=lambda entry: entry[1].deviation.share)
         deviations = [found.deviation for _, found in self._found]
@@ -157,7 +157,7 @@ class _Blockwise:
             open=ignored,
         )
         kind = max(told, key=lambda found: found.deviation.share).kind if told else ""
-        return Comparison(deviation=deviation, kind=kind, judged=size - ignored)
+        return OutputComparison(deviation=deviation, kind=kind, judged=size - ignored)
 
 
 def _flat(expected: ExpectedOutput, shape: tuple[int, ...]) -> ExpectedOutput:

@@ -276,7 +276,7 @@ _ABOVE_ONE = math.nextafter(1.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elements:
+class OutputElements:
     """What every element of an output is, all arrays in its shape."""
 
     faulty: NDArray[np.bool_]
@@ -294,7 +294,7 @@ class Elements:
 
 def sorted_elements(
     got: NDArray[Any], expected: ExpectedOutput, model: ComputeModel, *, operands: OperandFacts | None = None
-) -> Elements:
+) -> OutputElements:
     """The elements of an output in its storage dtype and logical shape, against the bound of its compute model."""
     with np.errstate(all="ignore"):
         values = widen(got)
@@ -325,7 +325,9 @@ def left_open(
     return unsaid, may_overflow
 
 
-def sort(values: Float64, value: Float64, expected: ExpectedOutput, model: ComputeModel, limits: Bound) -> Elements:
+def sort(
+    values: Float64, value: Float64, expected: ExpectedOutput, model: ComputeModel, limits: Bound
+) -> OutputElements:
     """The same of what was widened, with the exact values in its shape. The caller sees to NumPy's warnings."""
     lower, upper = limits.ends.lower, limits.ends.upper
     finite, required = np.isfinite(values), ~np.isfinite(value)
@@ -343,4 +345,4 @@ def sort(values: Float64, value: Float64, expected: ExpectedOutput, model: Compu
     share[without & ~faulty] = 0.0
     share[special | (without & faulty)] = np.inf
     share[is_open | (~faulty & ~finite)] = 0.0
-    return Elements(faulty=faulty, special=special, open=is_open, share=share)
+    return OutputElements(faulty=faulty, special=special, open=is_open, share=share)

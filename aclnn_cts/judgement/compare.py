@@ -18,8 +18,8 @@ from aclnn_cts.judgement.bound import (
     margins,
 )
 from aclnn_cts.judgement.comparison import (
-    Compared,
-    Comparison,
+    ComparedOutput,
+    OutputComparison,
     Pending,
     compare_carefully,
     comparison_group,
@@ -34,7 +34,7 @@ _TOGETHER = 1 << 13
 """
 
 
-def compare_all(items: Sequence[Compared]) -> list[Comparison]:
+def compare_all(items: Sequence[ComparedOutput]) -> list[OutputComparison]:
     """Hold each output against the bound of its compute model.
 
     A fault is `Fault.SPECIAL` where the worst element is inf or nan and must not be, or must be and is not; else
@@ -54,7 +54,7 @@ def compare_all(items: Sequence[Compared]) -> list[Comparison]:
         for entry in opened:
             item, known = entry.item, entry.margins
             if not item.got.size:
-                entry.found = Comparison(deviation=Deviation(output=item.output, histogram=(0,) * BINS))
+                entry.found = OutputComparison(deviation=Deviation(output=item.output, histogram=(0,) * BINS))
             elif known.below is not None or item.model.through is not None or item.model.output_truncates:
                 others.append(entry)
             elif item.expected.open is None:
@@ -71,7 +71,7 @@ def compare_all(items: Sequence[Compared]) -> list[Comparison]:
     ]
 
 
-def _in_blocks(item: Compared) -> Comparison | None:
+def _in_blocks(item: ComparedOutput) -> OutputComparison | None:
     from aclnn_cts.judgement.blockwise import compare_in_blocks  # noqa: PLC0415 - few outputs are so large
 
     return compare_in_blocks(item)
@@ -91,7 +91,7 @@ def _parts(group: Iterable[Pending]) -> Iterator[Sequence[Pending]]:
         yield part
 
 
-def as_stored(outputs: Iterable[Compared], models: Mapping[str, ComputeModel]) -> list[Compared]:
+def as_stored(outputs: Iterable[ComparedOutput], models: Mapping[str, ComputeModel]) -> list[ComparedOutput]:
     """The outputs of a call that the mode's rounding of operands may change, with the models of unrounded ones."""
     return [
         msgspec.structs.replace(item, model=models[item.output])
@@ -100,7 +100,7 @@ def as_stored(outputs: Iterable[Compared], models: Mapping[str, ComputeModel]) -
     ]
 
 
-def finer_than_asked(comparisons: Iterable[Comparison]) -> bool:
+def finer_than_asked(comparisons: Iterable[OutputComparison]) -> bool:
     """Whether every output of `as_stored` is within the bound of operands that are not rounded.
 
     Right outputs of a call alone may be asked about. Where rounding changes no operand that an output depends on, or

@@ -20,8 +20,8 @@ from aclnn_cts.core.rounding import numeric, widen
 from aclnn_cts.core.verdict import Deviation
 from aclnn_cts.judgement.bound import (
     TINY,
-    Elements,
     Margins,
+    OutputElements,
     bound,
     coarsened,
     ends,
@@ -36,7 +36,7 @@ from aclnn_cts.judgement.operands import OperandFacts
 _TINY_BITS = np.array(TINY).view(np.int64)[()]
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class ComparedOutput(msgspec.Struct, frozen=True, kw_only=True):
     """One output to be compared: what came back, in its storage dtype and logical shape, and what it is held to."""
 
     output: str
@@ -48,14 +48,14 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is the real view of a complex output, with re and im in the last dimension."""
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class OutputComparison(msgspec.Struct, frozen=True, kw_only=True):
     """What one output comes to: its figures, and the kind of fault (empty: none)."""
 
     deviation: Deviation
     kind: str = ""
     judged: int = 0
     """Elements on which something was decided."""
-    elements: Elements | None = None
+    elements: OutputElements | None = None
     """Every element, where the output was no ordinary one."""
 
 
@@ -63,9 +63,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 class Pending:
     """An output that is still to be compared."""
 
-    item: Compared
+    item: ComparedOutput
     margins: Margins
-    found: Comparison | None = None
+    found: OutputComparison | None = None
 
 
 def comparison_group(entry: Pending) -> tuple[int, ...]:
@@ -135,7 +135,7 @@ def settle_exact(part: Sequence[Pending]) -> None:
         if every:
             item = entry.item
             shape = item.got.shape
-            entry.found = Comparison(
+            entry.found = OutputComparison(
                 deviation=Deviation(
                     output=item.output,
                     index=(0,) * len(shape),
@@ -194,7 +194,7 @@ def settle_within(part: Sequence[Pending]) -> None:
             item = entry.item
             shape = item.got.shape
             count[0] -= left
-            entry.found = Comparison(
+            entry.found = OutputComparison(
                 deviation=Deviation(
                     output=item.output,
                     index=index_of(place, shape),
@@ -230,7 +230,7 @@ def _limits(part: Sequence[Pending], values: Float64, exact: Float64) -> tuple[F
     return lower, upper, width
 
 
-def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
+def _beyond_any(item: ComparedOutput, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
     """The fault that is left in the coarsest arithmetic of the promised formats; empty: all errors fit it."""
     coarse = loosest(item.model)
     expected = coarsened(item.expected, coarse)
@@ -243,7 +243,7 @@ def _beyond_any(item: Compared, values: Float64, value: Float64, *, cut: NDArray
     return left.kind if left.faulty.any() else ""
 
 
-def compare_carefully(item: Compared, known: Margins) -> Comparison:
+def compare_carefully(item: ComparedOutput, known: Margins) -> OutputComparison:
     """One output by all rules, whatever its elements are."""
     values, expected, model = widen(item.got), item.expected, item.model
     shape = values.shape
@@ -271,4 +271,4 @@ def compare_carefully(item: Compared, known: Margins) -> Comparison:
         kind = elements.kind
         if model.basis != "document":
             kind = _beyond_any(item, values, value, cut=limits.cut) or Fault.MODEL
-    return Comparison(deviation=deviation, kind=kind, judged=values.size - ignored, elements=elements)
+    return OutputComparison(deviation=deviation, kind=kind, judged=values.size - ignored, elements=elements)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.verdict import SHARE_EDGES, MagnitudeCounts
-from aclnn_cts.judgement.bound import Elements
+from aclnn_cts.judgement.bound import OutputElements
 
 BINS = len(SHARE_EDGES) + 1
 _FIRST, _LAST = np.int64(0), np.int64(BINS - 1)
@@ -78,7 +78,7 @@ _CLASSES = (HIGHEST - LOWEST) // BINADES + 2
 """The first is zero."""
 
 
-def by_magnitude(expected: ExpectedOutput, elements: Elements) -> tuple[MagnitudeCounts, ...]:
+def by_magnitude(expected: ExpectedOutput, elements: OutputElements) -> tuple[MagnitudeCounts, ...]:
     """Elements by class of magnitude, each with its counts by share of the bound; classes without one are left out.
 
     Open elements, and those whose exact value is inf or nan, have no place in it.

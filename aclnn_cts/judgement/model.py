@@ -150,7 +150,7 @@ def _matches(entry: PrecisionModel, question: Mapping[str, str | None]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Precision:
+class PrecisionModels:
     """The models of one `precision.yaml`, and of the spec files that add to it. Compared and hashed by identity."""
 
     entries: tuple[PrecisionModel, ...]
@@ -211,7 +211,7 @@ class _Call(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def _models(
-    precision: Precision,
+    precision: PrecisionModels,
     operator: str,
     outputs: tuple[tuple[str, str], ...],
     call: _Call,
@@ -222,7 +222,7 @@ def _models(
 
 @functools.lru_cache(maxsize=4096)
 def _model(
-    precision: Precision,
+    precision: PrecisionModels,
     operator: str,
     output: str,
     dtype: str,
@@ -277,7 +277,7 @@ def _model(
 
 
 def _said(
-    precision: Precision, question: Mapping[str, str | None]
+    precision: PrecisionModels, question: Mapping[str, str | None]
 ) -> tuple[dict[str, Any], dict[FunctionName, PrecisionFunctionModel]]:
     """What the entries that match say, the later ones over the earlier ones."""
     sections: dict[str, Any] = {}
@@ -290,7 +290,7 @@ def _said(
 
 
 @functools.cache
-def load_precision(path: Path | None = None) -> Precision:
+def load_precision(path: Path | None = None) -> PrecisionModels:
     """Read a file of compute models; None is the `specs/precision.yaml` that ships with the package.
 
     Raises UsageError with every mistake and its line.
@@ -314,10 +314,10 @@ def load_precision(path: Path | None = None) -> Precision:
         )
     overflow = {name: product.overflow.default for name, product in products().items()}
     _check_complete(file.models, yaml)
-    return Precision(entries=tuple(file.models), formats=formats, overflow=overflow)
+    return PrecisionModels(entries=tuple(file.models), formats=formats, overflow=overflow)
 
 
-def precision_of(spec: Spec) -> Precision:
+def precision_of(spec: Spec) -> PrecisionModels:
     """The compute models that ship, with those that the operator's own file adds."""
     precision = load_precision()
     if not spec.precision:

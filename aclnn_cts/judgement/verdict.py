@@ -17,7 +17,7 @@ from aclnn_cts.core.dtypes import COMPONENTS, components, numpy_dtype
 from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import READ_OUTSIDE, STATUSES, SUCCESS, BufferState, Ended, Outcome, conforms, status_name
+from aclnn_cts.core.outcome import READ_OUTSIDE, STATUSES, SUCCESS, BufferState, CallEnd, Outcome, conforms, status_name
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import (
     ACCEPTED_FACT,
@@ -27,11 +27,11 @@ from aclnn_cts.core.verdict import (
     Observation,
     OutOfScope,
     Result,
-    Skip,
+    SkipReason,
     Verdict,
     is_other_error_class,
 )
-from aclnn_cts.judgement.comparison import Compared, Comparison
+from aclnn_cts.judgement.comparison import ComparedOutput, OutputComparison
 from aclnn_cts.judgement.model import ComputeModel, weakest_basis
 from aclnn_cts.judgement.operands import OperandFacts
 
@@ -46,7 +46,7 @@ def compared(
     outputs: Mapping[str, Tensor],
     models: Mapping[str, ComputeModel],
     operands: Mapping[str, OperandFacts],
-) -> list[Compared]:
+) -> list[ComparedOutput]:
     """The outputs of one call as `compare_all` takes them.
 
     - `expected`, `outputs`, `models`: by output parameter, what the oracle says, the argument's descriptor, and the
@@ -57,7 +57,7 @@ def compared(
     Raises KeyError where `expected` or `models` lacks one of `outputs`.
     """
     return [
-        Compared(
+        ComparedOutput(
             output=name,
             got=components(got[name]),
             expected=expected[name],
@@ -87,7 +87,7 @@ def judge_form(
     if verdict is not None:
         return verdict
     status = SUCCESS if outcome.status is None else status_name(outcome.status)
-    if outcome.ended == Ended.RAISED:
+    if outcome.ended == CallEnd.RAISED:
         return _fault(
             Fault.REJECTED, f"the implementation raised where {_promised(allowed)}{_said(outcome)}", mode=mode
         )
@@ -97,7 +97,7 @@ def judge_form(
         verdict = memory_fault(outcome, mode=mode)
         message = f"{status_text(outcome)}; the document leaves the status open, and there are no values to judge"
         return verdict or Verdict(
-            result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, facts={"status": status}
+            result=Result.SKIPPED, kind=SkipReason.OPEN, message=message, mode=mode, facts={"status": status}
         )
     return (
         _wrong_shape(got, outputs, mode)
@@ -107,7 +107,7 @@ def judge_form(
     )
 
 
-def conclude(comparisons: Mapping[str, Comparison], models: Mapping[str, ComputeModel], mode: str) -> Verdict:
+def conclude(comparisons: Mapping[str, OutputComparison], models: Mapping[str, ComputeModel], mode: str) -> Verdict:
     """The verdict on the values of a call whose form is right, by output."""
     deviations = tuple(comparison.deviation for comparison in comparisons.values())
     faulty = [name for name, comparison in comparisons.items() if comparison.kind]
@@ -141,7 +141,12 @@ def verdict_without_fault(
     if 2 * opened > elements:
         message = f"{opened} of {elements} elements: {left}; too few were compared for a verdict"
         return Verdict(
-            result=Result.SKIPPED, kind=Skip.OPEN, message=message, mode=mode, deviations=deviations, facts=facts or {}
+            result=Result.SKIPPED,
+            kind=SkipReason.OPEN,
+            message=message,
+            mode=mode,
+            deviations=deviations,
+            facts=facts or {},
         )
     return Verdict(
         result=Result.PASSED,
@@ -153,7 +158,7 @@ def verdict_without_fault(
     )
 
 
-def _value_message(comparison: Comparison, model: ComputeModel) -> str:
+def _value_message(comparison: OutputComparison, model: ComputeModel) -> str:
     deviation = comparison.deviation
     beyond = f"{deviation.beyond} of {deviation.elements} elements at fault"
     text = f"{deviation.place} is {number_text(deviation.got, 9)}, expected {number_text(deviation.expected, 9)}"
@@ -176,24 +181,24 @@ def _value_message(comparison: Comparison, model: ComputeModel) -> str:
 def ended_badly(outcome: Outcome) -> Verdict | None:
     """The verdict on a call that did not come back or was not run; None for one that returned or raised."""
     ended = outcome.ended
-    if ended in (Ended.RETURNED, Ended.RAISED):
+    if ended in (CallEnd.RETURNED, CallEnd.RAISED):
         return None
     said = _said(outcome)
-    if ended == Ended.INEXPRESSIBLE:
-        return Verdict(result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE, message=outcome.message)
-    if ended == Ended.NOT_RUN:
+    if ended == CallEnd.INEXPRESSIBLE:
+        return Verdict(result=Result.SKIPPED, kind=SkipReason.INEXPRESSIBLE, message=outcome.message)
+    if ended == CallEnd.NOT_RUN:
         return Verdict(result=Result.ERROR, message=f"the call was not run{said}")
-    if ended == Ended.TIME_LIMIT:
+    if ended == CallEnd.TIME_LIMIT:
         return _fault(Fault.HANG, f"the call did not come back within {outcome.seconds:.3g} s{said}")
     if READ_OUTSIDE in outcome.facts:
         name = str(outcome.facts[READ_OUTSIDE])
         message = f"{name}: the call read outside this input, where memory cannot be read"
         return _fault(Fault.READ, f"{message}{said}", output=name)
     how = {
-        Ended.SIGNAL: f"the process died by signal {outcome.signal}",
-        Ended.EXIT: "the process ended by itself",
-        Ended.MEMORY_LIMIT: "the process grew beyond its memory limit",
-        Ended.DEVICE_FAULT: "the device reported a fault",
+        CallEnd.SIGNAL: f"the process died by signal {outcome.signal}",
+        CallEnd.EXIT: "the process ended by itself",
+        CallEnd.MEMORY_LIMIT: "the process grew beyond its memory limit",
+        CallEnd.DEVICE_FAULT: "the device reported a fault",
     }
     if ended not in how:
         return Verdict(result=Result.ERROR, message=f"the call ended in an unknown way, {ended!r}{said}")
@@ -353,7 +358,7 @@ def _of_status(
     has_statuses: bool,
 ) -> Verdict:
     """On a call that came back and left memory alone; arguments as of `judge_status`."""
-    raised = outcome.ended == Ended.RAISED
+    raised = outcome.ended == CallEnd.RAISED
     if strength == "open" and values is not None and not raised and not outcome.status:
         return values()
     if not has_statuses:
@@ -370,7 +375,7 @@ def _of_status(
     what = f"the call raised and {status_text(outcome)}" if raised else status_text(outcome)
     if strength == "open":
         message = f"{what}; the document leaves {constraint} open"
-        return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, facts={"status": status or "none"})
+        return Verdict(result=Result.SKIPPED, kind=SkipReason.OPEN, message=message, facts={"status": status or "none"})
     if status is None or not conforms(status, allowed):
         message = f"{what}, expected {' or '.join(allowed)} as {constraint} is broken"
         return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status or "none"})
@@ -410,4 +415,4 @@ def _beyond_limit(constraint: str, values: Callable[[], Verdict] | None) -> Verd
 
 def _nothing_known(message: str, facts: Mapping[str, Any]) -> Verdict:
     """Beyond a limit any status conforms, so that one without values says nothing."""
-    return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message, facts=facts)
+    return Verdict(result=Result.SKIPPED, kind=SkipReason.OPEN, message=message, facts=facts)

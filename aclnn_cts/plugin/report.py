@@ -206,12 +206,12 @@ class Conformance:
         import msgspec
 
         from aclnn_cts.core.errors import HarnessError, UsageError
-        from aclnn_cts.core.verdict import Skip
+        from aclnn_cts.core.verdict import SkipReason
         from aclnn_cts.runs.gate import PINNED
 
         product = self._gate.options.settings.target.product
         if product not in self._spec.products:
-            tell(self._request.node, skipped={Skip.UNSUPPORTED: 1})
+            tell(self._request.node, skipped={SkipReason.UNSUPPORTED: 1})
             pytest.skip(f"{self._spec.operator}: {product} is not supported")
         try:
             result = self._gate.check(self._spec, self._check)

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, TensorList, host_bytes, owner
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, components
-from aclnn_cts.repro.facts import Program, Reproduction, Step, TensorFacts
+from aclnn_cts.repro.facts import CallSequence, DescriptorFacts, Reproduction, Step
 from aclnn_cts.speclang.model import Parameter
 from aclnn_cts.trials.checks.life_cycle import ALLOWED_GROWTH
 
 _OF_HEADERS = re.compile(r'#pragma once|#include "(prelude|device|aclnn/acl_meta)\.h"')
 
 
-def cpp_program(program: Program) -> str:
+def cpp_program(program: CallSequence) -> str:
     """The program's text. Its first lines say what it shows and how it is built."""
     headers = dict.fromkeys(facts.header for facts in program.calls)
     lines = [*_opening(program), _template("prelude"), *(f'#include "{header}"' for header in headers), ""]
@@ -46,7 +46,7 @@ def _template(name: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not _OF_HEADERS.match(line)).lstrip("\n")
 
 
-def _opening(program: Program) -> list[str]:
+def _opening(program: CallSequence) -> list[str]:
     first = program.calls[0]
     runtime = "-lascendcl " if program.needs_runtime else ""
     return [
@@ -68,7 +68,7 @@ def _space(place: int) -> str:
     return f"call_{place + 1}"
 
 
-def _main(program: Program) -> Iterator[str]:
+def _main(program: CallSequence) -> Iterator[str]:
     yield "int main() {"
     if program.needs_runtime:
         yield from ("  CHECK_RUNTIME(aclInit(nullptr));", "  CHECK_RUNTIME(aclrtSetDevice(0));")
@@ -418,7 +418,7 @@ def _judge(facts: Reproduction) -> Iterator[str]:
     yield "fault = fault || !conforms;"
 
 
-def _comparison(facts: Reproduction, tensor: TensorFacts) -> str:
+def _comparison(facts: Reproduction, tensor: DescriptorFacts) -> str:
     own = _identifier(tensor.name)
     if owner(tensor.name) not in facts.written:
         return f'{own}_memory.Unchanged(who, "{tensor.name}")'

@@ -15,7 +15,7 @@ from aclnn_cts.core.dtypes import DTYPES, FORMATS, itemsize
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES, Outcome
 from aclnn_cts.core.trial import EarlierCall
-from aclnn_cts.execution.executor import Asked, Performed
+from aclnn_cts.execution.executor import CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.buffers import UnsafeViewError, prepare
 from aclnn_cts.generate.recipes import case_arrays
@@ -59,7 +59,7 @@ class Step:
     times: int = 0
 
 
-def steps_of(asked: Sequence[Asked], places: Sequence[int]) -> tuple[Step, ...]:
+def steps_of(asked: Sequence[CallRequest], places: Sequence[int]) -> tuple[Step, ...]:
     """The steps of calls in their call modes; `places` tells which of the unlike calls each one is.
 
     A program is a fresh process: a call that must meet the operator cache cold comes before its like.
@@ -78,7 +78,7 @@ def steps_of(asked: Sequence[Asked], places: Sequence[int]) -> tuple[Step, ...]:
 def steps_before(after: Sequence[EarlierCall], places: Sequence[int]) -> Iterator[Step]:
     """The steps of the calls before a trial's own, which nobody judges; `places` as in `steps_of`."""
     for item, place in zip(after, places, strict=True):
-        made = _Made(place, 0, Asked(item.case))
+        made = _Made(place, 0, CallRequest(item.case))
         if item.times > 1:
             yield made.step("loop", times=item.times)
         yield from (step for step in _together([made]) if step.verb != "judge")
@@ -90,7 +90,7 @@ def steps_before(after: Sequence[EarlierCall], places: Sequence[int]) -> Iterato
 class _Made:
     call: int
     number: int
-    asked: Asked
+    asked: CallRequest
 
     @property
     def goes_on(self) -> bool:
@@ -161,7 +161,7 @@ class OutputFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorFacts:
+class DescriptorFacts:
     """One descriptor as aclCreateTensor takes it, and its memory."""
 
     name: str
@@ -189,7 +189,7 @@ class Reproduction:
     case_id: str
     header: str
     parameters: tuple[Parameter, ...]
-    tensors: Mapping[str, TensorFacts]
+    tensors: Mapping[str, DescriptorFacts]
     statuses: tuple[tuple[str, int], ...]
     """Names and values that conform."""
     any_error: bool
@@ -212,7 +212,7 @@ class Reproduction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class CallSequence:
     """The calls of a trial, the steps in which they are made, and whether their outputs must be equal."""
 
     calls: tuple[Reproduction, ...]
@@ -284,7 +284,7 @@ def reproduction(
         header=spec.header or "",
         parameters=spec.parameters,
         tensors={
-            name: TensorFacts(
+            name: DescriptorFacts(
                 name=name,
                 tensor=tensor,
                 dtype=DTYPES[tensor.dtype].value,
@@ -310,7 +310,7 @@ def _storage_shape(tensor: Tensor) -> tuple[int, ...]:
     return tensor.shape if tensor.strides is None and not tensor.offset else (tensor.storage_numel,)
 
 
-def _memory(case: Case, spec: Spec) -> tuple[Performed, dict[str, NDArray[Any]]]:
+def _memory(case: Case, spec: Spec) -> tuple[PerformedCall, dict[str, NDArray[Any]]]:
     present = list(spec.given_inputs(case))
     arrays = case_arrays(case, present)
     try:
@@ -321,10 +321,12 @@ def _memory(case: Case, spec: Spec) -> tuple[Performed, dict[str, NDArray[Any]]]
         ) from None
     storages = {name: buffer.storage.copy() for name, buffer in buffers.inputs.items()}
     got = {name: buffer.view for name, buffer in buffers.outputs.items()}
-    return Performed(case=case, outcome=Outcome(), arrays=arrays, got=got), storages
+    return PerformedCall(case=case, outcome=Outcome(), arrays=arrays, got=got), storages
 
 
-def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation, *, valued: bool) -> dict[str, OutputFacts]:
+def _expected_of(
+    performed: PerformedCall, judge: Judge, evaluation: Evaluation, *, valued: bool
+) -> dict[str, OutputFacts]:
     """As checks judge: of a broken call that succeeds beyond a limit, or that is asked for values although open."""
     if not evaluation.broken:
         for name, tensor in performed.case.tensors():
@@ -342,7 +344,7 @@ def _expected_of(performed: Performed, judge: Judge, evaluation: Evaluation, *, 
         return {}
 
 
-def _expected(performed: Performed, judge: Judge, case: Case) -> dict[str, OutputFacts]:
+def _expected(performed: PerformedCall, judge: Judge, case: Case) -> dict[str, OutputFacts]:
     facts: dict[str, OutputFacts] = {}
     for name, limits in judge.limits(performed).items():
         tensor = case.tensor(name)

@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Argument, BoolArray, FloatArray, Scalar, Tensor, TensorList, host_bytes
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, itemsize, numpy_dtype
 from aclnn_cts.core.rounding import widen
-from aclnn_cts.repro.facts import Program, Reproduction, Step, TensorFacts
+from aclnn_cts.repro.facts import CallSequence, DescriptorFacts, Reproduction, Step
 from aclnn_cts.trials.checks.life_cycle import ALLOWED_GROWTH
 
 _WIDTH = 110
 
 
-def numpy_program(program: Program) -> str:
+def numpy_program(program: CallSequence) -> str:
     """The text of a script that calls a function of NumPy arrays."""
     return _function_program(program, tensors="NumPy arrays", library="", code="numpy_tensors")
 
 
-def torch_program(program: Program) -> str:
+def torch_program(program: CallSequence) -> str:
     """The text of a script that calls a function of torch tensors."""
     return _function_program(program, tensors="torch tensors", library=", torch", code="torch_tensors")
 
 
-def _function_program(program: Program, *, tensors: str, library: str, code: str) -> str:
+def _function_program(program: CallSequence, *, tensors: str, library: str, code: str) -> str:
     first = program.calls[0]
     # Calls that are made first are neither judged nor compared, and are made all the same.
     order = [step.call for step in program.steps if step.verb in ("judge", "refused")]
@@ -79,7 +79,7 @@ def _script(*names: str) -> str:
     return f"{templates[-1].head}\n\n{imports}\n\n{bodies}\n"
 
 
-def _filled(text: str, fields: dict[str, str], program: Program, document: dict[str, Any]) -> str:
+def _filled(text: str, fields: dict[str, str], program: CallSequence, document: dict[str, Any]) -> str:
     first = program.calls[0]
     common = {
         "@OPERATOR@": first.case.operator,
@@ -94,7 +94,7 @@ def _filled(text: str, fields: dict[str, str], program: Program, document: dict[
     return text
 
 
-def python_program(program: Program) -> str:
+def python_program(program: CallSequence) -> str:
     """The text of a script that calls a library through ctypes."""
     document = {
         "calls": [_call(facts) for facts in program.calls],
@@ -147,7 +147,7 @@ def _written(value: Any, indent: str = "") -> str:  # noqa: ANN401 - a JSON valu
     return f"{opening}\n{joined}\n{indent}{closing}"
 
 
-def _equal(program: Program) -> dict[str, Any]:
+def _equal(program: CallSequence) -> dict[str, Any]:
     """What the calls must have in common."""
     return {"equal": list(program.equal), "beyond": program.beyond}
 
@@ -197,7 +197,7 @@ def _value(facts: Reproduction, name: str) -> Any:  # noqa: ANN401 - a JSON valu
     return value
 
 
-def _tensor(tensor: TensorFacts) -> dict[str, Any]:
+def _tensor(tensor: DescriptorFacts) -> dict[str, Any]:
     expected = None
     if tensor.expected is not None:
         expected = {

@@ -16,14 +16,14 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.executor import Asked, Performed
+from aclnn_cts.execution.executor import CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.repro import OF_FUNCTIONS, OF_LIBRARIES
 from aclnn_cts.repro.cpp import cpp_program
 from aclnn_cts.repro.facts import (
     MAX_ELEMENTS,
-    Program,
+    CallSequence,
     Reproduction,
     TooManyElementsError,
     reproduction,
@@ -39,7 +39,7 @@ from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS, DeterminismCheck
 from aclnn_cts.trials.checks.life_cycle import asked_calls
 from aclnn_cts.trials.checks.registry import VALUED, as_trial, check_by_id
 
-LANGUAGES: Mapping[str, Callable[[Program], str]] = {
+LANGUAGES: Mapping[str, Callable[[CallSequence], str]] = {
     "cpp": cpp_program,
     "python": python_program,
     "numpy": numpy_program,
@@ -107,7 +107,7 @@ class Programs:
                 texts |= {language: LANGUAGES[language](made) for language in chosen}
         return {language: texts[language] for language in wanted}
 
-    def program(self, item: Trial | Case, *, call: int | None = None, whole: bool = False) -> Program:
+    def program(self, item: Trial | Case, *, call: int | None = None, whole: bool = False) -> CallSequence:
         """What the programs of `texts` do; `whole`: each call with its data, for a function that has no phases."""
         spec = self.specs[(item.case if isinstance(item, Trial) else item).operator]
         trial = as_trial(spec, item)
@@ -119,7 +119,7 @@ class Programs:
                 + ("name one by its number" if len(cases) > 1 else "leave --call out")
             )
         if call is not None:
-            alone = self._made([Asked(cases[call - 1])], msgspec.structs.replace(trial, after=()), whole=whole)
+            alone = self._made([CallRequest(cases[call - 1])], msgspec.structs.replace(trial, after=()), whole=whole)
             about = f"Of a trial of {trial.check}: call {call} of its {_calls(len(cases))}, by itself."
             return replace(alone, about=(about,) if len(cases) > 1 else ())
         asked = asked_calls(trial, spec, cases, known=_CALL_MODES)
@@ -130,17 +130,17 @@ class Programs:
             return replace(made, about=_about_before(trial))
         return replace(made, about=(f"A trial of {trial.check}: {entry.sentence}.", *made.about, *_about_before(trial)))
 
-    def _of_equal_calls(self, made: Program, trial: Trial, spec: Spec) -> Program:
+    def _of_equal_calls(self, made: CallSequence, trial: Trial, spec: Spec) -> CallSequence:
         """The program of calls that must be equal, where one program can compare them."""
         if isinstance(EQUAL_CALLS[trial.check], DeterminismCheck):
             judge = self._judges.of(spec)
             arrays = case_arrays(trial.case, spec.given_inputs(trial.case))
-            promised = judge.repeatable_outputs(Performed(case=trial.case, outcome=Outcome(), arrays=arrays))
+            promised = judge.repeatable_outputs(PerformedCall(case=trial.case, outcome=Outcome(), arrays=arrays))
             outputs = made.calls[0].outputs
             return replace(made, equal=outputs) if promised.issuperset(outputs) else made
         return made
 
-    def _made(self, asked: Sequence[Asked], trial: Trial, *, whole: bool) -> Program:
+    def _made(self, asked: Sequence[CallRequest], trial: Trial, *, whole: bool) -> CallSequence:
         if whole:
             asked = [msgspec.structs.replace(item, case=both_phases(item.case)) for item in asked]
             trial = msgspec.structs.replace(trial, after=())
@@ -160,7 +160,7 @@ class Programs:
                 f"its {len(asked)} calls with --call N",
                 elements,
             )
-        return Program(
+        return CallSequence(
             calls=tuple(self._facts(cases[key], valued=trial.check in VALUED, judged=key in own) for key in unlike),
             outputs=self.specs[trial.case.operator].outputs,
             steps=(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.adapters.registry import own_file
-from aclnn_cts.core.verdict import OutOfScope, Result, Skip
+from aclnn_cts.core.verdict import OutOfScope, Result, SkipReason
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.manifest import Manifest, adapter_facts, environment_facts, own_adapter_facts, timestamp
@@ -22,7 +22,7 @@ def why_not_tested(spec: Spec, settings: BenchSettings) -> tuple[str, str]:
     """Of an operator that is not asked for: the reason, and the result that it counts as."""
     if settings.target.product in spec.products:
         return f"{OutOfScope.OPERATOR} {spec.operator}", Result.OUT_OF_SCOPE
-    return Skip.UNSUPPORTED, Result.SKIPPED
+    return SkipReason.UNSUPPORTED, Result.SKIPPED
 
 
 def new_manifest(  # noqa: PLR0913 - each is a fact of the run

@@ -37,7 +37,7 @@ from aclnn_cts.triage.condition import with_conditions
 from aclnn_cts.triage.search import SEARCHED, search, trial_strategy
 from aclnn_cts.trials.checks.sentinel import sentinel_trial
 from aclnn_cts.trials.plan import STATUS_CHECKS, Profile, plan_parts, profile
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 PINNED = "pinned/"
 """Before the name of a case that a waiver pins (`GateOptions.pinned`), where a check's id may stand."""
@@ -204,7 +204,7 @@ class Gate:
             specs=options.specs,
             operators=options.operators,
         )
-        self.bench = Bench(
+        self.bench = TrialRunner(
             specs=options.specs, host=host, settings=options.settings, explained=self.waivers.explains, sparing=True
         )
         self._told = WaiverCounts()

@@ -17,7 +17,7 @@ from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.plan import Part
-from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
+from aclnn_cts.trials.trial_runner import JudgedBatch, TrialRunner
 from aclnn_cts.workers.notes import ProgressNotes
 from aclnn_cts.workers.pool import TRIES, run_jobs
 from aclnn_cts.workers.service import Worker
@@ -31,7 +31,7 @@ class PartJob(msgspec.Struct, frozen=True, tag="part"):
 
 
 class PartResult(msgspec.Struct, frozen=True, tag="batches"):
-    """All that a part came to, as `Bench.run_parts` gives it."""
+    """All that a part came to, as `TrialRunner.run_parts` gives it."""
 
     batches: tuple[tuple[Part, int, JudgedBatch], ...]
 
@@ -65,7 +65,7 @@ class PlanService:
             specs=specs,
         )
         benchmark = settings.open_benchmark(specs)
-        bench = Bench(
+        bench = TrialRunner(
             specs=specs,
             host=host,
             settings=settings,
@@ -87,7 +87,7 @@ class PlanService:
 def judge_parts(
     parts: Sequence[Part], *, settings: BenchSettings, seed: int, workers: int, waivers: tuple[Waiver, ...]
 ) -> Iterator[tuple[Part, int, JudgedBatch]]:
-    """Judge parts on so many worker processes, as `Bench.run_parts` does in this one. Raises as `run_jobs` does."""
+    """Judge parts on worker processes, as `TrialRunner.run_parts` does in this one. Raises as `run_jobs` does."""
 
     def lost(number: int, reason: str) -> str:
         part = parts[number]

@@ -14,7 +14,7 @@ from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Record, Skip
+from aclnn_cts.core.verdict import Record, SkipReason
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
@@ -49,7 +49,7 @@ from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.checks.registry import as_trial
 from aclnn_cts.trials.checks.sentinel import refused_sentinels, rejection_text, sentinel_trial
 from aclnn_cts.trials.plan import Part, Profile, plan_parts
-from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
+from aclnn_cts.trials.trial_runner import JudgedBatch, TrialRunner
 
 if TYPE_CHECKING:
     from aclnn_cts.runs.benchmark_use import BenchmarkUse
@@ -116,7 +116,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             specs=options.specs,
             operators=options.operators,
         )
-        bench = Bench(
+        bench = TrialRunner(
             specs=options.specs,
             host=host,
             settings=settings,
@@ -213,7 +213,7 @@ _LOOKED_AT = 20_000
 """Records of an operator and result among which conditions are looked for."""
 
 
-def _find_conditions(writer: RunWriter, bench: Bench) -> None:
+def _find_conditions(writer: RunWriter, bench: TrialRunner) -> None:
     """Make the findings, and the calls that confirm under which condition each fails."""
     if writer.summary.total.unwaived:
         from aclnn_cts.triage.condition import with_conditions  # noqa: PLC0415 - a run without failures needs none
@@ -226,7 +226,7 @@ def _find_conditions(writer: RunWriter, bench: Bench) -> None:
             writer.conclude(with_conditions(findings_in(results), records, bench))
 
 
-def _planned_state(bench: Bench, specs: Sequence[Spec], profile: Profile, *, seed: int) -> Mapping[str, object]:
+def _planned_state(bench: TrialRunner, specs: Sequence[Spec], profile: Profile, *, seed: int) -> Mapping[str, object]:
     """What a run's store keeps of what its calls can be: cells of maps, and the factors that a standard combines."""
     state = possible_state(specs, bench.settings.target)
     if profile.standard:
@@ -258,7 +258,7 @@ def _terms(options: RunOptions) -> Terms:
     )
 
 
-def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
+def _demand(options: RunOptions, bench: TrialRunner, summary: Summary) -> None:
     """Name every listed dtype, status rule and corner that a run of a profile must judge."""
     product, profile = options.settings.target.product, options.profile
     if profile is None:
@@ -277,7 +277,7 @@ def _demand(options: RunOptions, bench: Bench, summary: Summary) -> None:
         summary.demand(spec.operator, dtypes=dtypes, rules=rules, cells=cells, corners=corners)
 
 
-def _load_oracles(bench: Bench, options: RunOptions) -> None:
+def _load_oracles(bench: TrialRunner, options: RunOptions) -> None:
     """Whatever is wrong with an oracle is said before the run has a directory."""
     if options.settings.phases == 1:
         return
@@ -318,7 +318,7 @@ def _skip_unsupported(options: RunOptions, tell: Consumer) -> None:
         tell(TrialsSkipped(operator=spec.operator, kind="valid", reason=reason, result=result))
 
 
-def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer) -> Sequence[Spec]:
+def _dropped(bench: TrialRunner, options: RunOptions, waivers: Waivers, tell: Consumer) -> Sequence[Spec]:
     """The operators that reject their sentinel where statuses alone are judged. Each rejection is recorded."""
     capabilities = bench.host.capabilities
     if bench.settings.phases != 1 or not options.sentinels or not (capabilities.statuses and capabilities.phases):
@@ -343,12 +343,12 @@ def _dropped(bench: Bench, options: RunOptions, waivers: Waivers, tell: Consumer
             dropped.append(spec)
             if options.profile is not None:
                 tell(TrialsPlanned(operator=spec.operator, kind="valid", number=1))
-                tell(TrialsSkipped(operator=spec.operator, kind="valid", reason=Skip.SENTINEL))
+                tell(TrialsSkipped(operator=spec.operator, kind="valid", reason=SkipReason.SENTINEL))
             tell(Notice(message=rejection_text(spec.operator, trial, refused[spec.operator])))
     return dropped
 
 
-def _given_trials(bench: Bench, tell: Consumer, options: RunOptions, dropped: Sequence[Spec]) -> Sequence[Trial]:
+def _given_trials(bench: TrialRunner, tell: Consumer, options: RunOptions, dropped: Sequence[Spec]) -> Sequence[Trial]:
     """Trials of files; those of operators that are not chosen, or were dropped, are skipped."""
     chosen = {spec.operator for spec in options.operators}
     rejecting = {spec.operator for spec in dropped}
@@ -359,12 +359,14 @@ def _given_trials(bench: Bench, tell: Consumer, options: RunOptions, dropped: Se
             trials.append(as_trial(bench.specs[case.operator], item))
         else:
             tell(TrialsPlanned(operator=case.operator, kind=case.origin.kind, number=1))
-            reason = Skip.SENTINEL if case.operator in rejecting else Skip.NOT_CHOSEN
+            reason = SkipReason.SENTINEL if case.operator in rejecting else SkipReason.NOT_CHOSEN
             tell(TrialsSkipped(operator=case.operator, kind=case.origin.kind, reason=reason))
     return trials
 
 
-def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: Consumer, limit: FindingLimit) -> None:
+def _run_trials(
+    bench: TrialRunner, trials: Sequence[Trial], waivers: Waivers, tell: Consumer, limit: FindingLimit
+) -> None:
     """Trials that are given, each under its own kind."""
     for trial in trials:
         tell(TrialsPlanned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
@@ -376,7 +378,7 @@ def _run_trials(bench: Bench, trials: Sequence[Trial], waivers: Waivers, tell: C
         if limit.reached:
             break
     for case in left.values() if limit.reached else ():
-        tell(TrialsSkipped(operator=case.operator, kind=case.origin.kind, reason=Skip.STOPPED))
+        tell(TrialsSkipped(operator=case.operator, kind=case.origin.kind, reason=SkipReason.STOPPED))
 
 
 def _case_of(item: Trial | Case) -> Case:
@@ -389,7 +391,7 @@ def _tell_judged(judged: JudgedBatch, waivers: Waivers, tell: Consumer) -> None:
 
 
 def _run_plan(
-    bench: Bench,
+    bench: TrialRunner,
     operators: Sequence[Spec],
     chosen: Profile,
     options: RunOptions,
@@ -442,11 +444,11 @@ def _skip_rest(part: Part, number: int, tell: Callable[[Event], None], *, is_pla
     if not is_planned:
         tell(TrialsPlanned(operator=part.operator, kind=part.kind, number=number))
     if number:
-        tell(TrialsSkipped(operator=part.operator, kind=part.kind, reason=Skip.STOPPED, number=number))
+        tell(TrialsSkipped(operator=part.operator, kind=part.kind, reason=SkipReason.STOPPED, number=number))
 
 
 def _judged_parts(
-    bench: Bench, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
+    bench: TrialRunner, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
 ) -> Generator[tuple[Part, int, JudgedBatch], None, None]:
     if options.workers > 1:
         from aclnn_cts.runs.plan_worker import judge_parts  # noqa: PLC0415 - one process needs no scheduler

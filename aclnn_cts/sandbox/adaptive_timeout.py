@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 
 FULL_HANGS = 3
 """Hangs of one cause that are waited for in full, those of calls made again alone included."""
@@ -60,11 +60,11 @@ class AdaptiveTimeout:
     def note_outcome(self, call: Call, outcome: Outcome) -> None:
         """Learn from a call that was made."""
         fresh, self._fresh = self._fresh, False
-        if outcome.ended in (Ended.RETURNED, Ended.RAISED):
+        if outcome.ended in (CallEnd.RETURNED, CallEnd.RAISED):
             operator = call.case.operator
             self._longest[operator] = max(outcome.seconds, self._longest.get(operator, 0.0))
             self._largest[operator] = max(_bytes(call), self._largest.get(operator, 0))
-        elif outcome.ended == Ended.TIME_LIMIT and call.group is None:
+        elif outcome.ended == CallEnd.TIME_LIMIT and call.group is None:
             cause = _cause(call)
             if fresh and self.seconds(call) >= self._whole:
                 self._alone.setdefault(cause, set()).add(case_id(call.case))

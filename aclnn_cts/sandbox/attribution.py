@@ -15,12 +15,12 @@ import msgspec
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.delta_debugging import shortest_end
-from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
+from aclnn_cts.core.outcome import EARLIER_FAULT, CallEnd, Outcome
 from aclnn_cts.sandbox.batch import groups, has_device_fault
 
 Again = Callable[[Sequence[int]], Sequence[Outcome]]
 
-_PROCESS_WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED, Ended.INEXPRESSIBLE, Ended.NOT_RUN})
+_PROCESS_WENT_ON = frozenset({CallEnd.RETURNED, CallEnd.RAISED, CallEnd.INEXPRESSIBLE, CallEnd.NOT_RUN})
 _NAMED = 4
 """Calls of a batch that a message names."""
 
@@ -110,4 +110,4 @@ def _culprit(calls: Sequence[Call], before: range, members: range, company: Agai
 
 def _fault(outcome: Outcome, message: str) -> Outcome:
     facts = {name: value for name, value in outcome.facts.items() if name != EARLIER_FAULT}
-    return msgspec.structs.replace(outcome, ended=Ended.DEVICE_FAULT, message=message, facts=facts)
+    return msgspec.structs.replace(outcome, ended=CallEnd.DEVICE_FAULT, message=message, facts=facts)

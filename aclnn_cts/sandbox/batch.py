@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
+from aclnn_cts.core.outcome import EARLIER_FAULT, CallEnd, Outcome
 
 
 def has_device_fault(outcomes: Sequence[Outcome]) -> bool:
     """Whether a fault of the device showed in one of these calls."""
-    return any(item.ended == Ended.DEVICE_FAULT or EARLIER_FAULT in item.facts for item in outcomes)
+    return any(item.ended == CallEnd.DEVICE_FAULT or EARLIER_FAULT in item.facts for item in outcomes)
 
 
 _T = TypeVar("_T")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from aclnn_cts.adapters.protocol import Call
-from aclnn_cts.core.outcome import EARLIER_FAULT, PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.core.outcome import EARLIER_FAULT, PROCESS_ENDS, CallEnd, Outcome
 from aclnn_cts.sandbox.batch import end_of_group
 from aclnn_cts.sandbox.child import ChildEnd
 
@@ -52,13 +52,13 @@ class BatchOutcomes:
         afterwards. Gives the outcome that casts doubt on the device, if one does.
         """
         last = answers[-1] if answers else None
-        if last is not None and last.ended == Ended.WANTS_FRESH:
+        if last is not None and last.ended == CallEnd.WANTS_FRESH:
             self.known.pop()
             if self._refreshed == len(self.known):
-                self.known.append(Outcome(ended=Ended.INEXPRESSIBLE, message="no fresh process is fresh enough"))
+                self.known.append(Outcome(ended=CallEnd.INEXPRESSIBLE, message="no fresh process is fresh enough"))
             self._refreshed = len(self.known)
             return None
-        if last is not None and last.ended == Ended.DEVICE_LOST:
+        if last is not None and last.ended == CallEnd.DEVICE_LOST:
             self._lost_device(last)
             return last
         if last is not None and last.ended in PROCESS_ENDS:
@@ -94,7 +94,7 @@ class BatchOutcomes:
         if EARLIER_FAULT in fault.facts:
             self._met_fault.setdefault(len(self.known), str(fault.facts[EARLIER_FAULT]))
         if self._met_lost_device == len(self.known):
-            unrun = Outcome(ended=Ended.NOT_RUN, message=fault.message)
+            unrun = Outcome(ended=CallEnd.NOT_RUN, message=fault.message)
             self.known += [unrun] * (1 + self._rest_of_group(len(self.known) + 1))
         self._met_lost_device = len(self.known)
 
@@ -102,7 +102,7 @@ class BatchOutcomes:
         self._deaths = 0 if answers else self._deaths + 1
         if self._deaths == _TRIES_BEFORE_CALL:
             self._deaths = 0
-            self.known.append(Outcome(ended=Ended.NOT_RUN, message=f"runners die before the call: {ending.message}"))
+            self.known.append(Outcome(ended=CallEnd.NOT_RUN, message=f"runners die before the call: {ending.message}"))
 
     def _rest_of_group(self, start: int) -> int:
         """How many calls from `start` on belong to the group of the call before it."""

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities
 from aclnn_cts.core.case import Argument, BoolArray, Case, FloatArray, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import BufferState, CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox import candidate_program
 from aclnn_cts.sandbox.child import Child, ChildEnd
 from aclnn_cts.sandbox.confinement import ConfinementPlan
 from aclnn_cts.sandbox.declaration import Declaration
-from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.process import Answers, ProcessHost, Runners
 from aclnn_cts.sandbox.visible_files import visible_files_of
 from aclnn_cts.sandbox.wire import ChannelError, OpenRequest, decoded
@@ -122,7 +122,7 @@ class CandidateHost(ProcessHost):
         self._stops = stops
         self._decoder = msgspec.json.Decoder(_Answer)
         self._shift, self._end = 0, end
-        limits = Limits(call_seconds=call_seconds, close_seconds=0.0, memory_bytes=memory_bytes)
+        limits = RunnerLimits(call_seconds=call_seconds, close_seconds=0.0, memory_bytes=memory_bytes)
         super().__init__(candidate.word, target=target, limits=limits)
         self.has_guard_pages = False
         self.environment = {"implementation": candidate.word}
@@ -175,7 +175,7 @@ class CandidateHost(ProcessHost):
     def _wire(self, call: Call) -> msgspec.Raw | Outcome:
         buffers = call.buffers
         if buffers is None:
-            return Outcome(ended=Ended.INEXPRESSIBLE, message="a function has no first phase of its own")
+            return Outcome(ended=CallEnd.INEXPRESSIBLE, message="a function has no first phase of its own")
         base = self._arena.locate(buffers.memory) - _address(buffers.memory)
         case = call.case
         outputs = {name: _place(item.view, base) for name, item in buffers.outputs.items()}
@@ -193,7 +193,7 @@ class CandidateHost(ProcessHost):
         outcomes: list[Outcome] = []
         for call, raw, seconds in calls:
             if time.monotonic() >= self._end:
-                outcomes.append(Outcome(ended=Ended.INEXPRESSIBLE, message=f"{NOT_CALLED}: the budget was spent"))
+                outcomes.append(Outcome(ended=CallEnd.INEXPRESSIBLE, message=f"{NOT_CALLED}: the budget was spent"))
                 continue
             reply = child.send(bytes(raw), seconds=seconds) or child.receive(seconds=seconds)
             ending: ChildEnd | None = reply if isinstance(reply, ChildEnd) else None
@@ -205,16 +205,16 @@ class CandidateHost(ProcessHost):
             if ending is not None:
                 if self._stops:
                     message = f"{NOT_CALLED}: an earlier call ended the process"
-                    self._lost = Outcome(ended=Ended.INEXPRESSIBLE, message=message)
+                    self._lost = Outcome(ended=CallEnd.INEXPRESSIBLE, message=message)
                 # What it wrote into the pipe, or did to the processes around it, is its own doing.
-                ended = Ended.EXIT if ending.ended == Ended.NOT_RUN else ending.ended
+                ended = CallEnd.EXIT if ending.ended == CallEnd.NOT_RUN else ending.ended
                 return outcomes, replace(ending, ended=ended, in_flight=len(outcomes), in_answer=False)
         return outcomes, None
 
 
 def _outcome(answer: _Answer, buffers: Buffers | None) -> Outcome:
     """The outcome of a call that has answered: what its outputs hold now is known to the judge alone."""
-    if answer.ended not in (Ended.RETURNED, Ended.RAISED):
+    if answer.ended not in (CallEnd.RETURNED, CallEnd.RAISED):
         raise ChannelError(f"`ended` is {answer.ended[:80]!r}")
     outputs = buffers.outputs if buffers is not None else {}
     named = {name: _FACTS.fullmatch(name) for name in answer.facts}

@@ -55,7 +55,7 @@ class Channel:
             rest = rest[os.write(self._answers, rest) :]
 
 
-class Memory:
+class SharedArrays:
     """Arrays over the memory that judge and candidate share."""
 
     def __init__(self, descriptor: int) -> None:
@@ -133,7 +133,7 @@ FORMATS = "formats"
 """A parameter of a candidate that no operator has."""
 
 
-class Function:
+class LoadedCandidate:
     """The candidate: its function, and which parameters that takes."""
 
     def __init__(self, function: Callable[..., Any], names: Mapping[str, str]) -> None:
@@ -209,7 +209,7 @@ def _loaded(opening: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as above
     return function
 
 
-def answer(function: Function, memory: Memory, call: Mapping[str, Any]) -> dict[str, Any]:
+def answer(function: LoadedCandidate, memory: SharedArrays, call: Mapping[str, Any]) -> dict[str, Any]:
     """Make one call; what it came to."""
 
     def value(argument: Any) -> Any:  # noqa: ANN401
@@ -226,7 +226,12 @@ def answer(function: Function, memory: Memory, call: Mapping[str, Any]) -> dict[
     return {"ended": "returned", "seconds": time.perf_counter() - start, "facts": facts}
 
 
-def named(result: Any, outputs: Mapping[str, Any], orders: list[list[str]], function: Function) -> dict[str, Any]:  # noqa: ANN401
+def named(
+    result: Any,  # noqa: ANN401 - whatever a candidate returns
+    outputs: Mapping[str, Any],
+    orders: list[list[str]],
+    function: LoadedCandidate,
+) -> dict[str, Any]:
     """What a function returned, by output; nothing where it has written into the arrays that it was given.
 
     `orders`: outputs in which results may come one behind the other: all of the prototype, or those that are asked for.
@@ -258,7 +263,7 @@ def failure(error: BaseException) -> dict[str, Any]:
     return {"ended": "raised", "message": message}
 
 
-def serve(make: Callable[[Mapping[str, Any], Memory], Callable[[Mapping[str, Any]], dict[str, Any]]]) -> None:
+def serve(make: Callable[[Mapping[str, Any], SharedArrays], Callable[[Mapping[str, Any]], dict[str, Any]]]) -> None:
     """Serve calls until the pipe ends: `make` gives what answers them, of the opening and the memory."""
     memory_descriptor, answers, missing = sys.argv[1:]
     calls = os.dup(0)
@@ -272,7 +277,7 @@ def serve(make: Callable[[Mapping[str, Any], Memory], Callable[[Mapping[str, Any
     if opening is None:
         return
     sys.path[:0] = opening["path"]
-    answers_calls = make(opening, Memory(int(memory_descriptor)))
+    answers_calls = make(opening, SharedArrays(int(memory_descriptor)))
     channel.send({"missing": json.loads(missing)})
     while (call := channel.receive()) is not None:
         try:
@@ -283,13 +288,13 @@ def serve(make: Callable[[Mapping[str, Any], Memory], Callable[[Mapping[str, Any
     os._exit(0)
 
 
-def candidate(opening: Mapping[str, Any], memory: Memory) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def candidate(opening: Mapping[str, Any], memory: SharedArrays) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Answers calls of the candidate's function, which is loaded by the first of them."""
-    loaded: list[Function] = []
+    loaded: list[LoadedCandidate] = []
 
     def answers_call(call: Mapping[str, Any]) -> dict[str, Any]:
         if not loaded:
-            loaded.append(Function(load(opening), opening["names"]))
+            loaded.append(LoadedCandidate(load(opening), opening["names"]))
         return answer(loaded[0], memory, call)
 
     return answers_call

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.sandbox.arena import Arena, sealed_memory
 from aclnn_cts.sandbox.control_group import PROCESSES, make_group
 from aclnn_cts.sandbox.process_tree import allocated_bytes, descendants, memory_of, processes_of_session
@@ -63,7 +63,7 @@ class ChildEnd:
     """Why nothing more comes from a child."""
 
     ended: str
-    """One of `Ended`."""
+    """One of `CallEnd`."""
     message: str
     signal: int | None = None
     in_flight: int | None = None
@@ -163,7 +163,7 @@ class Child:
         while rest:
             left = seconds - (time.monotonic() - start)
             if left <= 0 or not room.poll(left * 1000):
-                return self._end(Ended.TIME_LIMIT, f"the runner read nothing for {seconds:g} s", seconds)
+                return self._end(CallEnd.TIME_LIMIT, f"the runner read nothing for {seconds:g} s", seconds)
             try:
                 rest = rest[os.write(self._input(), rest) :]
             except BlockingIOError:
@@ -215,7 +215,7 @@ class Child:
             return
         began = time.thread_time()
         if start is not None and now - start > seconds:
-            self._given_up = (Ended.TIME_LIMIT, f"no answer within {seconds:g} s{note}")
+            self._given_up = (CallEnd.TIME_LIMIT, f"no answer within {seconds:g} s{note}")
         else:
             self._given_up = self._beyond()
         if self._given_up is not None:
@@ -227,10 +227,10 @@ class Child:
         self._bound_log()
         processes = descendants(self._process.pid)
         if len(processes) > _MOST_PROCESSES:
-            return Ended.MEMORY_LIMIT, f"{len(processes)} processes; the limit is {_MOST_PROCESSES}"
+            return CallEnd.MEMORY_LIMIT, f"{len(processes)} processes; the limit is {_MOST_PROCESSES}"
         limit = f"the limit is {self._memory_bytes}{self._memory_note}"
         if self._group is not None and self._group.has_killed:
-            return Ended.MEMORY_LIMIT, f"the kernel ended a process of it for its memory; {limit}"
+            return CallEnd.MEMORY_LIMIT, f"the kernel ended a process of it for its memory; {limit}"
         lent = allocated_bytes(self._arena.descriptor)
         stray = self._arena.stray_bytes
         used = stray + memory_of(processes, known=self._known, known_bytes=lent, enough=self._memory_bytes - stray)
@@ -239,11 +239,11 @@ class Child:
         if used <= self._memory_bytes:
             return None
         several = f" in {len(processes)} processes" if len(processes) > 1 else ""
-        return Ended.MEMORY_LIMIT, f"{used} bytes of resident memory{several}; {limit}"
+        return CallEnd.MEMORY_LIMIT, f"{used} bytes of resident memory{several}; {limit}"
 
     def end(self, reason: str) -> ChildEnd:
         """End it now, for a reason of the parent's own."""
-        return self._end(Ended.NOT_RUN, reason, 0.0)
+        return self._end(CallEnd.NOT_RUN, reason, 0.0)
 
     def close_input(self) -> None:
         """Ask it to end: an idle child does so when its input ends."""
@@ -333,13 +333,13 @@ class Child:
         if self._given_up is not None:
             ended, message = self._given_up
         elif not by_itself:
-            ended, message = Ended.EXIT, "the runner closed its pipe"
+            ended, message = CallEnd.EXIT, "the runner closed its pipe"
         elif code is None:
-            ended, message = Ended.EXIT, "the runner cannot be ended; something hangs in the system"
+            ended, message = CallEnd.EXIT, "the runner cannot be ended; something hangs in the system"
         elif code < 0:
-            ended, message, number = Ended.SIGNAL, f"the runner died by {_signal_name(-code)}", -code
+            ended, message, number = CallEnd.SIGNAL, f"the runner died by {_signal_name(-code)}", -code
         else:
-            ended, message = Ended.EXIT, f"the runner exited with code {code}"
+            ended, message = CallEnd.EXIT, f"the runner exited with code {code}"
         return ChildEnd(
             ended=ended,
             message=message + self._last_words(),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.protocol import Call, Capabilities, Session
 from aclnn_cts.adapters.results import perform
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.sandbox.alignment import ALIGNMENT, align_up
 from aclnn_cts.sandbox.batch import PendingBatch, groups
 
@@ -119,7 +119,7 @@ class InProcessHost(SessionHost):
             try:
                 outcomes += [_told(outcome) for outcome in perform(self._session, together)]
             except SystemExit as error:
-                outcomes += [Outcome(ended=Ended.EXIT, message=f"sys.exit({error.code!r})")] * len(together)
+                outcomes += [Outcome(ended=CallEnd.EXIT, message=f"sys.exit({error.code!r})")] * len(together)
         return outcomes
 
     def close(self) -> None:
@@ -129,8 +129,10 @@ class InProcessHost(SessionHost):
 
 def _told(outcome: Outcome) -> Outcome:
     """What cannot be granted in one process is said to be so."""
-    if outcome.ended == Ended.DEVICE_LOST:
-        return msgspec.structs.replace(outcome, ended=Ended.NOT_RUN)
-    if outcome.ended != Ended.WANTS_FRESH:
+    if outcome.ended == CallEnd.DEVICE_LOST:
+        return msgspec.structs.replace(outcome, ended=CallEnd.NOT_RUN)
+    if outcome.ended != CallEnd.WANTS_FRESH:
         return outcome
-    return Outcome(ended=Ended.INEXPRESSIBLE, message="the call needs a process of its own, and here there is but one")
+    return Outcome(
+        ended=CallEnd.INEXPRESSIBLE, message="the call needs a process of its own, and here there is but one"
+    )

@@ -59,7 +59,7 @@ def machine_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RunnerLimits:
     """When a runner is given up."""
 
     call_seconds: float = 60.0
@@ -76,7 +76,7 @@ class Limits:
     None: what `memory_of_runner` says."""
 
 
-def limits_with_slack(limits: Limits, call_seconds: float) -> Limits:
+def limits_with_slack(limits: RunnerLimits, call_seconds: float) -> RunnerLimits:
     """Limits that leave an adapter with a clock of its own the time to look at it."""
     return replace(limits, call_seconds=max(limits.call_seconds, call_seconds + _GRACE_SECONDS))
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.sandbox import candidate_program, module_program
 from aclnn_cts.sandbox.arena import Arena
 from aclnn_cts.sandbox.candidate_host import CPU_SECONDS, LIMITS
@@ -103,13 +103,13 @@ class ModuleProcess:
             return reply
         try:
             answer = msgspec.json.decode(reply, type=_Answer)
-            if answer.ended == Ended.INEXPRESSIBLE:
-                return ChildEnd(ended=Ended.INEXPRESSIBLE, message=answer.message[:2000])
+            if answer.ended == CallEnd.INEXPRESSIBLE:
+                return ChildEnd(ended=CallEnd.INEXPRESSIBLE, message=answer.message[:2000])
             if answer.ended != "returned":
-                return ChildEnd(ended=Ended.RAISED, message=answer.message[:2000] or "it raised")
+                return ChildEnd(ended=CallEnd.RAISED, message=answer.message[:2000] or "it raised")
             arrays = {name: self._array(place) for name, place in answer.arrays.items()}
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            return ChildEnd(ended=Ended.RAISED, message=f"its answer is none: {error}")
+            return ChildEnd(ended=CallEnd.RAISED, message=f"its answer is none: {error}")
         return BackwardPass(arrays=arrays, values=answer.values)
 
     def _array(self, place: _Place) -> NDArray[Any]:

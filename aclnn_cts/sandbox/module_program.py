@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from aclnn_cts.sandbox.candidate_program import Memory, from_torch, load, serve
+from aclnn_cts.sandbox.candidate_program import SharedArrays, from_torch, load, serve
 
 _ALIGNED = 64
 """Bytes at a multiple of which each array begins."""
 
 
-def module(opening: Mapping[str, Any], memory: Memory) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def module(opening: Mapping[str, Any], memory: SharedArrays) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Answers calls for the backward pass of the file's module."""
     loaded: list[Any] = []
 
@@ -65,7 +65,7 @@ def backward_pass(file: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]
     return {name: from_torch(item) for name, item in arrays.items()}, values
 
 
-def put(memory: Memory, arrays: Mapping[str, Any], base: int, size: int) -> dict[str, Any]:
+def put(memory: SharedArrays, arrays: Mapping[str, Any], base: int, size: int) -> dict[str, Any]:
     """Copy arrays into the memory from `base` on, one behind the other; where each lies behind it."""
     import numpy as np  # noqa: PLC0415 - after the path is set
 

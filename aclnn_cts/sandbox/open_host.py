@@ -11,7 +11,7 @@ from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.target import DEFAULT_PRODUCT, OWN_PRODUCT, Target
 from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, RunnerLimits
 from aclnn_cts.speclang.model import Spec
 
 
@@ -23,7 +23,7 @@ def open_host(  # noqa: PLR0913 - each is a fact of the host
     spec_folders: Sequence[Path] = (),
     edition: str = "",
     isolate: bool | None = None,
-    limits: Limits | None = None,
+    limits: RunnerLimits | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
     workers: int = 1,
 ) -> SessionHost:

@@ -23,7 +23,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.core.case import Case, first_phase
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import PROCESS_ENDS, READ_OUTSIDE, Ended, Outcome
+from aclnn_cts.core.outcome import PROCESS_ENDS, READ_OUTSIDE, CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, InputGuards
 from aclnn_cts.sandbox.adaptive_timeout import AdaptiveTimeout
@@ -34,10 +34,10 @@ from aclnn_cts.sandbox.batch_outcomes import BatchOutcomes
 from aclnn_cts.sandbox.child import Child, ChildEnd
 from aclnn_cts.sandbox.declaration import Declaration, declaration_of
 from aclnn_cts.sandbox.host import DeviceCheck, SessionHost
-from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, Limits, limits_with_slack, memory_of_runner
+from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, RunnerLimits, limits_with_slack, memory_of_runner
 from aclnn_cts.sandbox.wire import (
-    Batch,
     BufferPlace,
+    CallBatch,
     ChannelError,
     OpenRefusal,
     OpenReply,
@@ -47,7 +47,7 @@ from aclnn_cts.sandbox.wire import (
     outcome_of_message,
 )
 
-__all__ = ["Limits", "ProcessHost"]
+__all__ = ["ProcessHost", "RunnerLimits"]
 
 _WORTH_SECONDS = 0.005
 """Of work, from which on a thread costs little beside it."""
@@ -76,14 +76,14 @@ class ProcessHost(SessionHost):
         target: Target,
         spec_folders: Sequence[Path] = (),
         edition: str = "",
-        limits: Limits | None = None,
+        limits: RunnerLimits | None = None,
         max_bytes: int = DEFAULT_MAX_BYTES,
         workers: int = 1,
         spare: bool = True,
     ) -> None:
         folders = tuple(str(folder.resolve()) for folder in spec_folders)
         opening = OpenRequest(adapter=adapter, target=target, spec_folders=folders, edition=edition)
-        self._limits = limits or Limits()
+        self._limits = limits or RunnerLimits()
         self._encoder = msgspec.msgpack.Encoder()
         self._outcomes = msgspec.msgpack.Decoder(Outcome)
         self._arena = Arena()
@@ -189,7 +189,7 @@ class ProcessHost(SessionHost):
                 child = self._runners.ready_runner()
             except (HarnessError, UsageError) as error:
                 self._no_runner = f"no runner could be started: {error}"
-                outcomes.fill(Outcome(ended=Ended.NOT_RUN, message=self._no_runner))
+                outcomes.fill(Outcome(ended=CallEnd.NOT_RUN, message=self._no_runner))
                 break
             self._no_runner = ""
             work: Callable[[], Answers] = partial(self._work, child, sendable)
@@ -240,13 +240,13 @@ class ProcessHost(SessionHost):
             return msgspec.Raw(self._encoder.encode(WireCall(call.case, place, dict(call.call_mode), call.group)))
         except OverflowError:
             message = "a size or an attribute does not fit in 64 bits, and no C interface takes it"
-            return Outcome(ended=Ended.INEXPRESSIBLE, message=message)
+            return Outcome(ended=CallEnd.INEXPRESSIBLE, message=message)
 
     def _work(self, child: Child, calls: Sequence[tuple[Call, msgspec.Raw, float]]) -> Answers:
         """Have calls made, each within its time limit."""
         began = time.monotonic()
         outcomes: list[Outcome] = []
-        batch = self._encoder.encode(Batch(self._arena.size, tuple(raw for _, raw, _ in calls)))
+        batch = self._encoder.encode(CallBatch(self._arena.size, tuple(raw for _, raw, _ in calls)))
         if ending := child.send(batch, seconds=self._limits.call_seconds):
             return outcomes, ending
         for _, _, seconds in calls:
@@ -266,7 +266,7 @@ class ProcessHost(SessionHost):
 
     def _note_success(self, call: Call, outcome: Outcome) -> None:
         """Keep a plain call that succeeded and breaks no rule, for a look at the device after a fault."""
-        if outcome.ended != Ended.RETURNED or outcome.status:
+        if outcome.ended != CallEnd.RETURNED or outcome.status:
             return
         if call.call_mode or call.group is not None or call.case.origin.constraint:
             return
@@ -304,7 +304,7 @@ class ProcessHost(SessionHost):
         if reason:
             what = fault.message.partition("\n")[0]
             message = f"the device is taken out: after {fault.ended} ({what}) it also fails {reason}"
-            self._lost = Outcome(ended=Ended.NOT_RUN, message=message)
+            self._lost = Outcome(ended=CallEnd.NOT_RUN, message=message)
 
 
 def _leading_raw(wired: Sequence[msgspec.Raw | Outcome]) -> Iterator[msgspec.Raw]:
@@ -321,7 +321,7 @@ class Runners:
     """
 
     def __init__(
-        self, opening: OpenRequest, *, arena: Arena, limits: Limits, memory: tuple[int, str], spare: bool
+        self, opening: OpenRequest, *, arena: Arena, limits: RunnerLimits, memory: tuple[int, str], spare: bool
     ) -> None:
         """`memory`: bytes that each may take, and what to say beside that limit."""
         self._opening = opening

@@ -24,7 +24,7 @@ from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, candidate_error, perform
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import PROCESS_ENDS, Ended, Outcome
+from aclnn_cts.core.outcome import PROCESS_ENDS, CallEnd, Outcome
 from aclnn_cts.sandbox.batch import groups
 from aclnn_cts.sandbox.declaration import declaration_of
 from aclnn_cts.sandbox.guard_pages import closed_pages, record_faults
@@ -38,8 +38,8 @@ from aclnn_cts.sandbox.wire import (
     LOG_POSITION,
     MEMORY_ADDRESS,
     MESSAGE_BYTES,
-    Batch,
     BufferPlace,
+    CallBatch,
     FrameReader,
     OpenRefusal,
     OpenReply,
@@ -83,7 +83,7 @@ class _Replies:
 
     def _refused(self, fault: str) -> bytes:
         message = f"the adapter's outcome cannot be sent: {fault}"
-        return self._encoder.encode(Outcome(ended=Ended.NOT_RUN, message=message))
+        return self._encoder.encode(Outcome(ended=CallEnd.NOT_RUN, message=message))
 
     def _write(self, body: bytes) -> None:
         write_frame(self._descriptor, body, self._number)
@@ -101,7 +101,7 @@ class _Runner:
         self._replies = replies
         self._calls = msgspec.msgpack.Decoder(WireCall)
 
-    def batch(self, batch: Batch) -> None:
+    def batch(self, batch: CallBatch) -> None:
         """Make all calls; some ends are the process's too, since nothing after them could be trusted."""
         if batch.memory > self._bytes.size:
             self._bytes = np.frombuffer(mmap.mmap(self._memory, batch.memory), np.uint8)
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str]) -> int:
     words = memoryview(mmap.mmap(control, CONTROL_SIZE)).cast("q")
     runner = _Runner(session, memory=memory, control=words, replies=replies)
     record_faults(words, FAULT_ADDRESS)
-    batches = msgspec.msgpack.Decoder(Batch)
+    batches = msgspec.msgpack.Decoder(CallBatch)
     freeze_objects()
     while (body := read_frame(batches_pipe, frames)) is not None:
         runner.batch(batches.decode(body))

@@ -96,7 +96,7 @@ class WireCall(msgspec.Struct, frozen=True, array_like=True):
     group: int | None
 
 
-class Batch(msgspec.Struct, frozen=True, tag="batch"):
+class CallBatch(msgspec.Struct, frozen=True, tag="batch"):
     """Calls to make in order; each answers with a frame that holds one Outcome."""
 
     memory: int

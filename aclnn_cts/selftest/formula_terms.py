@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.formula.definition import Operator
-from aclnn_cts.formula.graph import Elements, Graph, Index, Node, Number, Place, TooManyNodesError, original
+from aclnn_cts.formula.graph import Graph, GraphElements, GraphNode, Index, Number, Place, TooManyNodesError, original
 
 Given: TypeAlias = "Mapping[str, Mapping[Index, Number]]"
 
@@ -27,7 +27,7 @@ def formula_terms(
     elements = _Listed(graph)
     try:
         node = operator.evaluate(operator.judging, graph, call)[output]
-        return elements.lines(node, index, output) if isinstance(node, Node) else ()
+        return elements.lines(node, index, output) if isinstance(node, GraphNode) else ()
     except (TooManyNodesError, ZeroDivisionError, KeyError):
         return ()
 
@@ -39,24 +39,24 @@ class _NamedGraph(Graph):
 
     def __init__(self, given: Given | None) -> None:
         super().__init__(given)
-        self.names: dict[Node, str] = {}
+        self.names: dict[GraphNode, str] = {}
 
-    def leaf(self, name: str, values: Any) -> Node:  # noqa: ANN401 - as Graph has it
+    def leaf(self, name: str, values: Any) -> GraphNode:  # noqa: ANN401 - as Graph has it
         node = super().leaf(name, values)
         self.names[node] = f"leaf {name}"
         return node
 
-    def function(self, name: str, array: Node) -> Node:
+    def function(self, name: str, array: GraphNode) -> GraphNode:
         node = super().function(name, array)
         self.names[node] = name
         return node
 
 
-def _named(operation: str) -> Callable[..., Node]:
+def _named(operation: str) -> Callable[..., GraphNode]:
     made = getattr(Graph, operation)
 
-    def call(self: _NamedGraph, *operands: Any, **options: Any) -> Node:  # noqa: ANN401 - those of the operation
-        node: Node = made(self, *operands, **options)
+    def call(self: _NamedGraph, *operands: Any, **options: Any) -> GraphNode:  # noqa: ANN401 - those of the operation
+        node: GraphNode = made(self, *operands, **options)
         self.names[node] = operation
         return node
 
@@ -67,7 +67,7 @@ for _operation in ("add", "sub", "mul", "div", "gt", "sum", "max", "einsum", "sc
     setattr(_NamedGraph, _operation, _named(_operation))
 
 
-class _Listed(Elements):
+class _Listed(GraphElements):
     """Elements of a graph that notes which others an element asks for."""
 
     def __init__(self, graph: _NamedGraph) -> None:
@@ -80,7 +80,7 @@ class _Listed(Elements):
         self._asked_for += [original(*place) for place in places]
         return found
 
-    def lines(self, node: Node, index: Index, output: str) -> tuple[str, ...]:
+    def lines(self, node: GraphNode, index: Index, output: str) -> tuple[str, ...]:
         """The operations that an element follows from, each once, and last the element."""
         self(node, index)
         names: dict[Place, str] = {}

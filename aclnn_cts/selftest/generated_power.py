@@ -41,7 +41,7 @@ from aclnn_cts.store.output_file import begins_with
 from aclnn_cts.store.provenance import MadeBy
 from aclnn_cts.trials.batches import calls_of
 from aclnn_cts.trials.plan import Profile, plan_parts
-from aclnn_cts.trials.trial_runner import Bench, JudgedBatch
+from aclnn_cts.trials.trial_runner import JudgedBatch, TrialRunner
 from aclnn_cts.workers.pool import Surroundings, spread
 
 FORMAT = "aclnn-cts/generated-mutants/1"
@@ -214,7 +214,7 @@ def measure_operator(task: OperatorTask, specs: Specs) -> Iterator[MutantResult 
     session = MutatedSession(target, specs)
     settings = BenchSettings(adapter="reference", target=target)
     with InProcessHost(session) as host:
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
+        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
         plan = _plan(spec, wanted, bench)
         for decoy in decoys:
             session.switch(decoy)
@@ -252,7 +252,7 @@ class _Measured:
         """Whether a check is skipped, which broken calls alone show."""
         return self.mutant.kind == UNCHECKED
 
-    def run(self, plan: Sequence[_Planned], bench: Bench) -> None:
+    def run(self, plan: Sequence[_Planned], bench: TrialRunner) -> None:
         """Run the trials of the plan in whose calls it fires, up to the first that fails."""
         met = [
             (place, case)
@@ -275,7 +275,7 @@ class _Measured:
             if self.first is None and len(self.kept) < most:
                 self.kept.append(case)
 
-    def look(self, calls: Sequence[Case], bench: Bench, *, is_planned: bool) -> None:
+    def look(self, calls: Sequence[Case], bench: TrialRunner, *, is_planned: bool) -> None:
         """Judge calls one by one, up to the first slice with a failure, unless one failed before."""
         if self.changed:
             return
@@ -308,7 +308,7 @@ class _Measured:
         )
 
 
-def _first_failure(places: Sequence[int], plan: Sequence[_Planned], bench: Bench) -> tuple[int, Record] | None:
+def _first_failure(places: Sequence[int], plan: Sequence[_Planned], bench: TrialRunner) -> tuple[int, Record] | None:
     """Of these places in the plan, the first whose trial fails, counted from 1, and its record."""
     for chosen in slices(places, first=_FIRST_SLICE, most=_SLICE):
         records = _records(bench.run(plan[place].trial for place in chosen))
@@ -360,7 +360,7 @@ def measurements(
     return spread(_work, tasks, workers=workers, lost=lambda task: f"{task.operator}: run with --mutant to see of what")
 
 
-def _plan(spec: Spec, wanted: Wanted, bench: Bench) -> list[_Planned]:
+def _plan(spec: Spec, wanted: Wanted, bench: TrialRunner) -> list[_Planned]:
     """The trials of the plan in its order."""
     parts = plan_parts([spec], product=bench.settings.target.product, chosen=wanted.profile)
     capabilities = bench.host.capabilities

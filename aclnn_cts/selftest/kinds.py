@@ -34,7 +34,7 @@ ROUNDED: Mapping[str, BinaryFormat] = MappingProxyType(
 """Kinds that round an operand or a result to a format."""
 
 
-class Asked(NamedTuple):
+class MutationInput(NamedTuple):
     """What a kind is given beside the values."""
 
     amount: float
@@ -44,17 +44,17 @@ class Asked(NamedTuple):
     """Which element is changed."""
 
 
-Kind: TypeAlias = Callable[[Values, Asked], Values]
+Mutation: TypeAlias = Callable[[Values, MutationInput], Values]
 
 
-def _rounding(form: BinaryFormat) -> Kind:
+def _rounding(form: BinaryFormat) -> Mutation:
     return lambda values, _: rounded(values, form)
 
 
-def _with(index: int | slice, change: Callable[[Values], Values | float]) -> Kind:
+def _with(index: int | slice, change: Callable[[Values], Values | float]) -> Mutation:
     """Part of the values changed along the dimension that the amount names."""
 
-    def changed(values: Values, asked: Asked) -> Values:
+    def changed(values: Values, asked: MutationInput) -> Values:
         made = np.array(values)
         if made.ndim and made.shape[int(asked.amount)]:
             part = np.moveaxis(made, int(asked.amount), 0)
@@ -64,10 +64,10 @@ def _with(index: int | slice, change: Callable[[Values], Values | float]) -> Kin
     return changed
 
 
-def _element(change: Callable[[float], float]) -> Kind:
+def _element(change: Callable[[float], float]) -> Mutation:
     """One element changed, where there is one."""
 
-    def changed(values: Values, asked: Asked) -> Values:
+    def changed(values: Values, asked: MutationInput) -> Values:
         made = np.array(values)
         made[np.unravel_index(asked.place, made.shape)] = change(float(made.reshape(-1)[asked.place]))
         return made
@@ -75,7 +75,7 @@ def _element(change: Callable[[float], float]) -> Kind:
     return changed
 
 
-def _rest_is_zero(values: Values, asked: Asked, *, axis: int) -> Values:
+def _rest_is_zero(values: Values, asked: MutationInput, *, axis: int) -> Values:
     """Zeros beyond the last whole block of rows (all leading dimensions together) or of columns."""
     lines = np.array(values).reshape(-1, values.shape[-1])
     count, block = lines.shape[axis], int(asked.amount)
@@ -84,10 +84,10 @@ def _rest_is_zero(values: Values, asked: Asked, *, axis: int) -> Values:
     return lines.reshape(values.shape)
 
 
-def _swapped(axis: int) -> Kind:
+def _swapped(axis: int) -> Mutation:
     """Two neighbours along a dimension that is counted from the end."""
 
-    def swapped(values: Values, asked: Asked) -> Values:
+    def swapped(values: Values, asked: MutationInput) -> Values:
         made = np.array(values)
         pair = np.moveaxis(made, axis, 0)[asked.place : asked.place + 2]
         pair[...] = pair[::-1].copy()
@@ -96,7 +96,7 @@ def _swapped(axis: int) -> Kind:
     return swapped
 
 
-def _read_across(values: Values, asked: Asked) -> Values:
+def _read_across(values: Values, asked: MutationInput) -> Values:
     """Read as if the first dimensions, so many, came after the next one in memory."""
     lead = int(asked.amount)
     rows, columns = int(np.prod(values.shape[:lead])), values.shape[lead]
@@ -104,13 +104,13 @@ def _read_across(values: Values, asked: Asked) -> Values:
     return np.ascontiguousarray(read).reshape(values.shape)
 
 
-def _reciprocal_deviation(values: Values, asked: Asked) -> Values:
+def _reciprocal_deviation(values: Values, asked: MutationInput) -> Values:
     """1 / rms of the rows of x."""
     x = asked.question.tensors["x"].reshape(values.size, -1)
     return np.asarray(1.0 / np.sqrt((x * x).mean(1) + 1e-6)).reshape(values.shape)
 
 
-def _neighbours_once(values: Values, asked: Asked) -> Values:
+def _neighbours_once(values: Values, asked: MutationInput) -> Values:
     """Rows that were divided by how often their index occurs, divided by how many runs it has instead."""
     indices = asked.question.tensors["indices"].reshape(-1).astype(np.int64)
     starts = indices[np.append(True, indices[1:] != indices[:-1])] if indices.size else indices
@@ -118,7 +118,7 @@ def _neighbours_once(values: Values, asked: Asked) -> Values:
     return values * (counts / runs)[:, None]
 
 
-INPUT_KINDS: Mapping[str, Kind] = MappingProxyType(
+INPUT_KINDS: Mapping[str, Mutation] = MappingProxyType(
     {
         **{name: _rounding(form) for name, form in ROUNDED.items()},
         "nan as 0": lambda values, _: np.where(np.isnan(values), 0.0, values),
@@ -143,7 +143,7 @@ INPUT_KINDS: Mapping[str, Kind] = MappingProxyType(
 VIEW_KINDS = ("strides ignored", "offset ignored")
 """How the memory of an input is read, or of an output written."""
 
-OUTPUT_KINDS: Mapping[str, Kind] = MappingProxyType(
+OUTPUT_KINDS: Mapping[str, Mutation] = MappingProxyType(
     {
         "negated": lambda values, _: -values,
         "scaled": lambda values, asked: values * asked.amount,

@@ -17,10 +17,10 @@ from aclnn_cts.core.case import Case, owner
 from aclnn_cts.core.dtypes import component, components, promoted_inputs
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import OracleInput
-from aclnn_cts.core.outcome import STATUSES, SUCCESS, Ended, Outcome
+from aclnn_cts.core.outcome import STATUSES, SUCCESS, CallEnd, Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, rounded, spacing, stored, to_dtype, widen
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judges, widened
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import FASTEST, Emulated, Emulator, TooManyTermsError, Variant
@@ -43,7 +43,7 @@ from aclnn_cts.selftest.kinds import (
     ULPS,
     UNCHECKED,
     VIEW_KINDS,
-    Asked,
+    MutationInput,
     changed_tensor,
     described,
     fires,
@@ -145,13 +145,13 @@ class MutatedSession:
         """What the reference answers with other checks and statuses."""
         kinds = {mutant.kind: mutant for mutant in mutants}
         if CRASH in kinds:
-            return Outcome(ended=Ended.SIGNAL, signal=_SEGMENTATION_FAULT)
+            return Outcome(ended=CallEnd.SIGNAL, signal=_SEGMENTATION_FAULT)
         if REFUSED in kinds:
             return Outcome(phase_one=_INVALID)
         skipping = frozenset(mutant for mutant in mutants if mutant.kind == UNCHECKED)
         outcome = self._skipped(call, skipping) if skipping else self._reference_outcome(call)
         later = _SUCCESS if call.case.call.phases == 2 else None
-        if skipping and outcome.ended in (Ended.RAISED, Ended.NOT_RUN):
+        if skipping and outcome.ended in (CallEnd.RAISED, CallEnd.NOT_RUN):
             # The reference computes nothing of such a call; an implementation without the check answers something.
             return Outcome(phase_one=_SUCCESS, phase_two=later)
         if OTHER_STATUS in kinds:
@@ -198,7 +198,7 @@ class MutatedSession:
             if before is not None:
                 changed.reshape(-1)[place] = widen(before)[place % before.size]
             return changed
-        return OUTPUT_KINDS[mutant.kind](values, Asked(_amount(mutant, question), question, place))
+        return OUTPUT_KINDS[mutant.kind](values, MutationInput(_amount(mutant, question), question, place))
 
     def _question(self, case: Case, tensors: Values) -> OracleInput:
         spec = self._specs[case.operator]
@@ -248,7 +248,7 @@ class MutatedSession:
                 if mutant.kind in VIEW_KINDS:
                     tensors[name] = given.seen[mutant.kind].get(name, tensors[name])
                 elif mutant.kind not in ROUNDED or tensors[name].dtype == np.float64:
-                    asked = Asked(_amount(mutant, question), question, mutant.place)
+                    asked = MutationInput(_amount(mutant, question), question, mutant.place)
                     tensors[name] = INPUT_KINDS[mutant.kind](tensors[name], asked)
         return msgspec.structs.replace(question, tensors=tensors)
 
@@ -278,7 +278,7 @@ class MutatedSession:
         """The outputs of an emulation; none where a sum is too long for one."""
         operator = registry.load_formula(spec.stem)
         judge = self._judges.of(spec)
-        performed = Performed(case=case, outcome=Outcome(), arrays=inputs)
+        performed = PerformedCall(case=case, outcome=Outcome(), arrays=inputs)
         models = judge.models(performed)
         subject = Subject.of(operator, judge.oracle, judge.question(performed), models)
         try:
@@ -466,7 +466,7 @@ def _rewritten(call: Call, mutants: Iterable[Mutant]) -> list[tuple[str, TensorB
 
 def _written(call: Call, outcome: Outcome) -> Mapping[str, TensorBuffer]:
     """The outputs of a call that has succeeded; none of another, and none without a second phase."""
-    succeeded = outcome.ended == Ended.RETURNED and outcome.status == _SUCCESS and call.case.call.phases == 2
+    succeeded = outcome.ended == CallEnd.RETURNED and outcome.status == _SUCCESS and call.case.call.phases == 2
     return call.buffers.outputs if call.buffers is not None and succeeded else {}
 
 

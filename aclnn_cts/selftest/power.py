@@ -22,14 +22,14 @@ from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.findings import Failures
 from aclnn_cts.formula.mutants import Mutant
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
-from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.selftest.generated_mutants import CorrectVariant
 from aclnn_cts.selftest.kill_matrix import Attempt
 from aclnn_cts.selftest.mutated_session import MutatedSession
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.trials.plan import Part, Profile, plan_parts
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from aclnn_cts.workers.pool import Surroundings, spread
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ def attempt(task: Task, specs: Specs, *, workers: int = 1) -> tuple[Attempt, Rec
     failures = Failures()
     with opened(task, settings, specs, workers=workers) as host:
         # Known to fail: up to the first failure nobody needs to see it a second time.
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: not task.to_end)
+        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: not task.to_end)
         for record in _records(task, bench):
             cases += 1
             errors += record.verdict.result == Result.ERROR
@@ -122,7 +122,7 @@ def opened(task: Task, settings: BenchSettings, specs: Specs, *, workers: int = 
         with InProcessHost(session) as host:
             yield host
         return
-    limits = None if task.decoy else Limits(call_seconds=_CALL_SECONDS)
+    limits = None if task.decoy else RunnerLimits(call_seconds=_CALL_SECONDS)
     # Few faults end the process: a second one, in waiting, would mostly be started in vain.
     with (
         variable_set(FAULT_VARIABLE, task.id),
@@ -131,7 +131,7 @@ def opened(task: Task, settings: BenchSettings, specs: Specs, *, workers: int = 
         yield device
 
 
-def _records(task: Task, bench: Bench) -> Iterator[Record]:
+def _records(task: Task, bench: TrialRunner) -> Iterator[Record]:
     """Records in the order of the plan, up to the end of the slice with the first failure."""
     spec = bench.specs[task.operator]
     parts = plan_parts([spec], product=bench.settings.target.product, chosen=task.profile)

@@ -17,7 +17,7 @@ from aclnn_cts.core.expected import Arithmetic, Expected, Float64, Oracle, Oracl
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import BinaryFormat, rounded, toward_zero
 from aclnn_cts.core.verdict import Deviation
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.formula.array import Array
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import Emulated, Emulator, Variant
@@ -26,7 +26,7 @@ from aclnn_cts.formula.repeated import RepeatedEmulator
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import Bound, bound
 from aclnn_cts.judgement.compare import compare_all
-from aclnn_cts.judgement.comparison import Compared
+from aclnn_cts.judgement.comparison import ComparedOutput
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts, known_operands
 from aclnn_cts.speclang.model import Spec
@@ -35,9 +35,9 @@ _TIE = 1.0 + 2.0**-40
 """Takes a tie to the larger magnitude and moves nothing else."""
 
 
-def with_data(spec: Spec, case: Case) -> Performed:
+def with_data(spec: Spec, case: Case) -> PerformedCall:
     """A call with its data, that nobody makes."""
-    return Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, list(spec.given_inputs(case))))
+    return PerformedCall(case=case, outcome=Outcome(), arrays=case_arrays(case, list(spec.given_inputs(case))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ class Subject:
         [found] = compare_all([self._compared(output, got)])
         return found.deviation
 
-    def _compared(self, output: str, got: NDArray[Any]) -> Compared:
-        return Compared(
+    def _compared(self, output: str, got: NDArray[Any]) -> ComparedOutput:
+        return ComparedOutput(
             output=output,
             got=got,
             expected=self.expected[output],

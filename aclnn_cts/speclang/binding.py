@@ -11,7 +11,7 @@ from aclnn_cts.core.case_json import check_int64
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import UNDEFINED, Node
+from aclnn_cts.speclang.expression import UNDEFINED, ExpressionNode
 from aclnn_cts.speclang.kinds_dtype import are_dtypes_allowed, relations
 from aclnn_cts.speclang.kinds_number import C_RANGES
 from aclnn_cts.speclang.load import Specs
@@ -169,7 +169,7 @@ def _laid_over(
     return is_told
 
 
-def _unknown(node: Node, names: Mapping[str, Any]) -> tuple[list[Node], int]:
+def _unknown(node: ExpressionNode, names: Mapping[str, Any]) -> tuple[list[ExpressionNode], int]:
     """The factors of a product that are no numbers yet, and the product of the others."""
     if node.kind == "arithmetic" and node.value == "*":
         (left, first), (right, second) = (_unknown(operand, names) for operand in node.operands)

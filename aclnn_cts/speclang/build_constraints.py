@@ -148,7 +148,7 @@ def _statuses(model: ConstraintModel, path: YamlPath, context: ConstraintContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class DtypeRows:
     """Combinations of dtypes that are listed as rows."""
 
     parameters: tuple[str, ...]
@@ -173,7 +173,7 @@ class ConstraintContext:
     clauses: Mapping[str, tuple[str, ...]]
     """Clause addresses by constraint id."""
     modes: Modes | None = None
-    rows: Rows | None = None
+    rows: DtypeRows | None = None
     optional: frozenset[str] = field(default_factory=frozenset)
     """Parameters that are null pointers in some valid calls: a rule on one of them is for calls that give it."""
     call_level: frozenset[str] = field(default_factory=frozenset)

@@ -11,7 +11,7 @@ import msgspec
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.regime import LEAST_LARGE
-from aclnn_cts.speclang.build_constraints import ConstraintContext, Rows, product_table, rank_table
+from aclnn_cts.speclang.build_constraints import ConstraintContext, DtypeRows, product_table, rank_table
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds_dtype import PROMOTE, names_read
 from aclnn_cts.speclang.kinds_number import C_RANGES
@@ -262,7 +262,7 @@ def build_modes(entry: ModesModel, problems: SpecProblems, kinds: Mapping[str, s
 
 def build_rows(
     table: Mapping[str, Sequence[Any]], problems: SpecProblems, kinds: Mapping[str, str], products: Sequence[str]
-) -> Rows:
+) -> DtypeRows:
     """The rows of dtypes. Of a list in a row, each dtype makes a row; of a list of parameters, each has that column."""
     columns = [
         [column] if isinstance(column, str) else list(map(str, column)) for column in table.get("parameters", ())
@@ -288,7 +288,7 @@ def build_rows(
             made += [(tuple(row[place] for _, place in order), number) for row in itertools.product(*choices)]
         rows[product] = tuple(row for row, _ in made)
         places[product] = tuple(number for _, number in made)
-    return Rows(parameters=tuple(name for name, _ in order), by_product=rows, places=places)
+    return DtypeRows(parameters=tuple(name for name, _ in order), by_product=rows, places=places)
 
 
 UNBOUNDED = 2**62

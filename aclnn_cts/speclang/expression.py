@@ -29,14 +29,14 @@ Compiled: TypeAlias = Callable[[Mapping[str, Value], Target], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ExpressionNode:
     """A node of the tree: `kind` with its operands; leaves carry `value`."""
 
     kind: str
     value: Any = None
-    operands: tuple[Node, ...] = ()
+    operands: tuple[ExpressionNode, ...] = ()
 
-    def walk(self) -> list[Node]:
+    def walk(self) -> list[ExpressionNode]:
         """The node and all within it, as they stand in the text."""
         found = [self]
         for operand in self.operands:
@@ -222,7 +222,7 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 _CONSTANTS = ("number", "word", "constant")
 
 
-def compile_node(node: Node) -> Compiled:
+def compile_node(node: ExpressionNode) -> Compiled:
     """Closures that evaluate a tree over `(arguments, target)`, where `arguments` maps every name that it reads."""
     kind, value = node.kind, node.value
     if kind in _CONSTANTS:
@@ -260,7 +260,7 @@ def _target_fact(name: str) -> Compiled:
 # some dozen expressions and held against some dozen more.
 
 
-def _call(function: Callable[..., Any], operands: Sequence[Node]) -> Compiled:
+def _call(function: Callable[..., Any], operands: Sequence[ExpressionNode]) -> Compiled:
     if len(operands) == 2:
         return _binary(function, *operands)
     if len(operands) == 1 and operands[0].kind == "name":
@@ -273,7 +273,7 @@ def _call(function: Callable[..., Any], operands: Sequence[Node]) -> Compiled:
     return lambda arguments, target: function(*[operand(arguments, target) for operand in compiled])
 
 
-def _binary(function: Callable[[Any, Any], Any], left: Node, right: Node) -> Compiled:
+def _binary(function: Callable[[Any, Any], Any], left: ExpressionNode, right: ExpressionNode) -> Compiled:
     name, other = left.value, right.value
     if left.kind == "name" and right.kind in _CONSTANTS:
         return lambda arguments, _target: function(arguments[name], other)
@@ -302,7 +302,7 @@ def _conditional(condition: Compiled, then: Compiled, otherwise: Compiled) -> Co
     return lambda arguments, target: (then if condition(arguments, target) else otherwise)(arguments, target)
 
 
-def _comparison(functions: tuple[Callable[[Any, Any], bool], ...], operands: Sequence[Node]) -> Compiled:
+def _comparison(functions: tuple[Callable[[Any, Any], bool], ...], operands: Sequence[ExpressionNode]) -> Compiled:
     if len(functions) == 1:
         return _binary(functions[0], *operands)
     compiled = [compile_node(operand) for operand in operands]

@@ -17,7 +17,7 @@ from aclnn_cts.speclang.expression import (
     SIZES,
     VALUE_WORDS,
     Compiled,
-    Node,
+    ExpressionNode,
     compile_node,
 )
 
@@ -65,11 +65,11 @@ class ExpressionParser:
         if self.take(word) is None:
             raise ExpressionError(f"{shown(self.text)}: expected {shown(word)} before {self.peek()[1] or 'the end'!r}")
 
-    def sizes(self, word: str) -> Node:
+    def sizes(self, word: str) -> ExpressionNode:
         """What gives sizes, after its first word: a name, or a call of `broadcast` or `sums`."""
-        return self._call(word) if word in SIZES and self.peek() == ("op", "(") else Node("name", word)
+        return self._call(word) if word in SIZES and self.peek() == ("op", "(") else ExpressionNode("name", word)
 
-    def disjunction(self) -> Node:
+    def disjunction(self) -> ExpressionNode:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise ExpressionError(f"{shown(self.text[:60])}: nested deeper than {MAX_DEPTH}; simplify it")
@@ -77,50 +77,50 @@ class ExpressionParser:
         if self.take("if"):
             condition = self._chain("or", lambda: self._chain("and", self._negation))
             self.expect("else")
-            node = Node("if", None, (condition, node, self.disjunction()))
+            node = ExpressionNode("if", None, (condition, node, self.disjunction()))
         self.depth -= 1
         return node
 
-    def _chain(self, word: str, inner: Callable[[], Node]) -> Node:
+    def _chain(self, word: str, inner: Callable[[], ExpressionNode]) -> ExpressionNode:
         nodes = [inner()]
         while self.take(word):
             nodes.append(inner())
-        return nodes[0] if len(nodes) == 1 else Node(word, None, tuple(nodes))
+        return nodes[0] if len(nodes) == 1 else ExpressionNode(word, None, tuple(nodes))
 
-    def _negation(self) -> Node:
+    def _negation(self) -> ExpressionNode:
         count = 0
         while self.take("not"):
             count += 1
         node = self._comparison()
         for _ in range(2 - count % 2 if count else 0):
-            node = Node("not", None, (node,))
+            node = ExpressionNode("not", None, (node,))
         return node
 
-    def _comparison(self) -> Node:
+    def _comparison(self) -> ExpressionNode:
         operands = [self._arithmetic()]
         operators: list[str] = []
         while word := self.take(*COMPARISONS):
             operators.append(word)
             operands.append(self._arithmetic())
-        return Node("compare", tuple(operators), tuple(operands)) if operators else operands[0]
+        return ExpressionNode("compare", tuple(operators), tuple(operands)) if operators else operands[0]
 
-    def _arithmetic(self, level: int = 0) -> Node:
+    def _arithmetic(self, level: int = 0) -> ExpressionNode:
         """Operators of a level and of those that bind tighter, from left to right."""
         if level == len(_ARITHMETIC):
             return self._unary()
         node = self._arithmetic(level + 1)
         while word := self.take(*_ARITHMETIC[level]):
-            node = Node("arithmetic", word, (node, self._arithmetic(level + 1)))
+            node = ExpressionNode("arithmetic", word, (node, self._arithmetic(level + 1)))
         return node
 
-    def _unary(self) -> Node:
+    def _unary(self) -> ExpressionNode:
         negative = False
         while self.take("-"):
             negative = not negative
         node = self._power()
-        return Node("negative", None, (node,)) if negative else node
+        return ExpressionNode("negative", None, (node,)) if negative else node
 
-    def _power(self) -> Node:
+    def _power(self) -> ExpressionNode:
         base = self._atom()
         if not self.take("**"):
             return base
@@ -130,19 +130,19 @@ class ExpressionParser:
                 f"{shown(self.text[:60])}: ** takes a literal base and exponent of at most {MAX_EXPONENT} each"
             )
         self.at += 1
-        return Node("number", base.value ** int(word))
+        return ExpressionNode("number", base.value ** int(word))
 
-    def _atom(self) -> Node:
+    def _atom(self) -> ExpressionNode:
         kind, word = self.peek()
         if kind == "end":
             raise ExpressionError(f"{shown(self.text)}: ends too early; expected a value")
         self.at += 1
         if kind == "int":
-            return Node("number", int(word))
+            return ExpressionNode("number", int(word))
         if kind == "float":
-            return Node("number", float(word))
+            return ExpressionNode("number", float(word))
         if kind == "string":
-            return Node("word", word[1:-1])
+            return ExpressionNode("word", word[1:-1])
         if word == "(":
             node = self.disjunction()
             self.expect(")")
@@ -151,9 +151,9 @@ class ExpressionParser:
             return self._name(word)
         raise ExpressionError(f"{shown(self.text)}: {shown(word)} cannot stand here; expected a value")
 
-    def _name(self, word: str) -> Node:
+    def _name(self, word: str) -> ExpressionNode:
         if word in ("true", "false"):
-            return Node("number", word == "true")
+            return ExpressionNode("number", word == "true")
         if word in _RESERVED:
             raise ExpressionError(f"{shown(self.text)}: {shown(word)} cannot stand here; expected a value")
         if "." in word:
@@ -164,23 +164,23 @@ class ExpressionParser:
                     f"{shown(self.text)}: {shown(word)} is not known; expected one of "
                     f"{', '.join(known)}{did_you_mean(word, known)}"
                 )
-            return Node("target", fact)
+            return ExpressionNode("target", fact)
         if self.peek() == ("op", "("):
             return self._call(word)
-        node = Node("constant", word) if word in DTYPES or word in FORMATS else Node("name", word)
+        node = ExpressionNode("constant", word) if word in DTYPES or word in FORMATS else ExpressionNode("name", word)
         if node.kind == "name" and self.take("["):
-            node = Node("call", "item", (node, self.disjunction()))
+            node = ExpressionNode("call", "item", (node, self.disjunction()))
             self.expect("]")
         return node
 
-    def _call(self, word: str) -> Node:
+    def _call(self, word: str) -> ExpressionNode:
         if word not in FUNCTIONS:
             raise ExpressionError(
                 f"{shown(self.text)}: no function {shown(word)}; expected one of "
                 f"{', '.join(FUNCTIONS)}{did_you_mean(word, FUNCTIONS)}"
             )
         self.at += 1
-        operands: list[Node] = []
+        operands: list[ExpressionNode] = []
         while not self.take(")"):
             if operands:
                 self.expect(",")
@@ -192,9 +192,9 @@ class ExpressionParser:
             raise ExpressionError(f"{shown(self.text)}: {word} takes {expected} {noun}, not {len(operands)}")
         if word in CONTENTS:
             self._check_contents(word, operands)
-        return Node("call", word, tuple(operands))
+        return ExpressionNode("call", word, tuple(operands))
 
-    def _check_contents(self, word: str, operands: list[Node]) -> None:
+    def _check_contents(self, word: str, operands: list[ExpressionNode]) -> None:
         if operands[0].kind != "name":
             raise ExpressionError(f"{shown(self.text)}: {word} takes a tensor by its name first")
         if word == "holds" and operands[1].kind == "word" and operands[1].value not in VALUE_WORDS:
@@ -238,10 +238,10 @@ def _meaning(match: re.Match[str], meanings: Mapping[str, str]) -> str:
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
-def parse(text: str | float) -> Node:
+def parse(text: str | float) -> ExpressionNode:
     """Parse an expression; a number stands for itself. Kept, since the rules of one file repeat each other's parts."""
     if isinstance(text, (int, float)):
-        return Node("number", text)
+        return ExpressionNode("number", text)
     cursor = ExpressionParser(text)
     node = cursor.disjunction()
     if cursor.peek()[0] != "end":

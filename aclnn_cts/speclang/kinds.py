@@ -1,7 +1,7 @@
 """What kinds of constraint give: a test, words, and ways to break them.
 
-Breaking is described and not done here: a rule yields `Way`s. `generate` applies them to the drawing of a valid case,
-and proves what is broken by evaluating every constraint on the result.
+Breaking is described and not done here: a rule yields `CaseChange`s. `generate` applies them to the drawing of a valid
+case, and proves what is broken by evaluating every constraint on the result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Strength:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class CaseChange:
     """One change to the drawing of a valid case. What is not named stays; what is derived from it follows."""
 
     text: str

@@ -13,7 +13,7 @@ from aclnn_cts.core.case import Case, Data, Tensor, owner, tensors_in
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled
 from aclnn_cts.speclang.expression_parser import compile_text
-from aclnn_cts.speclang.kinds import Test, Way, Words
+from aclnn_cts.speclang.kinds import CaseChange, Test, Words
 from aclnn_cts.speclang.model import ParameterRule, Rule
 
 if TYPE_CHECKING:
@@ -125,12 +125,12 @@ class FiniteRule(Rule):
             [data_is_finite(tensor, infinite=infinite) for name in names for tensor in _given(arguments[name])]
         )
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for name in self.of:
             for key, tensor in case.tensors():
                 if owner(key) == name and tensor.data is not None:
                     data = Data(recipe="special", seed=tensor.data.seed)
-                    yield Way(text=f"{key}: data with inf and nan", data={key: data})
+                    yield CaseChange(text=f"{key}: data with inf and nan", data={key: data})
 
     def describe(self, product: str) -> Words:
         inf = "-inf" if self.infinite else "inf"
@@ -167,7 +167,7 @@ class ElementsRule(ParameterRule):
 
         return within
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         tensor = case.arguments[self.of]
         if not isinstance(tensor, Tensor) or tensor.data is None:
             return
@@ -183,9 +183,9 @@ class ElementsRule(ParameterRule):
             if _is_storable(value, tensor.dtype):
                 is_large = tensor.numel > _MOST_WRITTEN
                 data = Data(recipe="constant", mean=value) if is_large else Data(values=(value,) * tensor.numel)
-                yield Way(text=f"{self.of}: elements -> {value}", data={self.of: data})
+                yield CaseChange(text=f"{self.of}: elements -> {value}", data={self.of: data})
 
-    def _admitted(self, tensor: Tensor, attribute: str, beside: Sequence[int]) -> Iterator[Way]:
+    def _admitted(self, tensor: Tensor, attribute: str, beside: Sequence[int]) -> Iterator[CaseChange]:
         """What a wider rule admits: the value of an attribute, beyond this range, in some elements and in all."""
         low = int(self.low) if isinstance(self.low, int) else 0
         for value in (*beside, _FAR):
@@ -194,7 +194,7 @@ class ElementsRule(ParameterRule):
             for step, where in ((2, "every other element"), (1, "all elements")):
                 values = tuple(low if place % step else value for place in range(tensor.numel))
                 text = f"{self.of}: {where} -> {attribute} -> {value}"
-                yield Way(text=text, values={attribute: value}, data={self.of: Data(values=values)})
+                yield CaseChange(text=text, values={attribute: value}, data={self.of: Data(values=values)})
 
     def describe(self, product: str) -> Words:
         besides, besides_zh = (f", or equal {self.besides}", f"，或等于 {self.besides}") if self.besides else ("", "")
@@ -345,13 +345,13 @@ class StructureRule(ParameterRule):
         exact = reached <= wanted if self.structure == "partial_lengths" else reached == wanted or not steps
         return exact and all(step >= self.least for step in steps)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         value = case.arguments[self.of]
         wanted = int(compile_text(self.number)(case.arguments, case.target))
         ends = tuple(int(compile_text(side)(case.arguments, case.target)) for side in self.sides)
         if isinstance(value, tuple):
             for text, items in self._broken(len(value), wanted, ends):
-                yield Way(text=f"{self.of}: {text}", values={self.of: items})
+                yield CaseChange(text=f"{self.of}: {text}", values={self.of: items})
         if not isinstance(value, Tensor) or value.data is None or not 0 < value.numel <= _MOST_WRITTEN:
             return
         count, inner = self._line(value)
@@ -360,7 +360,7 @@ class StructureRule(ParameterRule):
             if max(items) < limit and not (min(items) < 0 and value.dtype.startswith(("U", "BOOL"))):
                 block = tuple(item for item in items for _ in range(inner))
                 data = Data(values=block * (value.numel // len(block)))
-                yield Way(text=f"{self.of}: {text}", data={self.of: data})
+                yield CaseChange(text=f"{self.of}: {text}", data={self.of: data})
 
     def _broken(self, count: int, wanted: int, ends: Sequence[int]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Elements without the structure, each next to some that have it."""

@@ -11,7 +11,7 @@ from aclnn_cts.core.case import Case, Scalar, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED
 from aclnn_cts.speclang.expression_parser import compile_text, parse
-from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
+from aclnn_cts.speclang.kinds import CaseChange, Test, Words, tensor_of
 from aclnn_cts.speclang.model import ParameterRule, Rule
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ OTHER_FORMATS = ("NCHW", "NHWC", "NCL", "ND", "NCDHW", "NC1HWC0", "FRACTAL_NZ")
 
 def _other_names(
     spec: Spec, case: Case, of: str, what: str, names: Sequence[str], group: tuple[str, ...]
-) -> Iterator[Way]:
+) -> Iterator[CaseChange]:
     """Ways to give a tensor another dtype or format: alone, with the tensors that follow it, with all of its group."""
     old = getattr(case.arguments[of], what)
     followers = _followers(spec, case, of, what)
@@ -49,8 +49,8 @@ def _followers(spec: Spec, case: Case, of: str, what: str) -> dict[str, str]:
     }
 
 
-def _renamed(what: str, text: str, names: Mapping[str, str]) -> Way:
-    return Way(text=text, dtypes=names) if what == "dtype" else Way(text=text, formats=names)
+def _renamed(what: str, text: str, names: Mapping[str, str]) -> CaseChange:
+    return CaseChange(text=text, dtypes=names) if what == "dtype" else CaseChange(text=text, formats=names)
 
 
 _OTHERS = {"dtype": OTHER_DTYPES, "format": OTHER_FORMATS}
@@ -74,7 +74,7 @@ class ListedRule(ParameterRule):
         table = {product: frozenset(names) for product, names in self.table.items()}
         return lambda arguments, target: read(arguments[of]) in table[target.product]
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         """Those that another product lists come first, then those that another tensor has; last, of a wider rule."""
         elsewhere = [name for names in self.table.values() for name in names]
         lists = attrgetter(f"{self.what}s")
@@ -112,7 +112,7 @@ class LayoutRule(ParameterRule):
         table = {rank: frozenset(names) for rank, names in self.table.items()}
         return lambda arguments, _target: arguments[of].format in table[len(arguments[of].shape)]
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         fitting = self.table.get(len(tensor_of(case, self.of).shape), ())
         names = dict.fromkeys(name for names in self.table.values() for name in names)
         yield from _other_names(spec, case, self.of, "format", [name for name in names if name not in fitting], ())
@@ -147,7 +147,7 @@ class SameDtypeRule(ParameterRule):
 
         return same
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = tensor_of(case, self.of).dtype
         followers = _followers(spec, case, self.of, "dtype")
         listed = _listed_dtypes(spec, self.of, case.product)
@@ -156,8 +156,8 @@ class SameDtypeRule(ParameterRule):
                 continue
             text = f"{self.of}: dtype {old} -> {dtype}"
             if followers:
-                yield Way(text=f"{text}, with {', '.join(followers)}", dtypes={self.of: dtype})
-            yield Way(text=text, dtypes={**followers, self.of: dtype})
+                yield CaseChange(text=f"{text}, with {', '.join(followers)}", dtypes={self.of: dtype})
+            yield CaseChange(text=text, dtypes={**followers, self.of: dtype})
 
     def describe(self, product: str) -> Words:
         return Words(
@@ -194,7 +194,7 @@ class DtypeRowsRule(Rule):
 
         return listed
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         rows = self.rows[case.product]
         for position, name in enumerate(self.parameters):
             if case.arguments[name] is None:
@@ -202,7 +202,9 @@ class DtypeRowsRule(Rule):
             old = tensor_of(case, name).dtype
             for dtype in dict.fromkeys((*(row[position] for row in rows), "FLOAT", "FLOAT16", "BF16")):
                 if dtype != old:
-                    yield Way(text=f"{name}: dtype {old} -> {dtype}, a row that the table lacks", dtypes={name: dtype})
+                    yield CaseChange(
+                        text=f"{name}: dtype {old} -> {dtype}, a row that the table lacks", dtypes={name: dtype}
+                    )
 
     def describe(self, product: str) -> Words:
         count = len(self.rows.get(product, ()))
@@ -232,14 +234,14 @@ class SupportedModeRule(Rule):
 
         return supported
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         modes = self.modes
         by_dtype = modes.operand.get(case.product, {})
         old = modes.dtype_of({name: tensor_of(case, name).dtype for name in modes.sources})
         for dtype in dict.fromkeys((old, *by_dtype)):
             for value, promised in enumerate(by_dtype.get(dtype, ())):
                 if promised is None:
-                    yield Way(
+                    yield CaseChange(
                         text=f"{modes.attribute}: {value} for {dtype}",
                         values={modes.attribute: value},
                         dtypes={} if dtype == old else dict.fromkeys(modes.sources, dtype),
@@ -268,12 +270,12 @@ class SameFormatRule(ParameterRule):
         of, other = self.of, self.other
         return lambda arguments, _target: arguments[of].format == arguments[other].format
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = tensor_of(case, self.of).format
         listed = spec.parameter(self.of).formats.get(case.product, ())
         for name in (*listed, *OTHER_FORMATS):
             if name != old:
-                yield Way(text=f"{self.of}: format {old} -> {name}", formats={self.of: name})
+                yield CaseChange(text=f"{self.of}: format {old} -> {name}", formats={self.of: name})
 
     def describe(self, product: str) -> Words:
         return Words(f"format of {self.of} equals format of {self.other}", f"{self.of} 与 {self.other} 的数据格式相同")
@@ -304,12 +306,12 @@ class DtypeRelationRule(ParameterRule):
     def test(self) -> Test:
         raise NotImplementedError
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = getattr(case.arguments[self.of], "dtype", None)
         listed = spec.parameter(self.of).dtypes.get(case.product, ())
         for dtype in dict.fromkeys((*listed, *OTHER_DTYPES)):
             if dtype != old:
-                yield Way(text=f"{self.of}: dtype {old} -> {dtype}", dtypes={self.of: dtype})
+                yield CaseChange(text=f"{self.of}: dtype {old} -> {dtype}", dtypes={self.of: dtype})
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aclnn_cts.core.case import Case
 from aclnn_cts.speclang.expression import UNDEFINED, Compiled
 from aclnn_cts.speclang.expression_parser import compile_text
-from aclnn_cts.speclang.kinds import Test, Way, Words
+from aclnn_cts.speclang.kinds import CaseChange, Test, Words
 from aclnn_cts.speclang.model import Rule
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class RangeRule(Rule):
             low(arguments, target) <= value(arguments, target) <= high(arguments, target)
         )
 
-    def _way(self, spec: Spec, old: object, new: float) -> Way | None:
+    def _way(self, spec: Spec, old: object, new: float) -> CaseChange | None:
         name = self.draw or self.of
         parameter = next((item for item in spec.parameters if item.name == name), None)
         if parameter is not None and parameter.kind == "int":
@@ -79,10 +79,10 @@ class RangeRule(Rule):
         if parameter is not None and parameter.kind == "double":
             return _double_way(name, old, float(new))
         if any(draw.name == name for draw in spec.draws):
-            return Way(text=f"{name}: {old} -> {new}", assign={name: new})
-        return Way(text=f"{name}: {old} -> {new}", values={name: int(new)})
+            return CaseChange(text=f"{name}: {old} -> {new}", assign={name: new})
+        return CaseChange(text=f"{name}: {old} -> {new}", values={name: int(new)})
 
-    def _values(self, spec: Spec, case: Case, offsets: tuple[tuple[int, ...], tuple[int, ...]]) -> Iterator[Way]:
+    def _values(self, spec: Spec, case: Case, offsets: tuple[tuple[int, ...], tuple[int, ...]]) -> Iterator[CaseChange]:
         try:
             old, low, high = (
                 part(case.arguments, case.target) if part is not None else None for part in self._compiled()
@@ -96,7 +96,7 @@ class RangeRule(Rule):
             if (way := self._way(spec, old, value)) is not None:
                 yield way
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         if isinstance(old := case.arguments.get(self.of), float):
             yield _double_way(self.of, old, math.nan)
             yield from (
@@ -107,7 +107,7 @@ class RangeRule(Rule):
         near = (-1, -2, -1000, -(2**31), -(2**62))
         yield from self._values(spec, case, (near, tuple(-step for step in near)))
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         yield from self._values(spec, case, ((-1, 0, 1), (-1, 0, 1)))
 
     def describe(self, product: str) -> Words:
@@ -116,8 +116,8 @@ class RangeRule(Rule):
         )
 
 
-def _double_way(name: str, old: object, new: float) -> Way:
-    return Way(text=f"{name}: {old} -> {new}", values={name: new})
+def _double_way(name: str, old: object, new: float) -> CaseChange:
+    return CaseChange(text=f"{name}: {old} -> {new}", values={name: new})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class PredicateRule(Rule):
         predicate = compile_text(self.text)
         return lambda arguments, target: bool(predicate(arguments, target))
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         return iter(())
 
     def describe(self, product: str) -> Words:

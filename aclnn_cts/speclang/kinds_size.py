@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aclnn_cts.core.case import BoolArray, Case, FloatArray, Tensor
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression_parser import compile_text
-from aclnn_cts.speclang.kinds import Test, Way, Words
+from aclnn_cts.speclang.kinds import CaseChange, Test, Words
 from aclnn_cts.speclang.kinds_number import bound_text
 from aclnn_cts.speclang.model import ParameterRule
 from aclnn_cts.speclang.shape import ShapeExpression, compile_shape
@@ -29,11 +29,11 @@ def sizes_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a tensor or an in
     return shape
 
 
-def _axis_way(of: str, axis: int, old: object, new: int) -> Way:
-    return Way(text=f"{of}[{axis}]: {old} -> {new}", axes={(of, axis): new})
+def _axis_way(of: str, axis: int, old: object, new: int) -> CaseChange:
+    return CaseChange(text=f"{of}[{axis}]: {old} -> {new}", axes={(of, axis): new})
 
 
-def _items_way(case: Case, of: str, count: int) -> Way:
+def _items_way(case: Case, of: str, count: int) -> CaseChange:
     """Another number of items of an array: the first ones, or ones behind all of them."""
     value: Any = case.arguments[of]
     changed: Any = (*value, *([1] * count))[:count]
@@ -41,7 +41,7 @@ def _items_way(case: Case, of: str, count: int) -> Way:
         changed = BoolArray(tuple(map(bool, changed)))
     elif isinstance(value, FloatArray):
         changed = FloatArray(tuple(map(float, changed)))
-    return Way(text=f"{of}: {len(value)} -> {count} items", values={of: changed})
+    return CaseChange(text=f"{of}: {len(value)} -> {count} items", values={of: changed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class LengthRangeRule(ParameterRule):
         of, low, high = self.of, self.low, self.high
         return lambda arguments, _target: low <= len(arguments[of]) <= high
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for count in dict.fromkeys((self.high + 1, self.low - 1, 0, self.high * 4)):
             if count >= 0 and not self.low <= count <= self.high:
                 yield _items_way(case, self.of, count)
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for count in sorted({bound + step for bound in (self.low, self.high) for step in (-1, 0, 1)}):
             if count >= 0:
                 yield _items_way(case, self.of, count)
@@ -85,7 +85,7 @@ class LengthRule(ParameterRule):
         of, expected = self.of, compile_text(self.text)
         return lambda arguments, target: len(arguments[of]) == expected(arguments, target)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         value: Any = case.arguments[self.of]
         for count in dict.fromkeys((len(value) + 1, len(value) - 1, 0, 4 * len(value))):
             if count >= 0 and count != len(value):
@@ -117,7 +117,7 @@ class DimensionsRule(ParameterRule):
             return every
         return lambda arguments, _target: all([low <= sizes_of(arguments[of])[axis] <= high for axis in axes])
 
-    def _ways(self, spec: Spec, case: Case, values: Iterable[int]) -> Iterator[Way]:
+    def _ways(self, spec: Spec, case: Case, values: Iterable[int]) -> Iterator[CaseChange]:
         shape = sizes_of(case.arguments[self.of])
         chosen = [value for value in dict.fromkeys(values) if -INT64_MAX <= value <= INT64_MAX]
         every = range(len(shape))
@@ -127,14 +127,14 @@ class DimensionsRule(ParameterRule):
             for value in chosen:
                 yield from _place_ways(spec, shape, self.of, axis, value)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         values = [self.low - 1] if self.low is not None else []
         values += [self.high + 1, self.high * 2, 2**40, INT64_MAX] if self.high is not None else []
         if self.low is not None and self.low < 1:
             values.append(-(2**31))
         yield from self._ways(spec, case, values)
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         bounds = [bound for bound in (self.low, self.high) if bound is not None]
         yield from self._ways(spec, case, sorted({bound + step for bound in bounds for step in (-1, 0, 1)}))
 
@@ -145,7 +145,7 @@ class DimensionsRule(ParameterRule):
         return Words(f"{where} of {self.of} lies in {bounds}", f"{self.of} 的{where_zh}在 {bounds} 内")
 
 
-def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[Way]:
+def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[CaseChange]:
     """Ways to give a dimension a value: through the draw that it comes from, so that the rest follows, and outright."""
     text = f"{of}[{axis}]: {shape[axis]} -> {value}"
     expression = spec.parameter(of).shape
@@ -156,7 +156,7 @@ def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: i
         name = item.node.value
         if not item.spliced:
             if position == axis and item.node.kind == "name" and draws.get(name) == "integer":
-                yield Way(text=text, assign={name: value})
+                yield CaseChange(text=text, assign={name: value})
             position += 1
             continue
         if draws.get(name) in ("run", "broadcast") and item.start is item.stop is None:
@@ -164,9 +164,9 @@ def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: i
             if rest is not None and axis >= position:
                 run = list(shape[position:])
                 run[axis - position] = value
-                yield Way(text=text, assign={name: tuple(run)})
+                yield CaseChange(text=text, assign={name: tuple(run)})
         break
-    yield Way(text=text, axes={(of, axis): value})
+    yield CaseChange(text=text, axes={(of, axis): value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class ShapeRule(ParameterRule):
         of, expected = self.of, compile_shape(self.shape)
         return lambda arguments, target: sizes_of(arguments[of]) == expected(arguments, target)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         sizes = sizes_of(case.arguments[self.of])
         for axis, size in enumerate(sizes):
             yield _axis_way(self.of, axis, size, size + 1)
@@ -193,18 +193,20 @@ class ShapeRule(ParameterRule):
             if size != 1:
                 yield _axis_way(self.of, axis, size, 1)
 
-    def _as_many(self, case: Case, sizes: Sequence[int]) -> Iterator[Way]:
+    def _as_many(self, case: Case, sizes: Sequence[int]) -> Iterator[CaseChange]:
         """Other shapes of as many elements: two sizes exchanged, one dimension more, one less."""
         for first, second in itertools.combinations(range(len(sizes)), 2):
             if sizes[first] != sizes[second]:
-                yield Way(
+                yield CaseChange(
                     text=f"{self.of}: sizes {sizes[first]} and {sizes[second]} exchanged",
                     axes={(self.of, first): sizes[second], (self.of, second): sizes[first]},
                 )
                 break
         if isinstance(case.arguments[self.of], Tensor):
             for rank in (len(sizes) + 1, len(sizes) - 1):
-                yield Way(text=f"{self.of}: rank {len(sizes)} -> {rank}, as many elements", ranks={self.of: rank})
+                yield CaseChange(
+                    text=f"{self.of}: rank {len(sizes)} -> {rank}, as many elements", ranks={self.of: rank}
+                )
 
     def describe(self, product: str) -> Words:
         return Words(f"{self.of} is shaped {self.shape.text}", f"{self.of} 的 shape 为 {self.shape.text}")
@@ -222,7 +224,7 @@ class BroadcastRule(ParameterRule):
         broadcasts = compile_text(f"broadcasts({self.of}, {self.other})")
         return lambda arguments, target: bool(broadcasts(arguments, target))
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         own = sizes_of(case.arguments[self.of])
         others = sizes_of(compile_text(self.other)(case.arguments, case.target))
         is_tensor = self.other in case.arguments
@@ -239,7 +241,7 @@ class BroadcastRule(ParameterRule):
                 yield _axis_way(self.other, place, other, size + 1)
             else:
                 text = f"{self.of}[{axis}]: {size} -> 2, {self.other}[{place}]: {other} -> 3"
-                yield Way(text=text, axes={(self.of, axis): 2, (self.other, place): 3})
+                yield CaseChange(text=text, axes={(self.of, axis): 2, (self.other, place): 3})
 
     def describe(self, product: str) -> Words:
         return Words(
@@ -260,7 +262,7 @@ class SizeRule(ParameterRule):
         of, axis, expected = self.of, self.axis, compile_text(self.text)
         return lambda arguments, target: sizes_of(arguments[of])[axis] == expected(arguments, target)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         sizes = sizes_of(case.arguments[self.of])
         axis = self.axis % len(sizes)
         old = sizes[axis]

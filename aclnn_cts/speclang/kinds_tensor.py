@@ -11,7 +11,7 @@ import msgspec
 from aclnn_cts.core.case import Case, TensorList
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression_parser import compile_text
-from aclnn_cts.speclang.kinds import Test, Way, Words, tensor_of
+from aclnn_cts.speclang.kinds import CaseChange, Test, Words, tensor_of
 from aclnn_cts.speclang.kinds_size import LengthRule
 from aclnn_cts.speclang.model import ParameterRule, Rule
 from aclnn_cts.speclang.shape import INDEX
@@ -48,8 +48,8 @@ class PresentRule(_Pointer):
         of = self.of
         return lambda arguments, _target: arguments[of] is not None
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        yield Way(text=f"{self.of}: null pointer", null=self.of)
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+        yield CaseChange(text=f"{self.of}: null pointer", null=self.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class CallPointerRule(_Pointer):
     def test(self) -> Test:
         return lambda _arguments, _target: True
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        yield Way(text=f"{self.of}: null pointer", call_null=(self.of,))
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+        yield CaseChange(text=f"{self.of}: null pointer", call_null=(self.of,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +76,16 @@ class RankRangeRule(ParameterRule):
         of, low, high = self.of, self.low, self.high
         return lambda arguments, _target: low <= len(arguments[of].shape) <= high
 
-    def _way(self, case: Case, rank: int) -> Way:
+    def _way(self, case: Case, rank: int) -> CaseChange:
         old = len(tensor_of(case, self.of).shape)
-        return Way(text=f"{self.of}: rank {old} -> {rank}", ranks={self.of: rank})
+        return CaseChange(text=f"{self.of}: rank {old} -> {rank}", ranks={self.of: rank})
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for rank in dict.fromkeys((self.high + 1, self.low - 1, self.high + 2, 0, min(self.high * 2, MAX_RANK))):
             if 0 <= rank <= MAX_RANK and not self.low <= rank <= self.high:
                 yield self._way(case, rank)
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for rank in sorted({self.low - 1, self.low, self.low + 1, self.high - 1, self.high, self.high + 1}):
             if 0 <= rank <= MAX_RANK:
                 yield self._way(case, rank)
@@ -108,11 +108,11 @@ class RankRule(ParameterRule):
         of, expected = self.of, compile_text(self.text)
         return lambda arguments, target: len(arguments[of].shape) == expected(arguments, target)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = len(tensor_of(case, self.of).shape)
         for rank in (old + 1, old - 1, old + 2):
             if 0 <= rank <= MAX_RANK:
-                yield Way(text=f"{self.of}: rank {old} -> {rank}", ranks={self.of: rank})
+                yield CaseChange(text=f"{self.of}: rank {old} -> {rank}", ranks={self.of: rank})
 
     def describe(self, product: str) -> Words:
         return Words(f"rank of {self.of} is {self.text}", f"{self.of} 的维数为 {self.text}")
@@ -133,8 +133,8 @@ class ContiguousRule(ParameterRule):
 
         return contiguous
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
-        yield Way(text=f"{self.of}: contiguous -> strided with gaps", strided=self.of)
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+        yield CaseChange(text=f"{self.of}: contiguous -> strided with gaps", strided=self.of)
 
     def describe(self, product: str) -> Words:
         return Words(f"{self.of} is contiguous", f"{self.of} 是连续的")
@@ -149,10 +149,10 @@ class NotEmptyRule(ParameterRule):
         of = self.of
         return lambda arguments, _target: 0 not in arguments[of].shape
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         shape = tensor_of(case, self.of).shape
         for axis in range(len(shape) - 1, -1, -1):
-            yield Way(text=f"{self.of}: dimension {axis} {shape[axis]} -> 0", axes={(self.of, axis): 0})
+            yield CaseChange(text=f"{self.of}: dimension {axis} {shape[axis]} -> 0", axes={(self.of, axis): 0})
 
     def describe(self, product: str) -> Words:
         return Words(f"{self.of} is not empty", f"{self.of} 非空")
@@ -175,12 +175,12 @@ class WordRule(ParameterRule):
 
         return listed
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = str(case.arguments[self.of])
         # Another word, the same word in other letters, no word at all, and the word cut short and continued.
         for word in dict.fromkeys(("unlisted", old.upper(), "", old.capitalize(), old[:-1], f"{old}_", f" {old}")):
             if word not in self.words:
-                yield Way(text=f"{self.of}: {old!r} -> {word!r}", values={self.of: word})
+                yield CaseChange(text=f"{self.of}: {old!r} -> {word!r}", values={self.of: word})
 
     def describe(self, product: str) -> Words:
         return Words(f"{self.of} is one of {', '.join(self.words)}", f"{self.of} 为 {'、'.join(self.words)} 之一")
@@ -211,7 +211,7 @@ class EachItemRule(ParameterRule):
 
         return every
 
-    def _each(self, spec: Spec, case: Case, *, limits: bool) -> Iterator[Way]:
+    def _each(self, spec: Spec, case: Case, *, limits: bool) -> Iterator[CaseChange]:
         """The ways of each tensor by itself: the first, the last, then those between."""
         value = case.arguments[self.of]
         if not isinstance(value, TensorList):
@@ -223,10 +223,10 @@ class EachItemRule(ParameterRule):
             for way in (self.rule.limits if limits else self.rule.ways)(spec, own):
                 yield _of_item(way, self.of, f"{self.of}[{place}]")
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         return self._each(spec, case, limits=False)
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         return self._each(spec, case, limits=True)
 
     def describe(self, product: str) -> Words:
@@ -234,7 +234,7 @@ class EachItemRule(ParameterRule):
         return Words(f"each tensor: {words.en}", f"每个张量：{words.zh}")
 
 
-def _of_item(way: Way, of: str, name: str) -> Way:
+def _of_item(way: CaseChange, of: str, name: str) -> CaseChange:
     """A change to a list's only tensor as one to a tensor of it."""
 
     def renamed(entries: Mapping[_Key, Any]) -> dict[Any, Any]:
@@ -260,12 +260,12 @@ def _of_item(way: Way, of: str, name: str) -> Way:
 class ListLengthRule(LengthRule):
     """A list has as many tensors as an expression says."""
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         value = case.arguments[self.of]
         old = len(value) if isinstance(value, TensorList) else 0
         for count in dict.fromkeys((old - 1, old + 1, 0, 2 * old)):
             if count >= 0 and count != old:
-                yield Way(text=f"{self.of}: {old} -> {count} tensors", lengths={self.of: count})
+                yield CaseChange(text=f"{self.of}: {old} -> {count} tensors", lengths={self.of: count})
 
     def describe(self, product: str) -> Words:
         return Words(f"{self.of} has {self.text} tensors", f"{self.of} 有 {self.text} 个张量")

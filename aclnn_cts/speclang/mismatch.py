@@ -11,7 +11,7 @@ from typing import Any
 from aclnn_cts.core.case import Case, Scalar, Tensor, TensorList, number
 from aclnn_cts.core.printable import alternatives_text, number_text, shown
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import COMPARISONS, UNDEFINED, Node, compile_node
+from aclnn_cts.speclang.expression import COMPARISONS, UNDEFINED, ExpressionNode, compile_node
 from aclnn_cts.speclang.expression_parser import compile_text, parse
 from aclnn_cts.speclang.kinds_data import ElementsRule, FiniteRule, StructureRule, data_is_finite, data_range
 from aclnn_cts.speclang.kinds_dtype import (
@@ -130,10 +130,10 @@ def _(rule: PredicateRule, arguments: Mapping[str, Any], target: Target) -> str:
     )
 
 
-def _reasons(node: Node, arguments: Mapping[str, Any], target: Target) -> Iterator[tuple[str, str, str]]:
+def _reasons(node: ExpressionNode, arguments: Mapping[str, Any], target: Target) -> Iterator[tuple[str, str, str]]:
     """Why a predicate is false: the words of an operand, its value, and what that must; any of them would do."""
 
-    def value(operand: Node) -> Any:  # noqa: ANN401 - whatever an expression gives
+    def value(operand: ExpressionNode) -> Any:  # noqa: ANN401 - whatever an expression gives
         return compile_node(operand)(arguments, target)
 
     if node.kind == "and":
@@ -161,7 +161,7 @@ def _reasons(node: Node, arguments: Mapping[str, Any], target: Target) -> Iterat
         yield _words(named), _text(left), f"{'not ' * negated}{_WORDS[word]} {_text(right)}"
 
 
-def _words(node: Node) -> str:
+def _words(node: ExpressionNode) -> str:
     """An expression as a spec writes it."""
     kind, value = node.kind, node.value
     parts = [_words(operand) for operand in node.operands]

@@ -14,7 +14,7 @@ from aclnn_cts.core.dtypes import promoted
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
-from aclnn_cts.speclang.kinds import Test, Way, Words
+from aclnn_cts.speclang.kinds import CaseChange, Test, Words
 from aclnn_cts.speclang.shape import ShapeExpression
 from aclnn_cts.speclang.spec_claims import NotTestable, SpecClaim
 
@@ -32,7 +32,7 @@ class Rule(ABC):
         """What is evaluated."""
 
     @abstractmethod
-    def ways(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         """Changes that may break it in a case that holds all, nearest first."""
 
     @property
@@ -40,7 +40,7 @@ class Rule(ABC):
         """The tensors that it says promote to one dtype."""
         return ()
 
-    def limits(self, spec: Spec, case: Case) -> Iterator[Way]:
+    def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         """Changes that put a case on the rule's limits and one step to both sides; nothing for a rule without one."""
         return iter(())
 

@@ -16,7 +16,7 @@ from typing import Any
 from aclnn_cts.core.case import Tensor, TensorList
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
-from aclnn_cts.speclang.expression import Compiled, Node, compile_node
+from aclnn_cts.speclang.expression import Compiled, ExpressionNode, compile_node
 from aclnn_cts.speclang.expression_parser import ExpressionError, ExpressionParser
 
 INDEX = "index"
@@ -27,10 +27,10 @@ INDEX = "index"
 class ShapeItem:
     """One item: an expression (`spliced` false), or the sizes of a name or call, sliced or whole."""
 
-    node: Node
+    node: ExpressionNode
     spliced: bool = False
-    start: Node | None = None
-    stop: Node | None = None
+    start: ExpressionNode | None = None
+    stop: ExpressionNode | None = None
 
     @property
     def multiple(self) -> int:
@@ -46,7 +46,7 @@ class ShapeExpression:
 
     text: str
     items: tuple[ShapeItem, ...]
-    condition: Node | None = None
+    condition: ExpressionNode | None = None
     """Where it is false, the shape is that of `otherwise`."""
     otherwise: ShapeExpression | None = None
 

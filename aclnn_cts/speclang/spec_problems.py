@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.printable import alternatives_text, shown
 from aclnn_cts.speclang.evaluator import Evaluator
-from aclnn_cts.speclang.expression import SIZES, Node
+from aclnn_cts.speclang.expression import SIZES, ExpressionNode
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.shape import INDEX, ShapeExpression, parse_shape
@@ -46,7 +46,7 @@ class SpecProblems(Problems):
         """Where an entry of a built spec is written; its section where it is from another file."""
         return self.places.get((section, name), (section, name))
 
-    def node(self, text: object, path: Sequence[str | int], names: Collection[str]) -> Node | None:
+    def node(self, text: object, path: Sequence[str | int], names: Collection[str]) -> ExpressionNode | None:
         """Parse an expression and check its names, and what they are where `names` maps them to their kinds."""
         if not isinstance(text, (str, int, float)):
             self.add(path, f"{shown(text)}; expected an expression or a number")
@@ -68,7 +68,7 @@ class SpecProblems(Problems):
         if (
             ok
             and isinstance(names, Mapping)
-            and (message := misread_name(Node("whole", operands=(node,)), names)) is not None
+            and (message := misread_name(ExpressionNode("whole", operands=(node,)), names)) is not None
         ):
             self.add(path, f"{shown(str(text))}: {message}")
             return None
@@ -126,7 +126,7 @@ _SIZES = ("shape", "sizes", *SIZES)
 _INSTEAD = {("dim", "int_array"): "item", ("dim", RUN): "item", ("item", "tensor"): "dim", ("len", "tensor"): "rank"}
 
 
-def misread_name(node: Node, kinds: Mapping[str, str]) -> str | None:
+def misread_name(node: ExpressionNode, kinds: Mapping[str, str]) -> str | None:
     """What is wrong with the first name that is read as something else than it is; None where all is well."""
     sizes = [operand for operand in node.operands if operand.kind == "call" and operand.value in _SIZES]
     is_compared = node.kind == "compare" and set(node.value) <= {"==", "!="} and len(sizes) == len(node.operands)
@@ -145,7 +145,9 @@ def misread_name(node: Node, kinds: Mapping[str, str]) -> str | None:
     return None
 
 
-def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: Mapping[str, str]) -> str | None:
+def _misread_name(
+    node: ExpressionNode, name: str, wanted: tuple[str, ...] | None, kinds: Mapping[str, str]
+) -> str | None:
     kind = kinds.get(name)
     if kind is None or (kind in wanted if wanted is not None else kind not in _WORDS):
         return None
@@ -170,7 +172,9 @@ def _misread_name(node: Node, name: str, wanted: tuple[str, ...] | None, kinds: 
 def misread_shape(shape: ShapeExpression, kinds: Mapping[str, str]) -> str | None:
     """The same for a shape expression: `*` takes what has sizes, and what has sizes takes a `*`."""
     if shape.condition is not None and shape.otherwise is not None:
-        rest = misread_name(Node("or", operands=(shape.condition,)), kinds) or misread_shape(shape.otherwise, kinds)
+        rest = misread_name(ExpressionNode("or", operands=(shape.condition,)), kinds) or misread_shape(
+            shape.otherwise, kinds
+        )
         if rest is not None:
             return rest
     for item in shape.items:

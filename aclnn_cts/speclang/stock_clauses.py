@@ -12,7 +12,7 @@ import msgspec
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.printable import shown
-from aclnn_cts.speclang.build_constraints import Rows
+from aclnn_cts.speclang.build_constraints import DtypeRows
 from aclnn_cts.speclang.package import products, shared_file
 from aclnn_cts.speclang.placeholders import expand_lists, fill_placeholders, placeholders
 from aclnn_cts.speclang.problems import Problems
@@ -217,7 +217,7 @@ class StockClauses:
     operator: OperatorModel
     parameters: Sequence[ParameterModel]
     """As valid calls draw them."""
-    rows: Rows
+    rows: DtypeRows
     kinds: Mapping[str, str]
     constraints: Sequence[ConstraintModel]
     sentences: StockSentences

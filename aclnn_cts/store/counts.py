@@ -17,7 +17,7 @@ from aclnn_cts.core.verdict import (
     Observation,
     Record,
     Result,
-    Skip,
+    SkipReason,
     TrialAim,
     Verdict,
     aim_of,
@@ -91,12 +91,12 @@ class Counts(_Sum):
     @property
     def open(self) -> int:
         """Trials of which the document leaves open what conforms."""
-        return self.skipped_by_reason.get(Skip.OPEN, 0)
+        return self.skipped_by_reason.get(SkipReason.OPEN, 0)
 
     @property
     def unsafe(self) -> int:
         """Trials that the harness never makes on a device."""
-        return self.skipped_by_reason.get(Skip.UNSAFE, 0)
+        return self.skipped_by_reason.get(SkipReason.UNSAFE, 0)
 
     @property
     def counted(self) -> int:
@@ -251,7 +251,7 @@ class OpenShare(_Sum):
             return
         opened = sum(deviation.open for deviation in verdict.deviations)
         self.count(opened=opened, elements=elements, why=verdict.facts.get(OPEN_BECAUSE, {}))
-        self.open_calls += verdict.kind == Skip.OPEN
+        self.open_calls += verdict.kind == SkipReason.OPEN
 
     def count(self, *, opened: int, elements: int, why: Mapping[str, int]) -> None:
         """Count a call of so many elements, some at least."""
@@ -390,7 +390,7 @@ class OperatorSummary(msgspec.Struct):
         counts = self.aims.setdefault(aim, Counts())
         counts.cases += 1
         counts.add(verdict, waived=waived)
-        is_aside = verdict.result == Result.OUT_OF_SCOPE or verdict.kind == Skip.OPEN
+        is_aside = verdict.result == Result.OUT_OF_SCOPE or verdict.kind == SkipReason.OPEN
         for corner in corners:
             found = self.corners.get(corner) or self.corners.setdefault(corner, CornerCount())
             found.aside += is_aside
@@ -400,14 +400,14 @@ class OperatorSummary(msgspec.Struct):
             return
         if aim == TrialAim.VALUES:
             _try(self.dtypes, dtypes, judged=compares_values(verdict), every=every)
-        elif aim == TrialAim.STATUS and verdict.kind != Skip.UNSAFE:
+        elif aim == TrialAim.STATUS and verdict.kind != SkipReason.UNSAFE:
             _try(self.rules, (rule,), judged=is_judged(verdict), every=every)
 
     def _leave(self, record: Record, aim: str) -> None:
         """Count why a record has no verdict. Messages that differ in their numbers alone are one reason."""
         verdict = record.verdict
         message = " ".join(verdict.message.split())[:_LONGEST]
-        said = "" if verdict.kind == Skip.OPEN else _NUMBER.sub("0", message)
+        said = "" if verdict.kind == SkipReason.OPEN else _NUMBER.sub("0", message)
         key = f"{aim}: {verdict.kind or verdict.result}: {said}"
         if key not in self.unjudged and len(self.unjudged) >= _MOST_REASONS:
             key = f"{aim}: {verdict.kind or verdict.result}: others"

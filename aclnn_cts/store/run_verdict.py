@@ -14,7 +14,7 @@ from itertools import groupby
 import msgspec
 
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip, TrialAim
+from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, SkipReason, TrialAim
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.counts import Counts, OperatorSummary, UnjudgedCount, total_of
@@ -190,7 +190,7 @@ def _scope(operators: Iterable[OperatorSummary]) -> tuple[str, ...]:
     return tuple(sorted(found, key=_scope_order))
 
 
-_ASIDE = (Skip.UNSUPPORTED, Skip.NOT_CHOSEN)
+_ASIDE = (SkipReason.UNSUPPORTED, SkipReason.NOT_CHOSEN)
 """Skips of what was not asked of the implementation at all."""
 
 
@@ -220,7 +220,7 @@ def _of_counts(name: str, operator: OperatorSummary, terms: Terms | None) -> Ope
     # Whoever chooses cases can have them made on a software device (--unsafe).
     counted = counts.counted + (counts.unsafe if plan == RunPlan.CASES else 0)
     # Of a plan, what was not tried any more has no aim: it counts whole.
-    counted += total.skipped_by_reason.get(Skip.STOPPED, 0) if plan == RunPlan.PROFILE else 0
+    counted += total.skipped_by_reason.get(SkipReason.STOPPED, 0) if plan == RunPlan.PROFILE else 0
     failures = total.unwaived
     if failures:
         note = Note(
@@ -298,7 +298,7 @@ def _nothing(name: str, total: Counts) -> Note:
     values: dict[str, str | int] = {"operator": name}
     if total.out_of_scope and total.out_of_scope == total.cases:
         return Note(f"{name}: the adapter does not offer it, so that nothing was judged", NoteCode.NOT_OFFERED, values)
-    if total.cases and total.skipped_by_reason.get(Skip.UNSUPPORTED) == total.cases:
+    if total.cases and total.skipped_by_reason.get(SkipReason.UNSUPPORTED) == total.cases:
         text = f"{name}: its document does not name the product; `aclnn-cts spec show` lists what it names"
         return Note(text, NoteCode.UNSUPPORTED, values)
     return Note(f"{name}: nothing was judged", NoteCode.NOTHING_JUDGED, values)
@@ -334,7 +334,7 @@ def _reasons(name: str, operator: OperatorSummary, aims: frozenset[str] | None) 
 
 
 def _is_open(item: UnjudgedCount) -> bool:
-    return item.kind in (Skip.OPEN, Skip.UNSAFE)
+    return item.kind in (SkipReason.OPEN, SkipReason.UNSAFE)
 
 
 _NAMED = (OutOfScope.OPERATOR, OutOfScope.PRODUCT, OutOfScope.DTYPE, OutOfScope.FORMAT)

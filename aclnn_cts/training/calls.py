@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.candidates.check import Check, check
+from aclnn_cts.candidates.check import CheckResult, check
 from aclnn_cts.core.dtypes import acl_name, numpy_dtype
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.verdict import RunVerdict
@@ -69,7 +69,7 @@ class CallArrays:
     inputs: Mapping[str, NDArray[Any]]
     outputs: Mapping[str, NDArray[Any]]
 
-    def check(self) -> Check:
+    def check(self) -> CheckResult:
         """Compare it with its document; inconclusive where arrays were left out, or arguments fit no document."""
         missing = [*self.call.inputs.keys() - self.inputs.keys(), *self.call.outputs.keys() - self.outputs.keys()]
         if missing:
@@ -80,9 +80,9 @@ class CallArrays:
             return inconclusive(self.call, str(error))
 
 
-def inconclusive(call: RecordedCall, reason: str) -> Check:
+def inconclusive(call: RecordedCall, reason: str) -> CheckResult:
     """The check of a call that nobody can judge."""
-    return Check(ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=call.operator, reason=reason)
+    return CheckResult(ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=call.operator, reason=reason)
 
 
 def facts_of(array: NDArray[Any]) -> ArrayFacts:

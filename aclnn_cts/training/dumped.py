@@ -50,7 +50,7 @@ _MOST_BYTES = 1 << 28
 """Of a file of calls: a million lines."""
 
 
-class TensorFacts(msgspec.Struct, frozen=True, kw_only=True):
+class DumpedTensor(msgspec.Struct, frozen=True, kw_only=True):
     """A tensor of a dumped call."""
 
     shape: tuple[int, ...]
@@ -162,7 +162,7 @@ def _value(value: Any, name: str) -> Any:  # noqa: ANN401 - a JSON value
     if not isinstance(value, dict):
         return value
     try:
-        facts = msgspec.convert(value.get("tensor", value), TensorFacts)
+        facts = msgspec.convert(value.get("tensor", value), DumpedTensor)
     except msgspec.ValidationError as error:
         raise UsageError(f"arguments: {name}: {error}; expected a tensor with shape and dtype") from error
     word = facts.dtype.removeprefix("torch.")

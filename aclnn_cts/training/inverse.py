@@ -11,11 +11,11 @@ from typing import Any
 from aclnn_cts.adapters.bindings import (
     Binding,
     BindingForm,
-    Call,
     Choose,
     Conversion,
     Convert,
     Items,
+    LibraryCall,
     Literal,
     Name,
     Value,
@@ -29,7 +29,7 @@ _UNSIGNED = 2**64
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ArgumentSource:
     """The parameter that an argument of torch's function is made from, and its value there."""
 
     parameter: str
@@ -44,7 +44,7 @@ class InverseBinding:
     operator: str
     function: str
     """Without `aten::` and the overload."""
-    arguments: Mapping[str, Source]
+    arguments: Mapping[str, ArgumentSource]
     """By argument of the function; those that no parameter gives are left out."""
     outputs: Mapping[str, int]
     """By output, which of the function's results it is."""
@@ -71,7 +71,7 @@ def _stated(binding: Binding) -> InverseBinding | None:
     return InverseBinding(
         operator=binding.operator,
         function=called.call.function,
-        arguments={name: Source(value.name, _same) for name, value in named if isinstance(value, Name)},
+        arguments={name: ArgumentSource(value.name, _same) for name, value in named if isinstance(value, Name)},
         outputs={name: place for place, name in enumerate(binding.outputs)},
         unused=called.unused,
     )
@@ -86,7 +86,7 @@ def _inverse(binding: Binding) -> InverseBinding | None:
         if len(calls) != 1:
             return None
         [(held, value)] = calls.items()
-        assert isinstance(value, Call)  # noqa: S101 - as `_is_main` says
+        assert isinstance(value, LibraryCall)  # noqa: S101 - as `_is_main` says
         call = value
         places = {name: _place(item, held, binding.let) for name, item in binding.outputs.items() if item is not None}
         outputs = {name: place for name, place in places.items() if place is not None}
@@ -108,14 +108,14 @@ def _inverse(binding: Binding) -> InverseBinding | None:
 
 def _is_main(value: Value) -> bool:
     """Whether it is the call of a gradient, and no step before or after it."""
-    return isinstance(value, Call) and "backward" in value.function
+    return isinstance(value, LibraryCall) and "backward" in value.function
 
 
 def _read_by(value: Value, let: Mapping[str, Value]) -> frozenset[str]:
     """The parameters that the functions of the library in a value read."""
     if isinstance(value, Name):
         return _read_by(let[value.name], let) if value.name in let else frozenset()
-    if not isinstance(value, Call):
+    if not isinstance(value, LibraryCall):
         return frozenset()
     parts = value.arguments.values()
     names = {part.name for part in parts if isinstance(part, Name) and part.name not in let}
@@ -136,17 +136,17 @@ def _place(value: Value, held: str, let: Mapping[str, Value]) -> int | None:
     return None
 
 
-def _source(value: Value, let: Mapping[str, Value]) -> Source | None:
+def _source(value: Value, let: Mapping[str, Value]) -> ArgumentSource | None:
     """The parameter behind a value; None where there is none, as for a constant."""
     return next(_sources(value, let), None)
 
 
-def _sources(value: Value, let: Mapping[str, Value]) -> Iterator[Source]:
+def _sources(value: Value, let: Mapping[str, Value]) -> Iterator[ArgumentSource]:
     if isinstance(value, Name) and value.name not in let:
-        yield Source(value.name, _same)
+        yield ArgumentSource(value.name, _same)
     elif isinstance(value, Convert) and value.kind in _RESTORED:
         for source in _sources(value.operands[0], let):
-            yield Source(source.parameter, _RESTORED[value.kind])
+            yield ArgumentSource(source.parameter, _RESTORED[value.kind])
     else:
         for item in _within(value, let):
             yield from _sources(item, let)
@@ -159,7 +159,7 @@ def _within(value: Value, let: Mapping[str, Value]) -> Iterator[Value]:
     elif isinstance(value, Choose):
         # Frameworks have channels second: of the ways, one takes the parameter as it is.
         yield from (item for item in value.options.values() if isinstance(item, Name))
-    elif isinstance(value, Call) and value.function in _TRANSPARENT:
+    elif isinstance(value, LibraryCall) and value.function in _TRANSPARENT:
         yield value.arguments["self"]
     elif isinstance(value, Items):
         yield from (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aclnn_cts.candidates.check import Check
+from aclnn_cts.candidates.check import CheckResult
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.training.calls import RecordedCall
 
@@ -17,7 +17,7 @@ class CheckedCall:
     """A call and what was found of it."""
 
     call: RecordedCall
-    check: Check
+    check: CheckResult
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -27,11 +27,11 @@ from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.triage.comparison import (
     CaseCount,
-    Comparison,
-    Difference,
     EndChange,
     FindingChange,
     FindingState,
+    ManifestDifference,
+    RunComparison,
     RunSide,
     ShareChange,
     WorstShare,
@@ -40,7 +40,7 @@ from aclnn_cts.triage.comparison import (
 _STATES = (FindingState.NEW, FindingState.STILL, FindingState.FIXED, FindingState.GONE)
 
 
-def compare_runs(before: Path, after: Path) -> Comparison:
+def compare_runs(before: Path, after: Path) -> RunComparison:
     """Compare two run directories, of runs or campaigns, finished or not.
 
     Raises UsageError where a folder is no run directory, HarnessError where one is damaged.
@@ -58,7 +58,7 @@ def compare_runs(before: Path, after: Path) -> Comparison:
             elif other is not None:
                 gathered.take_alone(other, added=True)
         findings = [finding.told(key) for key, finding in gathered.findings.items()]
-        return Comparison(
+        return RunComparison(
             before=_side(first, results_before),
             after=_side(second, results_after),
             common=gathered.common,
@@ -83,11 +83,11 @@ def compare_runs(before: Path, after: Path) -> Comparison:
         )
 
 
-def manifest_differences(before: Manifest, after: Manifest) -> tuple[Difference, ...]:
+def manifest_differences(before: Manifest, after: Manifest) -> tuple[ManifestDifference, ...]:
     """Every fact that differs, in the manifest's order. Times, paths of outputs and words typed are left out."""
     first, second = dict(_facts(before)), dict(_facts(after))
     return tuple(
-        Difference(
+        ManifestDifference(
             name=name,
             before=first.get(name),
             after=second.get(name),
@@ -184,7 +184,7 @@ def _side(run: RunDirectory, results: ResultReader) -> RunSide:
     )
 
 
-def comparison_to_json(comparison: Comparison) -> dict[str, object]:
+def comparison_to_json(comparison: RunComparison) -> dict[str, object]:
     """One JSON object: whether anything changed, the totals, and all lines."""
     lines: dict[str, object] = msgspec.to_builtins(comparison)
     return {

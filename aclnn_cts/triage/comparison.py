@@ -23,7 +23,7 @@ class FindingState:
     """It fails in the first run alone, and none of its trials passes in the second: nothing shows that it is mended."""
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestDifference(msgspec.Struct, frozen=True, kw_only=True):
     """One fact of the manifests that is not the same."""
 
     name: str
@@ -144,14 +144,14 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     after: WorstShare
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
     """Two runs side by side. Trials are the same where their ids are."""
 
     before: RunSide
     after: RunSide
     common: int
     """Trials of both runs."""
-    differences: tuple[Difference, ...]
+    differences: tuple[ManifestDifference, ...]
     findings: tuple[FindingChange, ...]
     """New ones first, then those still failing, fixed, and not seen again."""
     ends: tuple[EndChange, ...]

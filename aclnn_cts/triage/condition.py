@@ -29,8 +29,8 @@ from aclnn_cts.generate.recover import recover_drawing
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Way
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.speclang.kinds import CaseChange
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 ROUNDS = 4
 """Proposals for one finding."""
@@ -189,12 +189,12 @@ def _varied(sampler: Sampler, drawing: Drawing, choices: Choices) -> Drawing:
     if type(value) is int and choices.chance(1, 2):
         # Blocks and thresholds show one step beside what fails.
         value = max(drawing.names[part] + choices.pick((-1, 1)), 0)
-    way = Way(text="", assign={part: value})
+    way = CaseChange(text="", assign={part: value})
     return msgspec.structs.replace(drawing, names=sampler.names.reassign(drawing, way))
 
 
 def with_conditions(
-    findings: Iterable[Finding], records: Callable[[str, str], Iterable[Record]], bench: Bench
+    findings: Iterable[Finding], records: Callable[[str, str], Iterable[Record]], bench: TrialRunner
 ) -> tuple[Finding, ...]:
     """The findings of a run, split and merged by the conditions that calls made on `bench` confirm.
 
@@ -217,7 +217,7 @@ def with_conditions(
 
 
 def with_condition(
-    finding: Finding, failed: Sequence[Record], passed: Iterable[Record], bench: Bench
+    finding: Finding, failed: Sequence[Record], passed: Iterable[Record], bench: TrialRunner
 ) -> tuple[Finding, ...]:
     """A finding with its condition, where one can be confirmed; of alternatives one finding each."""
     is_steady = finding.confirmed in (Confirmation.WAITING, Confirmation.ALWAYS)

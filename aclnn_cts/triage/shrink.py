@@ -18,7 +18,7 @@ from aclnn_cts.core.delta_debugging import without_others
 from aclnn_cts.core.dtypes import components
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.trial import Trial, of_first_phase
 from aclnn_cts.core.verdict import Record
@@ -232,8 +232,8 @@ class Attempts:
             record = self.execute(trial)
             self.executions += 1
             ends = {outcome.ended for attempt in record.attempts for outcome in attempt}
-            hung = record.verdict.kind == Fault.HANG or Ended.TIME_LIMIT in ends
-            died = record.verdict.kind == Fault.CRASH or bool(ends & {Ended.SIGNAL, Ended.EXIT})
+            hung = record.verdict.kind == Fault.HANG or CallEnd.TIME_LIMIT in ends
+            died = record.verdict.kind == Fault.CRASH or bool(ends & {CallEnd.SIGNAL, CallEnd.EXIT})
             self.cost += HANG_COST if hung else DEATH_COST if died else 1
             if self.same(record):
                 return record

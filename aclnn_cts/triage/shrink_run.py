@@ -26,7 +26,7 @@ from aclnn_cts.store.run_directory import FAILURES, FINDINGS, RunDirectory
 from aclnn_cts.store.store import ResultStore
 from aclnn_cts.triage.shrink import EXECUTIONS, ShrinkResult
 from aclnn_cts.triage.shrink import shrink as shrink_trial
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,9 @@ def shrink_run(
         settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark,
         ResultStore(run.path / "results.sqlite", resume=True) as store,
     ):
-        bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark)
+        bench = TrialRunner(
+            specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark
+        )
         programs = Programs(specs=specs, spec_folders=settings.spec_folders)
         try:
             for number, finding in enumerate(findings):
@@ -105,7 +107,7 @@ def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
         )
 
 
-def _shrink_finding(bench: Bench, finding: Finding, trial: Trial, executions: int) -> ShrunkFinding:
+def _shrink_finding(bench: TrialRunner, finding: Finding, trial: Trial, executions: int) -> ShrunkFinding:
     keys = {finding.key, *(item.key for item in finding.fingerprints)}
 
     def execute(tried: Trial) -> Record:

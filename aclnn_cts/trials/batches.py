@@ -12,8 +12,8 @@ from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Result, Skip, Verdict
-from aclnn_cts.execution.executor import Asked, Performed, PreparedBatch
+from aclnn_cts.core.verdict import Result, SkipReason, Verdict
+from aclnn_cts.execution.executor import CallRequest, PerformedCall, PreparedBatch
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.buffers import InputGuards
 from aclnn_cts.generate.hazard import hazard_of
@@ -35,7 +35,7 @@ _OVERLAPPED = 64
 
 
 @dataclass(slots=True, kw_only=True)
-class Batch:
+class TrialBatch:
     """Trials on their way to their records."""
 
     trials: Sequence[Trial]
@@ -47,7 +47,7 @@ class Batch:
     prepared: PreparedBatch
     seconds: float
     """Spent on it."""
-    performed: Sequence[Performed] = ()
+    performed: Sequence[PerformedCall] = ()
     finished: bool = False
 
     def finish(self) -> None:
@@ -81,12 +81,14 @@ def batches(
         yield batch
 
 
-def calls_before(trial: Trial) -> list[Asked]:
+def calls_before(trial: Trial) -> list[CallRequest]:
     """The calls that a trial makes first, in the ordinary call mode."""
-    return [Asked(item.case) for item in trial.after for _ in range(item.times)]
+    return [CallRequest(item.case) for item in trial.after for _ in range(item.times)]
 
 
-def calls_of(trial: Trial, specs: Mapping[str, Spec], *, capabilities: Capabilities, group: int = 0) -> list[Asked]:
+def calls_of(
+    trial: Trial, specs: Mapping[str, Spec], *, capabilities: Capabilities, group: int = 0
+) -> list[CallRequest]:
     """The trial's own calls; `group` tells those that are made together from another trial's.
 
     The valid twin of a broken call goes no further than phase one. An implementation without phases whose rejections
@@ -100,7 +102,7 @@ def calls_of(trial: Trial, specs: Mapping[str, Spec], *, capabilities: Capabilit
     return [call if call.group is None else msgspec.structs.replace(call, group=group) for call in calls]
 
 
-def with_input_guards(calls: Sequence[Asked], trial: Trial, *, broken: bool) -> list[Asked]:
+def with_input_guards(calls: Sequence[CallRequest], trial: Trial, *, broken: bool) -> list[CallRequest]:
     """The calls of a trial with the end of their inputs chosen that a guard page touches: the same for all of them.
 
     It alternates with the bits of the case's id. Shapes that do not fit together are where kernels read too far, by an
@@ -125,11 +127,11 @@ def verdict_without_call(
     """The verdict on a trial that is not made, for its size, harm that it may do, or its phases; None where it is."""
     if settings.phases == 1 and not needs_no_second_phase(trial):
         message = f"{trial.check}: the first phase alone says nothing of it (--phases one)"
-        return Verdict(result=Result.SKIPPED, kind=Skip.NOT_JUDGED, message=message)
+        return Verdict(result=Result.SKIPPED, kind=SkipReason.NOT_JUDGED, message=message)
     if trial.after:
         if (size := trial.nbytes) > max(settings.max_bytes, trial.case.nbytes):
             message = f"{size} bytes of arguments with the calls before it; --max-bytes allows {settings.max_bytes}"
-            return Verdict(result=Result.SKIPPED, kind=Skip.TOO_LARGE, message=message)
+            return Verdict(result=Result.SKIPPED, kind=SkipReason.TOO_LARGE, message=message)
         for item in trial.after:
             found = _unsafe(item.case, evaluate(specs[item.case.operator], item.case), specs=specs, settings=settings)
             if found is not None:
@@ -144,4 +146,4 @@ def _unsafe(
         return None
     both_phases = settings.phases != 1 and case.call.phases != 1
     reason = hazard_of(specs[case.operator], case, both_phases=both_phases, evaluation=evaluation)
-    return Verdict(result=Result.SKIPPED, kind=Skip.UNSAFE, message=reason) if reason else None
+    return Verdict(result=Result.SKIPPED, kind=SkipReason.UNSAFE, message=reason) if reason else None

@@ -16,10 +16,10 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.delta_debugging import shortest_end, without_others
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import ALONE_FACT, CONFORMS, FLAKY_FACT, Record, Result
-from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
@@ -36,7 +36,7 @@ FRESH = 128
 """Fresh processes that one judge gives to an implementation which keeps state between calls; failures after that are
 not run again. Hundreds of calls can fail so, and a process of a real device takes seconds to start."""
 
-_WENT_ON = frozenset({Ended.RETURNED, Ended.RAISED})
+_WENT_ON = frozenset({CallEnd.RETURNED, CallEnd.RAISED})
 
 
 @dataclass(slots=True)
@@ -45,13 +45,13 @@ class CallHistory:
 
     calls: deque[Case] = field(default_factory=lambda: deque(maxlen=MOST_CALLS))
 
-    def add_batch(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
+    def add_batch(self, performed: Sequence[PerformedCall], looks: Sequence[Case]) -> None:
         """The calls of a batch, those that looked at the device after them, and those that were made twice."""
         self._add(performed)
         self.calls.extend(looks)
         self.calls.extend(item.case for item in performed if item.twice)
 
-    def latest_calls(self, performed: Sequence[Performed]) -> list[Case]:
+    def latest_calls(self, performed: Sequence[PerformedCall]) -> list[Case]:
         """The calls before one that comes after these, which are not added; of so many bytes as a batch holds."""
         whole = CallHistory(self.calls.copy())
         whole._add(performed)
@@ -59,12 +59,12 @@ class CallHistory:
         number = sum(1 for _ in itertools.takewhile(lambda size: size <= BATCH_BYTES, sizes))
         return list(whole.calls)[len(whole.calls) - number :]
 
-    def _add(self, performed: Sequence[Performed]) -> None:
+    def _add(self, performed: Sequence[PerformedCall]) -> None:
         """Calls that were made one after the other; one that ended its process has left nothing behind."""
         for item in performed:
             if item.outcome.ended in _WENT_ON:
                 self.calls.append(item.case)
-            elif item.outcome.ended not in (Ended.INEXPRESSIBLE, Ended.NOT_RUN):
+            elif item.outcome.ended not in (CallEnd.INEXPRESSIBLE, CallEnd.NOT_RUN):
                 self.calls.clear()
 
 
@@ -74,7 +74,7 @@ class FailureConfirmer:
 
     host: SessionHost
     specs: Mapping[str, Spec]
-    performer: Performer
+    performer: CallPerformer
     verdicts: TrialJudge
     _history: CallHistory = field(default_factory=CallHistory)
     _repeated: Counter[str] = field(default_factory=Counter)
@@ -92,7 +92,7 @@ class FailureConfirmer:
         self._repeated[text] += 1
         return self._repeated[text] <= COMPANY_ALLOWED
 
-    def confirm(self, record: Record, before: Sequence[Performed]) -> Record:
+    def confirm(self, record: Record, before: Sequence[PerformedCall]) -> Record:
         """The record of a failure with what came of it alone; as it is where no fresh process is left.
 
         `before`: the calls of its batch that came before it.
@@ -109,7 +109,7 @@ class FailureConfirmer:
         if conforms and trial.after:
             return self._repeated_alone(found)
         # The calls that a fault of the device needs were looked for already (`attribution`).
-        faulty = any(outcome.ended == Ended.DEVICE_FAULT for outcomes in record.attempts for outcome in outcomes)
+        faulty = any(outcome.ended == CallEnd.DEVICE_FAULT for outcomes in record.attempts for outcome in outcomes)
         if not conforms or trial.after or sort in self._shown or faulty:
             return found
         after = self.calls_before(
@@ -131,7 +131,7 @@ class FailureConfirmer:
         facts = {**verdict.facts, FLAKY_FACT: [failures, times]}
         return msgspec.structs.replace(record, verdict=msgspec.structs.replace(verdict, message=message, facts=facts))
 
-    def note_batch(self, performed: Sequence[Performed], looks: Sequence[Case]) -> None:
+    def note_batch(self, performed: Sequence[PerformedCall], looks: Sequence[Case]) -> None:
         """The calls of a whole batch, and those that looked at the device after it: what comes is after them."""
         self._history.add_batch(performed, looks)
         self._suspect = True
@@ -163,16 +163,16 @@ class FailureConfirmer:
     def _in_a_row(self, trial: Trial, times: int) -> Iterator[Record]:
         """A trial of one ordinary call so many times, without a pause in between."""
         calls = self._calls(trial)
-        if calls == [Asked(trial.case, guards=calls[0].guards)]:
+        if calls == [CallRequest(trial.case, guards=calls[0].guards)]:
             self.host.refresh()
             for item in self.performer.perform(calls * times):
                 yield self._record(trial, [item])
 
-    def _calls(self, trial: Trial) -> list[Asked]:
+    def _calls(self, trial: Trial) -> list[CallRequest]:
         broken = bool(evaluate(self.specs[trial.case.operator], trial.case).broken)
         return with_input_guards(calls_of(trial, self.specs, capabilities=self.host.capabilities), trial, broken=broken)
 
-    def _record(self, trial: Trial, attempt: Sequence[Performed]) -> Record:
+    def _record(self, trial: Trial, attempt: Sequence[PerformedCall]) -> Record:
         evaluation = evaluate(self.specs[trial.case.operator], trial.case)
         verdict = self.verdicts.verdict(trial, attempt, evaluation, self.verdicts.judge(trial))
         return self.verdicts.record(trial, trial.id, attempt, evaluation, verdict)
@@ -185,7 +185,7 @@ def _marked(record: Record, again: Record) -> Record:
     when the trial is replayed.
     """
     verdict, [outcomes] = again.verdict, again.attempts
-    if any(outcome.ended == Ended.NOT_RUN for outcome in outcomes):
+    if any(outcome.ended == CallEnd.NOT_RUN for outcome in outcomes):
         said = "could not be run"
     elif verdict.result == Result.FAILED:
         said = "fails too" if verdict.kind == record.verdict.kind else f"fails otherwise ({fault_name(verdict.kind)})"

@@ -79,7 +79,7 @@ STATUS_CHECKS = ("example", "boundary", "status", "values", REPEATED_FAILURE)
 """What can be said of first phases alone."""
 
 
-class Source(Enum):
+class CaseSource(Enum):
     """Where the valid cases of a part come from."""
 
     RANDOM = "random"
@@ -210,7 +210,7 @@ class Part(msgspec.Struct, frozen=True):
     count: int = 0
     heavy: bool = False
     """Whether random cases include the regime `heavy`."""
-    source: Source = Source.RANDOM
+    source: CaseSource = CaseSource.RANDOM
     """Where valid cases come from."""
     standard: str = ""
     """The vendor's acceptance standard whose cases these are."""
@@ -238,11 +238,11 @@ def _operator_parts(spec: Spec, product: str, chosen: Profile) -> Iterator[Part]
     name = spec.operator
     constraints = [item.id for item in spec.constraints_for(product)]
     broken = [Part(name, "status", "invalid", constraint, count=chosen.breaks) for constraint in constraints]
-    corners = Part(name, "values", "valid", count=chosen.corners, heavy=chosen.heavy, source=Source.CORNERS)
+    corners = Part(name, "values", "valid", count=chosen.corners, heavy=chosen.heavy, source=CaseSource.CORNERS)
     recorded = min(chosen.real, len(recorded_lines(spec.stem)))
-    real = Part(name, "values", "valid", count=recorded, heavy=chosen.heavy, source=Source.REAL)
+    real = Part(name, "values", "valid", count=recorded, heavy=chosen.heavy, source=CaseSource.REAL)
     number = chosen.exhaustive * len(inputs_of_16_bits(spec, product))
-    patterns = Part(name, "values", "valid", count=number, source=Source.EXHAUSTIVE)
+    patterns = Part(name, "values", "valid", count=number, source=CaseSource.EXHAUSTIVE)
     values = Part(name, "values", "valid", count=chosen.random, heavy=chosen.heavy)
     memory = Part(name, "memory", "valid", count=chosen.memory)
     equal = [Part(name, check, check, count=chosen.equal_calls) for check in (*EQUAL_CALLS, *chosen.requested)]
@@ -280,14 +280,14 @@ def _standard_parts(spec: Spec, product: str, chosen: Profile, max_bytes: int) -
     case = Part(name, check, "valid", standard=standard.name, repeats=repeats, max_bytes=max_bytes)
     number = max(standard.cases, standard.cases_by_dtype * dtypes) or _COMBINED
     number = min(number, chosen.most) if chosen.most else number
-    generated = msgspec.structs.replace(case, source=Source.STANDARD, count=number, is_cascade=standard.is_cascade)
+    generated = msgspec.structs.replace(case, source=CaseSource.STANDARD, count=number, is_cascade=standard.is_cascade)
     recorded = min(chosen.real, len(recorded_lines(spec.stem)))
-    real = msgspec.structs.replace(case, source=Source.REAL, count=recorded, heavy=True)
+    real = msgspec.structs.replace(case, source=CaseSource.REAL, count=recorded, heavy=True)
     constraints = [item.id for item in spec.constraints_for(product)]
     if spec.examples:
         yield Part(name, "example", "example", count=len(spec.examples))
     yield from _trials(generated, 0, _FIRST_GENERATED)
-    yield msgspec.structs.replace(case, source=Source.SPECIAL, count=chosen.most)
+    yield msgspec.structs.replace(case, source=CaseSource.SPECIAL, count=chosen.most)
     yield from _trials(real, 0)
     for constraint in constraints:
         yield Part(name, "boundary", "boundary", constraint)

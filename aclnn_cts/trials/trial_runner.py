@@ -13,7 +13,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.trial import EarlierCall, Trial, of_first_phase
 from aclnn_cts.core.verdict import Record, Result, Verdict, compares_values, is_valid_call
-from aclnn_cts.execution.executor import Asked, Performer
+from aclnn_cts.execution.executor import CallPerformer, CallRequest
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.settings import BenchSettings, unsupported_phases
 from aclnn_cts.generate.regime_cells import cells_of, planned_cells
@@ -26,7 +26,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.trials.batches import (
-    Batch,
+    TrialBatch,
     batches,
     calls_before,
     calls_of,
@@ -64,7 +64,7 @@ _ENDED = Fault.of(Family.ENDED)
 
 
 @dataclass(slots=True, kw_only=True)
-class Bench:
+class TrialRunner:
     """Runs and judges trials in one process. Holds an open host; whoever opened that closes it."""
 
     specs: Specs
@@ -129,7 +129,7 @@ class Bench:
             return None
         from aclnn_cts.execution.benchmark import AdapterBenchmark  # noqa: PLC0415 - few runs have one
 
-        performer = Performer(host=self.benchmark, specs=self.specs, max_bytes=self.settings.max_bytes)
+        performer = CallPerformer(host=self.benchmark, specs=self.specs, max_bytes=self.settings.max_bytes)
         return AdapterBenchmark(performer=performer)
 
     @property
@@ -210,7 +210,7 @@ class Bench:
         """
         remaining = iter(batches)
         trials = next(remaining, None)
-        started: deque[Batch] = deque()
+        started: deque[TrialBatch] = deque()
         try:
             while trials is not None:
                 batch = self._prepared(trials)
@@ -232,16 +232,16 @@ class Bench:
             for batch in started:
                 batch.prepared.end()
 
-    def _prepared(self, trials: Sequence[Trial]) -> Batch:
+    def _prepared(self, trials: Sequence[Trial]) -> TrialBatch:
         began = time.perf_counter()
         evaluations = [evaluate(self.specs[trial.case.operator], trial.case) for trial in trials]
         made: list[Trial] = []
         skipped: list[Verdict | None] = []
-        asked: list[Asked] = []
+        asked: list[CallRequest] = []
         spans: list[tuple[int, int]] = []
         capabilities = self.host.capabilities
         for planned, evaluation in zip(trials, evaluations, strict=True):
-            calls: list[Asked] = []
+            calls: list[CallRequest] = []
             verdict = verdict_without_call(planned, evaluation, specs=self.specs, settings=self.settings)
             # Records and files keep the trial as this run makes it.
             first_alone = self.settings.phases == 1 and needs_no_second_phase(planned)
@@ -260,7 +260,7 @@ class Bench:
             spans.append((len(asked), len(asked) + len(calls)))
             asked.extend(calls)
         prepared = self._performer.prepare(asked)
-        return Batch(
+        return TrialBatch(
             trials=made,
             evaluations=evaluations,
             skipped=skipped,
@@ -269,7 +269,7 @@ class Bench:
             seconds=time.perf_counter() - began,
         )
 
-    def _judged(self, batch: Batch, *, meanwhile: Batch | None = None) -> JudgedBatch:
+    def _judged(self, batch: TrialBatch, *, meanwhile: TrialBatch | None = None) -> JudgedBatch:
         """What a batch came to; `meanwhile` is under way and is seen to."""
         batch.finish()
         share = batch.seconds / max(len(batch.trials), 1)
@@ -312,8 +312,8 @@ class Bench:
         return JudgedBatch(records=tuple(records), coverage=coverage, blobs=tuple(blobs))
 
     @property
-    def _performer(self) -> Performer:
-        return Performer(
+    def _performer(self) -> CallPerformer:
+        return CallPerformer(
             host=self.host,
             specs=self.specs,
             max_bytes=self.settings.max_bytes,
@@ -332,7 +332,7 @@ class Bench:
         return self._looks[operator]
 
     def _confirmed(
-        self, records: Sequence[Record], batch: Batch, meanwhile: Batch | None, known: set[str]
+        self, records: Sequence[Record], batch: TrialBatch, meanwhile: TrialBatch | None, known: set[str]
     ) -> list[Record]:
         """The records, with the first unwaived failures of each key run again alone in a fresh process.
 

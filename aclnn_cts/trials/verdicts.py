@@ -9,7 +9,7 @@ import msgspec
 
 from aclnn_cts.core.case import Case, tensors_in
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import (
     VALUE_CHECK,
@@ -22,7 +22,7 @@ from aclnn_cts.core.verdict import (
     with_observation,
     with_strict_limits,
 )
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.fingerprint import fingerprint_of_rejected_twin, with_whole_fingerprint
@@ -31,7 +31,7 @@ from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.batches import Batch
+from aclnn_cts.trials.batches import TrialBatch
 from aclnn_cts.trials.checks.registry import check_by_id, judges_values
 
 SAMPLE = 64
@@ -93,12 +93,12 @@ class TrialJudge:
         """The judge of a trial's operator."""
         return self.judges.of(self.specs[trial.case.operator])
 
-    def judges_for_batch(self, batch: Batch, trial_ids: Sequence[str], known: set[str]) -> dict[str, Judge]:
+    def judges_for_batch(self, batch: TrialBatch, trial_ids: Sequence[str], known: set[str]) -> dict[str, Judge]:
         """The judge of each operator, which has looked at the values of the batch's calls together.
 
         `known` is filled while it judges, with the ids of trials whose failure turns out to be explained.
         """
-        valued: dict[str, list[Performed]] = {trial.case.operator: [] for trial in batch.trials}
+        valued: dict[str, list[PerformedCall]] = {trial.case.operator: [] for trial in batch.trials}
         places: dict[int, int] = {}
         for place, (trial, (first, last)) in enumerate(zip(batch.trials, batch.spans, strict=True)):
             if first < last and judges_values(trial):
@@ -106,7 +106,7 @@ class TrialJudge:
                 if self.sparing and first + 1 == last and not batch.evaluations[place].broken:
                     places[id(batch.performed[first])] = place
 
-        def spared(performed: Performed, verdict: Verdict) -> bool:
+        def spared(performed: PerformedCall, verdict: Verdict) -> bool:
             place = places.get(id(performed))
             if place is None:
                 return False
@@ -122,7 +122,13 @@ class TrialJudge:
         }
 
     def verdict(
-        self, trial: Trial, attempt: Sequence[Performed], evaluation: Evaluation, judge: Judge, *, sampled: bool = False
+        self,
+        trial: Trial,
+        attempt: Sequence[PerformedCall],
+        evaluation: Evaluation,
+        judge: Judge,
+        *,
+        sampled: bool = False,
     ) -> Verdict:
         """The verdict on the calls of a trial; `sampled`: they are put to all tolerances although they pass."""
         if sampled:
@@ -133,7 +139,7 @@ class TrialJudge:
             raise
         except Exception as error:  # noqa: BLE001 - a mistake of ours costs one trial its verdict and is an error there
             return Verdict(result=Result.ERROR, message=f"the harness failed: {type(error).__name__}: {error}")
-        if any(item.outcome.ended == Ended.NOT_RUN for item in attempt):
+        if any(item.outcome.ended == CallEnd.NOT_RUN for item in attempt):
             return Verdict(result=Result.ERROR, message="; ".join(item.outcome.message for item in attempt))
         verdict = with_executor(verdict, (item.outcome for item in attempt))
         verdict = with_observation(verdict, Observation.OPEN_CALL, said=_is_open_success(attempt, evaluation))
@@ -144,10 +150,10 @@ class TrialJudge:
         output = next(iter(excluded), "")
         return msgspec.structs.replace(failed, facts={OUTPUT_FACT: output, **failed.facts}) if output else failed
 
-    def _excluded(self, performed: Performed) -> list[str]:
+    def _excluded(self, performed: PerformedCall) -> list[str]:
         """The outputs that a successful call wrote although its arguments exclude them."""
         outcome = performed.outcome
-        if outcome.ended != Ended.RETURNED or outcome.status:
+        if outcome.ended != CallEnd.RETURNED or outcome.status:
             return []
         spec = self.specs[performed.case.operator]
         asked = {*spec.computed(performed.case), *spec.updated(performed.case)}
@@ -161,7 +167,7 @@ class TrialJudge:
         self,
         trial: Trial,
         trial_id: str,
-        attempt: Sequence[Performed],
+        attempt: Sequence[PerformedCall],
         evaluation: Evaluation,
         verdict: Verdict,
         seconds: float = 0.0,
@@ -193,12 +199,12 @@ class TrialJudge:
         )
 
 
-def _is_open_success(attempt: Sequence[Performed], evaluation: Evaluation) -> bool:
+def _is_open_success(attempt: Sequence[PerformedCall], evaluation: Evaluation) -> bool:
     """Whether a call succeeded that the document leaves open."""
     if evaluation.strength != Strength.OPEN or not attempt:
         return False
     outcome = attempt[-1].outcome
-    return outcome.ended == Ended.RETURNED and not outcome.status
+    return outcome.ended == CallEnd.RETURNED and not outcome.status
 
 
 def _dtype_class(spec: Spec, case: Case) -> str:

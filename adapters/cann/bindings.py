@@ -16,7 +16,7 @@ from typing import Any
 
 from aclnn_cts.adapters.cann.library import CFunction, Library, MissingSymbolError, Prototype
 from aclnn_cts.core.case import POINTERS
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.speclang.model import Parameter, Spec
 
 SUCCESS = 0
@@ -66,17 +66,17 @@ _NAMES = MappingProxyType(
 
 
 def ended_by(code: int) -> str:
-    """How a call ended on which the runtime returned this error: a value of `Ended`.
+    """How a call ended on which the runtime returned this error: a value of `CallEnd`.
 
     A device fault and an expired time limit are the call's; what the runtime says of its own use, its memory or its
     hardware is nobody's but the harness's and its surroundings'.
     """
     kinds = (
-        (_TIME_LIMITS, Ended.TIME_LIMIT),
-        (_INFRASTRUCTURE, Ended.DEVICE_LOST),
-        (_DEVICE_FAULTS, Ended.DEVICE_FAULT),
+        (_TIME_LIMITS, CallEnd.TIME_LIMIT),
+        (_INFRASTRUCTURE, CallEnd.DEVICE_LOST),
+        (_DEVICE_FAULTS, CallEnd.DEVICE_FAULT),
     )
-    return next((ended for codes, ended in kinds if code in codes), Ended.NOT_RUN)
+    return next((ended for codes, ended in kinds if code in codes), CallEnd.NOT_RUN)
 
 
 def error_name(code: int) -> str:

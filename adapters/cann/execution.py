@@ -20,7 +20,7 @@ from aclnn_cts.adapters.cann.bindings import RUNTIME_ERRORS, SUCCESS, Functions,
 from aclnn_cts.adapters.cann.descriptors import Descriptors
 from aclnn_cts.adapters.cann.device import recent_message
 from aclnn_cts.adapters.protocol import Call, Inexpressible
-from aclnn_cts.core.outcome import ADDRESSES, EARLIER_FAULT, BufferState, Ended, Outcome, StrayWrite
+from aclnn_cts.core.outcome import ADDRESSES, EARLIER_FAULT, BufferState, CallEnd, Outcome, StrayWrite
 from aclnn_cts.core.verdict import EXECUTOR_AFTER_ERROR, WRITTEN
 from aclnn_cts.generate.buffers import GUARD, CallBuffers, TensorPlace, block_layout
 from aclnn_cts.speclang.model import Spec
@@ -171,7 +171,7 @@ _UNTOUCHED_EXECUTOR = 0x5EED_0BAD_5EED_0BAD
 
 _FRESH_SLACK = 4096
 
-GIVEN_UP = frozenset({Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST})
+GIVEN_UP = frozenset({CallEnd.DEVICE_FAULT, CallEnd.TIME_LIMIT, CallEnd.DEVICE_LOST})
 """Ends after which the device may still be at work in this process's memory."""
 
 
@@ -204,7 +204,7 @@ class Execution:
     _status_one: int | None = None
     _status_two: int | None = None
     _synchronised: int | None = None
-    _ended: str = Ended.RETURNED
+    _ended: str = CallEnd.RETURNED
     _message: str = ""
     _states: dict[str, BufferState] = field(default_factory=dict)
     facts: dict[str, str | int | float | bool] = field(default_factory=dict)
@@ -213,7 +213,7 @@ class Execution:
     @property
     def goes_on(self) -> bool:
         """Whether phase one has succeeded and phase two is to follow."""
-        return self.accepted and self._ended == Ended.RETURNED and self.wants_phase_two
+        return self.accepted and self._ended == CallEnd.RETURNED and self.wants_phase_two
 
     @property
     def wants_phase_two(self) -> bool:
@@ -317,13 +317,13 @@ class Execution:
         self._synchronised = code
         if code != SUCCESS:
             self._end(code, f"waiting for the stream returned {error_name(code)}")
-            if self._ended == Ended.NOT_RUN:
+            if self._ended == CallEnd.NOT_RUN:
                 # Nobody knows whether the work is done: its memory must stay, and the process be given up.
-                self._ended = Ended.DEVICE_LOST
+                self._ended = CallEnd.DEVICE_LOST
 
     def failed(self, failure: RuntimeFailure, *, outranks: bool = False) -> None:
         """The runtime refused what the harness asked of it; `outranks` puts it before what was said already."""
-        if self._ended == Ended.RETURNED or outranks:
+        if self._ended == CallEnd.RETURNED or outranks:
             self._end(failure.code, str(failure))
 
     def refill(self) -> None:
@@ -367,13 +367,13 @@ class Execution:
         )
 
     def _refused(self, message: str) -> None:
-        self._ended, self._message = Ended.RAISED, message
+        self._ended, self._message = CallEnd.RAISED, message
 
     def _end(self, code: int, what: str) -> None:
         self._ended = ended_by(code)
-        if self._ended in (Ended.DEVICE_FAULT, Ended.TIME_LIMIT) and self._status_two is None:
+        if self._ended in (CallEnd.DEVICE_FAULT, CallEnd.TIME_LIMIT) and self._status_two is None:
             # Nothing of this call has reached the device yet: the fault is of one before it.
-            self._ended = Ended.DEVICE_LOST
+            self._ended = CallEnd.DEVICE_LOST
             self.facts[EARLIER_FAULT] = what
         said = self.api.message()
         self._message = f"{what}{': ' + said if said else ''}"

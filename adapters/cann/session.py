@@ -31,7 +31,7 @@ from aclnn_cts.adapters.cann.library import Library, MissingSymbolError
 from aclnn_cts.adapters.cann.process_memory import process_memory
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import COLD_FACT
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.speclang.model import Spec
 
@@ -96,11 +96,11 @@ class CannSession:
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         """Make a call, or the calls of one group together."""
         if self._lost:
-            return [Outcome(ended=Ended.NOT_RUN, message=self._lost)] * len(calls)
+            return [Outcome(ended=CallEnd.NOT_RUN, message=self._lost)] * len(calls)
         for call in calls:
             self._check(call)
         if any(call.call_mode.get("cache") == "cold" and cache_key(call.case) in self._accepted for call in calls):
-            return [Outcome(ended=Ended.WANTS_FRESH)] * len(calls)
+            return [Outcome(ended=CallEnd.WANTS_FRESH)] * len(calls)
         if times_of(calls) > 1:
             return [self._many(calls[0], times_of(calls))]
         runs = [Execution(self.api, *self._operator(call), call) for call in calls]

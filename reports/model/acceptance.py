@@ -29,7 +29,7 @@ from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.store.counts import Counts, ObservationCount, OpenRow
 from aclnn_cts.store.manifest import Manifest
 from aclnn_cts.store.run_verdict import Conclusion, OperatorVerdict
-from aclnn_cts.triage.comparison import Comparison
+from aclnn_cts.triage.comparison import RunComparison
 
 if TYPE_CHECKING:
     from aclnn_cts.reports.model.standards import StandardPart
@@ -181,7 +181,7 @@ class Acceptance:
     waivers: tuple[WaiverRow, ...]
     credibility: Credibility
     evidence: tuple[EvidenceFile, ...]
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[RunComparison, ...] = ()
     """What changed in each run of the baseline's product against it; empty where none was given."""
     standards: tuple[StandardPart, ...] = ()
     """Of the runs that follow a vendor's acceptance standard, rule by rule."""

@@ -168,7 +168,7 @@ class FaultFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class ReproductionProgram:
     """A program that shows a case and needs nothing of ours."""
 
     language: str
@@ -180,7 +180,7 @@ class Program:
 class MadePrograms:
     """The programs of a finding."""
 
-    programs: tuple[Program, ...] = ()
+    programs: tuple[ReproductionProgram, ...] = ()
     call: tuple[int, int] = (1, 1)
     """Which of how many calls of the trial they make; (1, 1) where it has one, 0 for all of them in turn."""
     missing: str = ""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from aclnn_cts.core.case import owner
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import ACCEPTED_FACT, Record, Result, Skip
+from aclnn_cts.core.verdict import ACCEPTED_FACT, Record, Result, SkipReason
 from aclnn_cts.speclang.expression import UNDEFINED
 
 TIMES = 2
@@ -165,7 +165,7 @@ class EvidenceCounts:
     @property
     def aside(self) -> int:
         """Trials that would have said something and did not; what the document leaves open could not."""
-        return sum(number for reason, number in self.skipped.items() if reason != Skip.OPEN)
+        return sum(number for reason, number in self.skipped.items() if reason != SkipReason.OPEN)
 
     def add(self, record: Record, finding: int | None = None) -> None:
         """Count one trial."""

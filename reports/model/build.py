@@ -51,7 +51,7 @@ from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.run_verdict import worst_verdict
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.compare import compare_runs
-from aclnn_cts.triage.comparison import Comparison
+from aclnn_cts.triage.comparison import RunComparison
 
 if TYPE_CHECKING:
     from aclnn_cts.reports.model.standards import StandardPart
@@ -193,7 +193,7 @@ def _findings(run: RunDirectory) -> tuple[Finding, ...]:
         return findings_of(results)
 
 
-def _comparisons(runs: Sequence[RunDirectory], baseline: Path | None) -> tuple[Comparison, ...]:
+def _comparisons(runs: Sequence[RunDirectory], baseline: Path | None) -> tuple[RunComparison, ...]:
     if baseline is None:
         return ()
     product = RunDirectory(baseline).manifest.target.product

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from aclnn_cts.core.verdict import TWIN_FAILED, Skip
+from aclnn_cts.core.verdict import TWIN_FAILED, SkipReason
 from aclnn_cts.reports.model.attribution import OTHER_CALLS, PLAIN_CALL, VALUES, EvidenceCounts
 from aclnn_cts.reports.model.clause_corners import corners_of
 from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
@@ -181,7 +181,7 @@ def _is_judged(said: EvidenceCounts) -> bool:
 
 def _aside_reason(said: EvidenceCounts) -> str:
     """Why most trials were set aside: the commonest reason."""
-    reasons = {reason: number for reason, number in said.skipped.items() if reason != Skip.OPEN}
+    reasons = {reason: number for reason, number in said.skipped.items() if reason != SkipReason.OPEN}
     commonest = max(reasons, key=lambda reason: (reasons[reason], reason))
     if commonest in _REASONS:
         return _REASONS[commonest]

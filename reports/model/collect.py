@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.case import Tensor, owner
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.outcome import GROWN_BYTES, Ended, status_name
+from aclnn_cts.core.outcome import GROWN_BYTES, CallEnd, status_name
 from aclnn_cts.core.verdict import (
     DISPUTE_FACT,
     FINER_FACT,
@@ -18,7 +18,7 @@ from aclnn_cts.core.verdict import (
     Observation,
     Record,
     Result,
-    Skip,
+    SkipReason,
     Verdict,
     is_valid_call,
 )
@@ -108,7 +108,7 @@ class OperatorTally:
     def _compare(self, check: str, record: Record) -> None:
         """Whether the outputs of one call that was made several times had the same bits, by their SHA-256."""
         calls = record.attempts[0] if record.attempts else ()
-        if any(item.ended != Ended.RETURNED or item.status for item in calls):
+        if any(item.ended != CallEnd.RETURNED or item.status for item in calls):
             return
         bits = [{name: state.sha256 for name, state in item.buffers.items() if state.sha256} for item in calls]
         if len(bits) > 1 and all(bits):
@@ -164,7 +164,7 @@ class CollectedRecords:
             self._see_status(record, run)
         if (second := verdict.facts.get(SECOND_ORACLE)) is not None:
             self.second_oracle[str(second).partition(":")[0]] += 1
-        if verdict.result == Result.SKIPPED and verdict.kind == Skip.DISPUTE:
+        if verdict.result == Result.SKIPPED and verdict.kind == SkipReason.DISPUTE:
             self.disputes.append(_dispute(verdict))
         elif verdict.result == Result.ERROR:
             self.errors[_error_code(record), verdict.message] += 1
@@ -172,7 +172,7 @@ class CollectedRecords:
     def _see_status(self, record: Record, run: int) -> None:
         for outcomes in record.attempts:
             for outcome in outcomes:
-                if outcome.ended == Ended.RETURNED:
+                if outcome.ended == CallEnd.RETURNED:
                     self.statuses[run] = outcome.phase_one is not None
 
 
@@ -187,7 +187,7 @@ def _dispute(verdict: Verdict) -> Note:
 
 def _error_code(record: Record) -> str:
     outcomes = record.attempts[0] if record.attempts else ()
-    return NoteCode.NOT_RUN if any(item.ended == Ended.NOT_RUN for item in outcomes) else NoteCode.HARNESS
+    return NoteCode.NOT_RUN if any(item.ended == CallEnd.NOT_RUN for item in outcomes) else NoteCode.HARNESS
 
 
 def returned_word(record: Record) -> str:
@@ -195,9 +195,9 @@ def returned_word(record: Record) -> str:
     if not record.attempts or not record.attempts[0]:
         return "not called"
     outcome = record.attempts[0][-1]
-    if outcome.ended == Ended.RAISED:
+    if outcome.ended == CallEnd.RAISED:
         return REFUSED
-    if outcome.ended != Ended.RETURNED:
+    if outcome.ended != CallEnd.RETURNED:
         return outcome.ended
     return ACCEPTED if outcome.status is None else status_name(outcome.status)
 

@@ -25,7 +25,7 @@ from aclnn_cts.reports.model.acceptance_rows import (
     FindingCard,
     FindingMember,
     MadePrograms,
-    Program,
+    ReproductionProgram,
 )
 from aclnn_cts.reports.model.collect import CollectedRecords
 from aclnn_cts.reports.model.finding_tally import FailureSort, FindingTally
@@ -268,17 +268,17 @@ def programs_of(run: RunDirectory, trial_file: str, trial: Trial, stored: Stored
         return MadePrograms(call=stored.call, missing=stored.missing, elements=stored.elements)
     texts = read_programs(run, trial_file, stored)
     made = tuple(
-        Program(language=name, text=text.decode("utf-8", errors="replace"))
+        ReproductionProgram(language=name, text=text.decode("utf-8", errors="replace"))
         for name, text in texts.items()
         if len(text) <= _PROGRAM_BYTES
     )
     return MadePrograms(programs=made, call=stored.call, missing="" if made else NoProgram.TEXT)
 
 
-def on_one_page(made: Sequence[tuple[Program, ...]]) -> list[tuple[Program, ...]]:
+def on_one_page(made: Sequence[tuple[ReproductionProgram, ...]]) -> list[tuple[ReproductionProgram, ...]]:
     """Those that a page has room for: of each finding the shortest, then the others while there is room, in order."""
     left = _PROGRAMS_BYTES
-    taken: list[set[Program]] = [set() for _ in made]
+    taken: list[set[ReproductionProgram]] = [set() for _ in made]
     for turn in range(max(map(len, made), default=0)):
         for programs, chosen in zip(made, taken, strict=True):
             by_length = sorted(programs, key=lambda program: len(program.text))

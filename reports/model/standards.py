@@ -19,10 +19,10 @@ from aclnn_cts.core.standard import (
     POWER_SIZES,
     SPECIAL_VALUES,
     STEPS,
-    SizeRule,
+    SizeChoice,
     SpecialCases,
 )
-from aclnn_cts.core.verdict import Skip, ToleranceVerdict, ToleranceWhy
+from aclnn_cts.core.verdict import SkipReason, ToleranceVerdict, ToleranceWhy
 from aclnn_cts.reports.model.standard_tally import StandardTally
 
 Text: TypeAlias = "tuple[str, Mapping[str, Any]]"
@@ -139,7 +139,7 @@ def _fewer(tally: StandardTally, *kinds: str) -> tuple[Text, ...]:
 
 
 def _reason(tally: StandardTally, reason: str, number: int) -> Text:
-    if reason == Skip.TOO_LARGE:
+    if reason == SkipReason.TOO_LARGE:
         return "too_large", {"number": number, "limit": tally.manifest.settings.get("max_bytes", 0)}
     return "not_judged", {"number": number, "reason": reason}
 
@@ -208,7 +208,7 @@ def _combined(tally: StandardTally) -> RuleOutcome:
 def _of_sizes(tally: StandardTally) -> RuleOutcome:
     rule = tally.standard.sizes
     sizes = {size for size in tally.sizes if size > 0}
-    if rule is SizeRule.POWERS:
+    if rule is SizeChoice.POWERS:
         had = sizes & set(POWER_SIZES)
         return RuleOutcome(
             rule="sizes",
@@ -223,7 +223,7 @@ def _of_sizes(tally: StandardTally) -> RuleOutcome:
             share=len(had) / len(POWER_SIZES),
             cut=(_without_data(tally), *_limited(tally, GENERATED)),
         )
-    had = {size for size in sizes if rule is SizeRule.RANDOM or any(size % step == 0 for step in STEPS)}
+    had = {size for size in sizes if rule is SizeChoice.RANDOM or any(size % step == 0 for step in STEPS)}
     words = {"number": len(had), "all": len(sizes), "least": min(sizes, default=0), "most": max(sizes, default=0)}
     return RuleOutcome(
         rule="sizes",

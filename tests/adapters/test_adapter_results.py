@@ -10,7 +10,7 @@ import pytest
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible, Rejected
 from aclnn_cts.adapters.results import dtype_fact, outcome_of, perform, run_each, shape_fact
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.generate.buffers import CallBuffers, prepare
 
 
@@ -29,7 +29,7 @@ def test_results_are_copied_into_the_output_whatever_its_strides(strides: tuple[
     call = call_of(strides=strides)
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     outcome = outcome_of(call, {"out": values})
-    assert (outcome.ended, outcome.facts) == (Ended.RETURNED, {})
+    assert (outcome.ended, outcome.facts) == (CallEnd.RETURNED, {})
     assert (buffers_of(call).outputs["out"].view == values).all()
     state = buffers_of(call).inspect()["out"]
     assert (state.gap, state.guard_after, state.unwritten) == (0, 0, 0)
@@ -57,7 +57,7 @@ def test_a_scalar_array_and_bfloat16() -> None:
 def test_another_shape_or_dtype_is_a_fact_and_nothing_is_written(result: object, facts: dict[str, str]) -> None:
     call = call_of()
     outcome = outcome_of(call, {"out": result})  # type: ignore[dict-item]  # what no adapter should give
-    assert (outcome.ended, outcome.facts) == (Ended.RETURNED, facts)
+    assert (outcome.ended, outcome.facts) == (CallEnd.RETURNED, facts)
     assert buffers_of(call).inspect()["out"].unwritten == 6
 
 
@@ -87,9 +87,9 @@ def hungry(call: Call) -> Outcome:
 @pytest.mark.parametrize(
     ("function", "ended", "message"),
     [
-        (refuse, Ended.RAISED, "ValueError: aclnnX: no"),
-        (speechless, Ended.INEXPRESSIBLE, "aclnnX is unknown"),
-        (hungry, Ended.NOT_RUN, "out of memory: aclnnX"),
+        (refuse, CallEnd.RAISED, "ValueError: aclnnX: no"),
+        (speechless, CallEnd.INEXPRESSIBLE, "aclnnX is unknown"),
+        (hungry, CallEnd.NOT_RUN, "out of memory: aclnnX"),
     ],
 )
 def test_what_is_raised_becomes_an_outcome(function: Callable[[Call], Outcome], ended: str, message: str) -> None:
@@ -123,10 +123,10 @@ def test_a_rejection_counts_where_it_is_declared(*, declared: bool) -> None:
         def close(self) -> None: ...
 
     (outcome,) = perform(Mine(), [Call(Case("aclnnX", {}))])
-    assert (outcome.ended, outcome.message, outcome.rejected) == (Ended.RAISED, "dim is out of range", declared)
+    assert (outcome.ended, outcome.message, outcome.rejected) == (CallEnd.RAISED, "dim is out of range", declared)
 
 
 def test_one_refusal_does_not_touch_its_neighbours() -> None:
     outcomes = run_each([call_of(), Call(Case("aclnnY", {}))], lambda call: outcome_of(call, {"out": np.ones((2, 3))}))
-    assert [outcome.ended for outcome in outcomes] == [Ended.RETURNED, Ended.RAISED]
+    assert [outcome.ended for outcome in outcomes] == [CallEnd.RETURNED, CallEnd.RAISED]
     assert all(outcome.seconds > 0 for outcome in outcomes)

@@ -17,7 +17,7 @@ from aclnn_cts.adapters.protocol import Call, Inexpressible, Rejected, Session
 from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import components
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.judging import Judge
@@ -120,9 +120,9 @@ def test_a_binding_computes_the_formula(session: Session, operator: str) -> None
         subject = Subject.of(formula, oracle, question, models)
         is_open = all(item.open is not None and item.open.all() for item in subject.expected.values())
         refused = any(words in (outcome.message or "") for words in KNOWN_REFUSALS)
-        if outcome.ended == Ended.INEXPRESSIBLE or is_open or refused:
+        if outcome.ended == CallEnd.INEXPRESSIBLE or is_open or refused:
             continue
-        assert outcome.ended == Ended.RETURNED, f"{outcome.message}: {case}"
+        assert outcome.ended == CallEnd.RETURNED, f"{outcome.message}: {case}"
         if not all(
             (np.abs(array) <= LARGEST).all() for array in question.tensors.values() if array.dtype == np.float64
         ):

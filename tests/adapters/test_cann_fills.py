@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aclnn_cts.core.case import Argument, Case, Data, Tensor
-from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
 from aclnn_cts.sandbox.host import InProcessHost
 from tests.adapters.recording_device import SPECS, Kernel, RecordingDevice, open_session
 
@@ -17,12 +17,12 @@ SIZE = 4
 MARKED = 1
 
 
-def performed(kernel: Kernel, *, dtype: str = "FLOAT") -> tuple[Performed, RecordingDevice]:
+def performed(kernel: Kernel, *, dtype: str = "FLOAT") -> tuple[PerformedCall, RecordingDevice]:
     device = RecordingDevice(kernel=kernel)
     tensor = Tensor((SIZE,), dtype, data=Data(recipe="normal"))
     arguments: dict[str, Argument] = {"gradOutput": tensor, "output": tensor, "dim": 0, "out": Tensor((SIZE,), dtype)}
     host = InProcessHost(open_session(device))
-    (result,) = Performer(host=host, specs=SPECS).perform([Asked(Case("aclnnSoftmaxBackward", arguments))])
+    (result,) = CallPerformer(host=host, specs=SPECS).perform([CallRequest(Case("aclnnSoftmaxBackward", arguments))])
     return result, device
 
 

@@ -12,10 +12,10 @@ import pytest
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.case_json import case_to_json
-from aclnn_cts.execution.executor import Asked
+from aclnn_cts.execution.executor import CallRequest
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.repro.cpp import cpp_program
-from aclnn_cts.repro.facts import Program, reproduction, steps_of
+from aclnn_cts.repro.facts import CallSequence, reproduction, steps_of
 from aclnn_cts.repro.python import python_program
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory
@@ -64,7 +64,7 @@ def test_programs_give_it_contents_and_compare_it(tmp_path: Path, *, strided: bo
     case = _case(strided=strided)
     spec = load_specs([FOLDER])["aclnnDecayGrad"]
     facts = reproduction(case, spec, Judges(has_statuses=True, spec_folders=(FOLDER,)).of(spec), sentence="a test")
-    program = Program(calls=(facts,), steps=steps_of([Asked(case)], [0]), outputs=spec.outputs)
+    program = CallSequence(calls=(facts,), steps=steps_of([CallRequest(case)], [0]), outputs=spec.outputs)
     (tmp_path / "repro.cpp").write_text(cpp_program(program))
     (tmp_path / "repro.py").write_text(python_program(program))
     for options, code in ((), 0), (("-DWITHOUT_FORMER",), 1):

@@ -9,12 +9,12 @@ from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Result, Skip
+from aclnn_cts.core.verdict import Result, SkipReason
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from tests.adapters.recording_device import SPECS, RecordingDevice, open_session
 
 A2 = Target(product="atlas-a2")
@@ -126,16 +126,16 @@ def test_a_session_on_hardware_refuses_them_whoever_calls(name: str) -> None:
 def test_unsafe_is_refused_on_hardware() -> None:
     settings = BenchSettings(adapter="cann", target=A2, unsafe=True)
     with pytest.raises(UsageError, match=r"--unsafe: .* is a real device; .*software devices alone"):
-        Bench(specs=SPECS, host=InProcessHost(open_session(RecordingDevice(), hardware=True)), settings=settings)
-    Bench(specs=SPECS, host=InProcessHost(open_session(RecordingDevice(), hardware=False)), settings=settings)
+        TrialRunner(specs=SPECS, host=InProcessHost(open_session(RecordingDevice(), hardware=True)), settings=settings)
+    TrialRunner(specs=SPECS, host=InProcessHost(open_session(RecordingDevice(), hardware=False)), settings=settings)
 
 
 def test_without_unsafe_the_engine_skips_them_and_nothing_is_called() -> None:
     device = RecordingDevice()
     host = InProcessHost(open_session(device, hardware=True))
-    bench = Bench(specs=SPECS, host=host, settings=BenchSettings(adapter="cann", target=A2))
+    bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="cann", target=A2))
     trials = [Trial("status", case) for case, _ in ALWAYS.values()]
     records = [record for judged in bench.run(trials) for record in judged.records]
-    assert {(record.verdict.result, record.verdict.kind) for record in records} == {(Result.SKIPPED, Skip.UNSAFE)}
+    assert {(record.verdict.result, record.verdict.kind) for record in records} == {(Result.SKIPPED, SkipReason.UNSAFE)}
     assert all(words in record.verdict.message for record, (_, words) in zip(records, ALWAYS.values(), strict=True))
     assert device.log == []

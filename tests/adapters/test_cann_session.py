@@ -11,12 +11,12 @@ from aclnn_cts.adapters.cann.execution import BOTH_PHASES, FIRST_PHASE, WORKSPAC
 from aclnn_cts.adapters.protocol import Call, Inexpressible
 from aclnn_cts.adapters.results import perform
 from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Tensor
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.generate.buffers import GUARD, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from tests.adapters.recording_device import SPECS, Kernel, RecordingDevice, open_session
 
-GIVEN_UP = (Ended.DEVICE_FAULT, Ended.TIME_LIMIT, Ended.DEVICE_LOST)
+GIVEN_UP = (CallEnd.DEVICE_FAULT, CallEnd.TIME_LIMIT, CallEnd.DEVICE_LOST)
 
 
 def softmax(size: int = 3, *, phases: int = 2, null: tuple[str, ...] = (), **changes: Argument) -> Case:
@@ -53,7 +53,7 @@ def test_the_order_is_that_of_the_documents_programs() -> None:
     device = RecordingDevice()
     session = open_session(device)
     (outcome,) = session.run([call(upsample())])
-    assert (outcome.ended, outcome.phase_one, outcome.phase_two, outcome.synchronised) == (Ended.RETURNED, 0, 0, 0)
+    assert (outcome.ended, outcome.phase_one, outcome.phase_two, outcome.synchronised) == (CallEnd.RETURNED, 0, 0, 0)
     assert outcome.workspace_size == 96
     session.close()
     steps = [name for name in device.log if name not in ("aclrtMemcpy", "aclrtMemset")]
@@ -112,11 +112,11 @@ def test_whatever_fails_everything_is_given_back(name: str, number: int, code: i
     streams = left(device).pop("stream", 0)
     if first.ended in GIVEN_UP:
         # Nothing is given back while the device may still use it; the process is given up.
-        assert second.ended == Ended.NOT_RUN
+        assert second.ended == CallEnd.NOT_RUN
         assert first.message.splitlines()[0] in second.message
     else:
         assert {kind: count for kind, count in left(device).items() if kind != "stream"} == {}
-        assert second.ended == Ended.RETURNED
+        assert second.ended == CallEnd.RETURNED
         assert streams == 1
         session.close()
         assert left(device) == {}
@@ -126,20 +126,20 @@ def test_whatever_fails_everything_is_given_back(name: str, number: int, code: i
     ("name", "number", "code", "ended"),
     [
         # Before phase two nothing of this call has reached the device.
-        ("phase_one", 1, 507015, Ended.DEVICE_LOST),
-        ("phase_two", 1, 507015, Ended.DEVICE_FAULT),
-        ("aclrtMalloc", 1, 507015, Ended.DEVICE_LOST),
-        ("aclrtMemcpy", 1, 507035, Ended.DEVICE_LOST),
-        ("aclrtSynchronizeStreamWithTimeout", 1, 507015, Ended.DEVICE_FAULT),
-        ("aclrtSynchronizeStreamWithTimeout", 1, 507035, Ended.DEVICE_FAULT),
-        ("aclrtSynchronizeStreamWithTimeout", 1, 507014, Ended.DEVICE_FAULT),
-        ("aclrtSynchronizeStreamWithTimeout", 1, 507046, Ended.TIME_LIMIT),
-        ("aclrtSynchronizeStreamWithTimeout", 1, 107020, Ended.TIME_LIMIT),
-        ("aclrtSynchronizeStreamWithTimeout", 1, 507010, Ended.DEVICE_LOST),
-        ("aclrtSynchronizeStreamWithTimeout", 1, 507054, Ended.DEVICE_LOST),
-        ("aclrtSynchronizeStreamWithTimeout", 1, 107003, Ended.DEVICE_LOST),
-        ("aclrtMemcpy", 4, 507015, Ended.DEVICE_FAULT),
-        ("aclrtMalloc", 1, 207001, Ended.NOT_RUN),
+        ("phase_one", 1, 507015, CallEnd.DEVICE_LOST),
+        ("phase_two", 1, 507015, CallEnd.DEVICE_FAULT),
+        ("aclrtMalloc", 1, 507015, CallEnd.DEVICE_LOST),
+        ("aclrtMemcpy", 1, 507035, CallEnd.DEVICE_LOST),
+        ("aclrtSynchronizeStreamWithTimeout", 1, 507015, CallEnd.DEVICE_FAULT),
+        ("aclrtSynchronizeStreamWithTimeout", 1, 507035, CallEnd.DEVICE_FAULT),
+        ("aclrtSynchronizeStreamWithTimeout", 1, 507014, CallEnd.DEVICE_FAULT),
+        ("aclrtSynchronizeStreamWithTimeout", 1, 507046, CallEnd.TIME_LIMIT),
+        ("aclrtSynchronizeStreamWithTimeout", 1, 107020, CallEnd.TIME_LIMIT),
+        ("aclrtSynchronizeStreamWithTimeout", 1, 507010, CallEnd.DEVICE_LOST),
+        ("aclrtSynchronizeStreamWithTimeout", 1, 507054, CallEnd.DEVICE_LOST),
+        ("aclrtSynchronizeStreamWithTimeout", 1, 107003, CallEnd.DEVICE_LOST),
+        ("aclrtMemcpy", 4, 507015, CallEnd.DEVICE_FAULT),
+        ("aclrtMalloc", 1, 207001, CallEnd.NOT_RUN),
     ],
 )
 def test_codes_tell_whose_fault_it_is(name: str, number: int, code: int, ended: str) -> None:
@@ -162,7 +162,7 @@ def test_an_error_of_phase_one_keeps_its_message_and_what_it_left() -> None:
 def test_success_that_writes_neither_pointer_is_a_refusal() -> None:
     device = RecordingDevice(fails={"phase_one": (1, 0)})
     (outcome,) = open_session(device).run([call(softmax())])
-    assert (outcome.ended, outcome.message) == (Ended.RAISED, "phase one returned success, and executor is untouched")
+    assert (outcome.ended, outcome.message) == (CallEnd.RAISED, "phase one returned success, and executor is untouched")
 
 
 @pytest.mark.parametrize("release", [True, False])
@@ -191,7 +191,7 @@ def test_null_pointers_reach_the_library() -> None:
 def test_a_repeatable_executor_is_run_again_and_destroyed() -> None:
     device = RecordingDevice()
     (outcome,) = open_session(device).run([call(softmax(), repeat=3)])
-    assert outcome.ended == Ended.RETURNED
+    assert outcome.ended == CallEnd.RETURNED
     assert device.log.count("phase_two") == device.log.count("aclrtSynchronizeStreamWithTimeout") == 3
     assert (device.mistakes, left(device)) == ([], {"stream": 1})
 
@@ -211,7 +211,7 @@ def test_interleaved_phases_and_two_streams() -> None:
     outcomes = session.run(pair)
     phases = [name for name in device.log if name.startswith("phase")]
     assert phases == ["phase_one", "phase_one", "phase_two", "phase_two"]
-    assert [outcome.ended for outcome in outcomes] == [Ended.RETURNED] * 2
+    assert [outcome.ended for outcome in outcomes] == [CallEnd.RETURNED] * 2
     session.run([call(softmax(size), stream=size - 3, group=1) for size in (3, 4)])
     assert left(device) == {"stream": 2}
     session.close()
@@ -221,7 +221,7 @@ def test_interleaved_phases_and_two_streams() -> None:
 def test_one_of_a_group_that_fails_waits_for_the_other() -> None:
     device = RecordingDevice(fails={"aclrtCreateStream": (2, 107000)})
     outcomes = open_session(device).run([call(softmax(size), stream=size - 3, group=1) for size in (3, 4)])
-    assert {outcome.ended for outcome in outcomes} == {Ended.NOT_RUN}
+    assert {outcome.ended for outcome in outcomes} == {CallEnd.NOT_RUN}
     assert (device.mistakes, left(device)) == ([], {"stream": 1})
 
 
@@ -327,10 +327,10 @@ def test_a_call_that_must_be_cold_asks_for_a_fresh_process_where_its_like_was_ac
             call(softmax(4), cache="cold"),
         )
     )
-    assert (first.ended, first.facts["cold"]) == (Ended.RETURNED, True)
-    assert (second.ended, second.facts["cold"]) == (Ended.RETURNED, False)
-    assert third.ended == Ended.WANTS_FRESH
-    assert (other.ended, other.facts["cold"]) == (Ended.RETURNED, True)
+    assert (first.ended, first.facts["cold"]) == (CallEnd.RETURNED, True)
+    assert (second.ended, second.facts["cold"]) == (CallEnd.RETURNED, False)
+    assert third.ended == CallEnd.WANTS_FRESH
+    assert (other.ended, other.facts["cold"]) == (CallEnd.RETURNED, True)
 
 
 def test_many_failing_calls_are_counted_and_a_change_of_status_is_told() -> None:

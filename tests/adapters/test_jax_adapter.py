@@ -15,7 +15,7 @@ from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import Argument, BoolArray, Case, Data, Scalar, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import prepare
 from aclnn_cts.generate.recipes import case_arrays
@@ -67,7 +67,7 @@ def test_without_jax_the_message_says_what_to_install(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("make", EXAMPLES, ids=lambda make: make.__name__)
 def test_gradients_by_hand(session: Session, make: Make, dtype: str) -> None:
     outcome, buffers = run(session, make(dtype))
-    assert (outcome.ended, outcome.message, outcome.status) == (Ended.RETURNED, "", None)
+    assert (outcome.ended, outcome.message, outcome.status) == (CallEnd.RETURNED, "", None)
     assert values_of(buffers) == EXAMPLES[make]
     assert_nothing_else_touched(buffers)
 
@@ -78,7 +78,7 @@ def gradients(session: Session, it: Case) -> dict[str, Any]:
     outputs = frozenset(name for name, item in it.tensors() if item.data is None)
     buffers = prepare(it, outputs=outputs, arrays=case_arrays(it, given))
     (outcome,) = session.run([Call(it, buffers)])
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
+    assert (outcome.ended, outcome.message) == (CallEnd.RETURNED, "")
     return values_of(buffers)
 
 
@@ -285,15 +285,15 @@ def test_attributes_reach_jax(session: Session) -> None:
 )
 def test_what_jax_refuses_is_a_rejection(session: Session, it: Case) -> None:
     outcome, _ = run(session, it)
-    assert (outcome.ended, outcome.rejected) == (Ended.RAISED, True)
+    assert (outcome.ended, outcome.rejected) == (CallEnd.RAISED, True)
 
 
 @needs_jax
 def test_what_jax_has_no_words_for_is_inexpressible(session: Session) -> None:
     alone, unknown = session.run([Call(softmax()), Call(Case("aclnnAbs", {}), prepared(softmax()))])
-    assert (alone.ended, unknown.ended) == (Ended.INEXPRESSIBLE, Ended.INEXPRESSIBLE)
+    assert (alone.ended, unknown.ended) == (CallEnd.INEXPRESSIBLE, CallEnd.INEXPRESSIBLE)
     outcome, _ = run(session, softmax(out=None))
-    assert outcome.ended == Ended.INEXPRESSIBLE
+    assert outcome.ended == CallEnd.INEXPRESSIBLE
 
 
 @needs_jax

@@ -9,7 +9,7 @@ import pytest
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import block_layout, prepare
 from aclnn_cts.sandbox.open_host import open_host
@@ -30,7 +30,7 @@ def test_a_class_in_a_file_is_an_adapter(monkeypatch: pytest.MonkeyPatch, *, iso
     with open_host(word, target=Target(), specs={}, isolate=isolate) as host:
         buffers = prepare(case, outputs=OUTPUTS, arrays=arrays, memory=host.memory(block_layout(case, OUTPUTS).size))
         outcomes = host.run([Call(case, buffers), Call(Case("aclnnRmsNormGrad", {}))])
-        assert [outcome.ended for outcome in outcomes] == [Ended.RETURNED, Ended.INEXPRESSIBLE]
+        assert [outcome.ended for outcome in outcomes] == [CallEnd.RETURNED, CallEnd.INEXPRESSIBLE]
         assert buffers.outputs["out"].view.tolist() == [[-0.375, 0.375], [-1, 1]]
         assert host.environment == {"library": "mine 1.0", "scale": "2"}
 

@@ -8,7 +8,7 @@ import pytest
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter
 from aclnn_cts.core.case import Argument, CallOptions, Case, Data, Tensor
-from aclnn_cts.core.outcome import STATUSES, Ended, Outcome
+from aclnn_cts.core.outcome import STATUSES, CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, prepare
 from aclnn_cts.speclang.load import load_specs
@@ -77,7 +77,7 @@ def test_values_come_from_the_oracle(strides: tuple[int, ...] | None) -> None:
     it = case(out=Tensor((2, 2), "FLOAT", strides=strides))
     buffers = prepared(it)
     outcome = run(it, buffers=buffers)
-    assert (outcome.ended, outcome.phase_one, outcome.phase_two) == (Ended.RETURNED, 0, 0)
+    assert (outcome.ended, outcome.phase_one, outcome.phase_two) == (CallEnd.RETURNED, 0, 0)
     assert buffers.outputs["out"].view.tolist() == [[-0.1875, 0.1875], [-0.5, 0.5]]
     assert not any(state.gap or state.guard_after or state.changed for state in buffers.inspect().values())
 
@@ -134,8 +134,8 @@ def test_what_is_open_succeeds_where_it_has_a_value() -> None:
 def test_another_product_or_operator_is_not_documented() -> None:
     it = case()
     elsewhere = Case(it.operator, it.arguments, target=Target(product="atlas-inference"))
-    assert run(elsewhere, loose()).ended == Ended.INEXPRESSIBLE
-    assert run(Case("aclnnUnknown", {})).ended == Ended.INEXPRESSIBLE
+    assert run(elsewhere, loose()).ended == CallEnd.INEXPRESSIBLE
+    assert run(Case("aclnnUnknown", {})).ended == CallEnd.INEXPRESSIBLE
 
 
 def test_null_pointers_of_the_call_itself() -> None:

@@ -14,7 +14,7 @@ from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.adapters.torch_settings import _same_version, call_torch
 from aclnn_cts.core.case import Argument, BoolArray, CallOptions, Case, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import block_layout, prepare
 from aclnn_cts.sandbox.process import ProcessHost
@@ -57,7 +57,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 )
 def test_what_torch_refuses_is_a_rejection(sessions: Mapping[str, Session], it: Case, words: str) -> None:
     outcome, buffers = run(sessions["direct"], it)
-    assert (outcome.ended, outcome.rejected) == (Ended.RAISED, True)
+    assert (outcome.ended, outcome.rejected) == (CallEnd.RAISED, True)
     assert words in outcome.message
     assert all(state.unwritten for name, state in buffers.inspect().items() if name in buffers.outputs)
 
@@ -78,13 +78,13 @@ def test_what_torch_refuses_is_a_rejection(sessions: Mapping[str, Session], it: 
 )
 def test_what_torch_has_no_words_for_is_inexpressible(sessions: Mapping[str, Session], it: Case, words: str) -> None:
     outcome, _ = run(sessions["direct"], it)
-    assert outcome.ended == Ended.INEXPRESSIBLE
+    assert outcome.ended == CallEnd.INEXPRESSIBLE
     assert words in outcome.message
 
 
 def test_a_lack_of_memory_is_no_rejection(sessions: Mapping[str, Session]) -> None:
     outcome, _ = run(sessions["direct"], embedding(numWeights=2**45))
-    assert (outcome.ended, outcome.rejected) == (Ended.NOT_RUN, False)
+    assert (outcome.ended, outcome.rejected) == (CallEnd.NOT_RUN, False)
     assert "can't allocate memory" in outcome.message
 
 
@@ -108,7 +108,7 @@ def test_a_clear_error_of_torch_is_a_rejection(error: Exception, raised: type[Ex
 
 def test_descriptors_alone_and_unknown_operators_are_inexpressible(sessions: Mapping[str, Session]) -> None:
     alone, unknown = sessions["direct"].run([Call(softmax()), Call(Case("aclnnAbs", {}), prepared(softmax()))])
-    assert (alone.ended, unknown.ended) == (Ended.INEXPRESSIBLE, Ended.INEXPRESSIBLE)
+    assert (alone.ended, unknown.ended) == (CallEnd.INEXPRESSIBLE, CallEnd.INEXPRESSIBLE)
     assert "aclnnAbs" in unknown.message
 
 
@@ -127,7 +127,7 @@ def test_outputs_of_another_shape_or_dtype_are_facts(
     sessions: Mapping[str, Session], way: str, it: Case, facts: dict[str, str]
 ) -> None:
     outcome, buffers = run(sessions[way], it)
-    assert (outcome.ended, outcome.facts) == (Ended.RETURNED, facts)
+    assert (outcome.ended, outcome.facts) == (CallEnd.RETURNED, facts)
     states = buffers.inspect()
     for name in {key.partition(".")[0] for key in facts if "." in key}:
         assert states[name].unwritten == buffers.outputs[name].view.size
@@ -155,7 +155,7 @@ def test_bool_and_int32_indices(sessions: Mapping[str, Session]) -> None:
 @pytest.mark.parametrize("padding", [2**64 - 1, 2**63, 2**63 - 1, 4, 1000])
 def test_a_padding_index_beyond_the_rows_has_no_effect(sessions: Mapping[str, Session], padding: int) -> None:
     outcome, buffers = run(sessions["direct"], embedding(paddingIdx=padding))
-    assert outcome.ended == Ended.RETURNED
+    assert outcome.ended == CallEnd.RETURNED
     assert values_of(buffers)["out"] == [[3, 4], [9, 9], [6, 8], [0, 0]]
 
 
@@ -246,7 +246,7 @@ def test_convolution_without_onednn_adds_images_in_float(
         "gradBias": Tensor((1,), dtype),
     }
     outcome, buffers = run(sessions["direct"], Case("aclnnConvolutionBackward", arguments))
-    assert (outcome.ended, outcome.facts["precision"]) == (Ended.RETURNED, "computed in FLOAT by torch")
+    assert (outcome.ended, outcome.facts["precision"]) == (CallEnd.RETURNED, "computed in FLOAT by torch")
     assert values_of(buffers) == {"gradWeight": [[[large + 2]]], "gradBias": [large + 2]}
 
 
@@ -286,7 +286,7 @@ def test_in_a_runner() -> None:
             calls.append(Call(it, buffers))
             views.append(buffers)
         outcomes = host.run(calls)
-        assert [outcome.ended for outcome in outcomes] == [Ended.RETURNED] * len(EXAMPLES)
+        assert [outcome.ended for outcome in outcomes] == [CallEnd.RETURNED] * len(EXAMPLES)
         assert [values_of(buffers) for buffers in views] == list(EXAMPLES.values())
         assert host.environment["implementation"] == "torch"
 

@@ -18,7 +18,7 @@ from aclnn_cts.authoring.read import read_document
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.load import load_specs
 from tests.adapters.torch_calls import (
@@ -52,7 +52,7 @@ def test_kernels_by_hand(sessions: Mapping[str, Session], way: str, make: Make, 
     if dtype == "DOUBLE" and make is rms_norm:
         it = make(dtype, "DOUBLE", dgammaOut=Tensor((2,), "DOUBLE"))
     outcome, buffers = run(sessions[way], it)
-    assert (outcome.ended, outcome.message, outcome.status) == (Ended.RETURNED, "", None)
+    assert (outcome.ended, outcome.message, outcome.status) == (CallEnd.RETURNED, "", None)
     assert outcome.seconds > 0
     assert values_of(buffers) == EXAMPLES[make]
     assert_nothing_else_touched(buffers)
@@ -64,7 +64,7 @@ def test_strided_inputs(sessions: Mapping[str, Session], make: Make, how: str) -
     it = make()
     changes = {name: laid_out(item, how) for name, item in it.tensors() if item.data and item.data.values}
     outcome, buffers = run(sessions["direct"], make(**changes))
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
+    assert (outcome.ended, outcome.message) == (CallEnd.RETURNED, "")
     assert values_of(buffers) == EXAMPLES[make]
     assert_nothing_else_touched(buffers)
 
@@ -75,7 +75,7 @@ def test_strided_outputs_that_the_adapter_fills(sessions: Mapping[str, Session],
     it = make()
     changes = {name: laid_out(item, how) for name, item in it.tensors() if item.data is None}
     outcome, buffers = run(sessions["copy"], make(**changes))
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
+    assert (outcome.ended, outcome.message) == (CallEnd.RETURNED, "")
     assert values_of(buffers) == EXAMPLES[make]
     assert_nothing_else_touched(buffers)
 
@@ -86,7 +86,7 @@ def test_strided_outputs_that_the_kernel_fills(sessions: Mapping[str, Session], 
     out = make().arguments["out"]
     assert isinstance(out, Tensor)
     outcome, buffers = run(sessions["direct"], make(out=laid_out(out, how)))
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
+    assert (outcome.ended, outcome.message) == (CallEnd.RETURNED, "")
     assert values_of(buffers) == EXAMPLES[make]
     assert_nothing_else_touched(buffers)
 
@@ -127,7 +127,7 @@ def test_storages_are_staged_for_other_devices(how: str, offset: int) -> None:
 def test_empty_tensors(sessions: Mapping[str, Session]) -> None:
     empty = Tensor((0, 3), "FLOAT")
     outcome, _ = run(sessions["direct"], softmax(gradOutput=empty, output=empty, out=empty))
-    assert (outcome.ended, outcome.facts) == (Ended.RETURNED, {})
+    assert (outcome.ended, outcome.facts) == (CallEnd.RETURNED, {})
 
 
 def schemas() -> dict[str, list[set[str]]]:
@@ -144,7 +144,7 @@ def schemas() -> dict[str, list[set[str]]]:
 def test_torch_has_every_operator_with_these_arguments() -> None:
     known = schemas()
     for operator, binding in bindings.shipped("torch").items():
-        for call in (value for value in bindings._values_of(binding) if isinstance(value, bindings.Call)):
+        for call in (value for value in bindings._values_of(binding) if isinstance(value, bindings.LibraryCall)):
             assert any(set(call.arguments) <= names for names in known.get(call.function, ())), (operator, call)
 
 
@@ -287,7 +287,7 @@ def test_a_tensor_as_a_flag_says_whether_it_is_given(sessions: Mapping[str, Sess
         "grad_shift": Tensor((1, 2), "FLOAT"),
     }
     outcome, buffers = run(sessions["copy"], Case("aclnnModulateBackward", arguments))
-    assert outcome.ended == Ended.RETURNED
+    assert outcome.ended == CallEnd.RETURNED
     assert values_of(buffers) == {"grad_input": [[[1, 2], [3, 5]]], "grad_shift": [[4, 7]]}
 
 
@@ -311,5 +311,5 @@ def test_a_spec_with_other_names_is_no_fault_of_torch(sessions: Mapping[str, Ses
     it = softmax()
     renamed = {("axis" if name == "dim" else name): value for name, value in it.arguments.items()}
     [outcome] = sessions["direct"].run([Call(Case(it.operator, renamed), prepared(it))])
-    assert outcome.ended == Ended.INEXPRESSIBLE
+    assert outcome.ended == CallEnd.INEXPRESSIBLE
     assert "names dim, which the operator's spec does not have" in outcome.message

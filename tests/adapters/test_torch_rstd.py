@@ -12,7 +12,7 @@ import pytest
 
 from aclnn_cts.adapters.protocol import Session
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
@@ -47,7 +47,7 @@ def test_both_ways_give_the_same_bits(sessions: Mapping[str, Session], monkeypat
         assert (first.ended, first.message, first.facts) == (second.ended, second.message, second.facts)
         for name in left.outputs:
             assert left.outputs[name].view.tobytes() == right.outputs[name].view.tobytes(), (name, case)
-        assert first.ended == Ended.RETURNED
+        assert first.ended == CallEnd.RETURNED
     assert all(replaced), "this torch makes rms_norm's forward pass in a way that is not known here"
 
 
@@ -83,11 +83,11 @@ def test_a_forward_pass_that_takes_no_rstd_is_inexpressible(
 ) -> None:
     monkeypatch.setattr(torch, "rms_norm", lambda x, _shape, gamma: x * gamma)
     outcome, _ = run(sessions["direct"], rms_norm())
-    assert outcome.ended == Ended.INEXPRESSIBLE
+    assert outcome.ended == CallEnd.INEXPRESSIBLE
     assert "in a way that is not known here" in outcome.message
     monkeypatch.undo()
     outcome, buffers = run(sessions["direct"], rms_norm())
-    assert outcome.ended == Ended.RETURNED
+    assert outcome.ended == CallEnd.RETURNED
     assert values_of(buffers)["dxOut"]
 
 

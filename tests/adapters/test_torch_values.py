@@ -14,7 +14,7 @@ from aclnn_cts.adapters.bindings import shipped
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import BoolArray, Case, Data, Tensor
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import prepare
 from aclnn_cts.generate.recipes import case_arrays
@@ -61,7 +61,7 @@ def computed(
     arrays = case_arrays(case, [name for name, item in case.tensors() if item.data is not None])
     buffers = prepare(case, outputs=frozenset(outputs), arrays=arrays)
     [outcome] = session.run([Call(case, buffers)])
-    assert (outcome.ended, outcome.message) == (Ended.RETURNED, "")
+    assert (outcome.ended, outcome.message) == (CallEnd.RETURNED, "")
     for name, state in buffers.inspect().items():
         assert (state.gap, state.guard_before, state.guard_after, state.changed, state.unwritten) == (0,) * 5, name
     assert not {key for key in outcome.facts if "." in key}, outcome.facts

@@ -13,7 +13,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import ALONE_FACT, Record, Result, Skip
+from aclnn_cts.core.verdict import ALONE_FACT, Record, Result, SkipReason
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.runs.run import RunOptions, run
@@ -113,7 +113,7 @@ def below_the_bar(records: Iterable[Record]) -> Iterator[str]:
         valid = record.trial.check in ("example", "boundary", "precision", "values")
         # A call that is too large to be made has its status judged, and no values.
         valid = valid and case.call.phases == 2
-        if not valid or "twin" in record.trial.parameters or verdict.kind == Skip.OPEN:
+        if not valid or "twin" in record.trial.parameters or verdict.kind == SkipReason.OPEN:
             continue
         elements = sum(item.elements for item in verdict.deviations)
         if verdict.result == Result.PASSED and elements == 0:

@@ -10,7 +10,7 @@ import yaml
 
 from aclnn_cts.authoring.draft import Draft, draft_spec, stem_of
 from aclnn_cts.authoring.facts import related_dtypes
-from aclnn_cts.authoring.model import Column, Row, Statement
+from aclnn_cts.authoring.model import ParameterColumn, Row, Statement
 from aclnn_cts.authoring.read import parse_document, read_document
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.proof import lint_specs
@@ -145,7 +145,7 @@ def test_stems(operator: str, stem: str) -> None:
 def test_remarks_on_promotion_and_conversion_are_read(
     remark: str, expected: tuple[str, tuple[str, ...]] | None
 ) -> None:
-    row = Row("z", {Column.USAGE: (Statement("params/z/usage", remark),)})
+    row = Row("z", {ParameterColumn.USAGE: (Statement("params/z/usage", remark),)})
     assert related_dtypes(row, ["x", "y", "z"]) == expected
 
 

@@ -17,7 +17,7 @@ from aclnn_cts import judge
 from aclnn_cts.bridges.flashinfer_bench import (
     EXTRA,
     BoundEvaluator,
-    Status,
+    FlashInferStatus,
     check_solution,
     correctness_fields,
     evaluation,
@@ -132,7 +132,7 @@ class Correctness(SimpleNamespace):
 @pytest.fixture(name="bench")
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """What its modules give an evaluator, without a device."""
-    status = Enum("EvaluationStatus", {item.name: item.value for item in Status}, type=str)  # type: ignore[misc]
+    status = Enum("EvaluationStatus", {item.name: item.value for item in FlashInferStatus}, type=str)  # type: ignore[misc]
     utils = ModuleType("flashinfer_bench.bench.utils")
     utils.normalize_result = lambda _definition, result, _device: [result]  # type: ignore[attr-defined]
     utils.allocate_outputs = None  # type: ignore[attr-defined]

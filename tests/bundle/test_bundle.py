@@ -29,7 +29,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, SkipReason
 from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.speclang.load import load_specs, package_folder
 from aclnn_cts.store.events import TrialsPlanned, TrialsSkipped
@@ -55,7 +55,7 @@ def small_run(path: Path) -> RunDirectory:
         with_outputs(make_record(0), b"one"),
         with_outputs(make_record(1, **FAILED), b"two", b"lost"),
         make_record(2, dtype="BF16", waiver="known", share=math.inf, **FAILED),
-        make_record(3, result=Result.SKIPPED, kind=Skip.OPEN),
+        make_record(3, result=Result.SKIPPED, kind=SkipReason.OPEN),
         make_record(4, result=Result.ERROR),
         make_record(5, facts={"far": -math.inf}, case_kind="invalid", check="status", constraint="dim.range"),
     ]
@@ -66,7 +66,7 @@ def small_run(path: Path) -> RunDirectory:
     with create_run(path, manifest=manifest, specs={"softmax_backward.yaml": spec}, programs=programs) as writer:
         writer(TrialsPlanned(operator=SOFTMAX, kind="valid", number=6))
         writer(TrialsPlanned(operator=SOFTMAX, kind="invalid", number=1))
-        writer(TrialsSkipped(operator=SOFTMAX, kind="valid", reason=Skip.UNSUPPORTED))
+        writer(TrialsSkipped(operator=SOFTMAX, kind="valid", reason=SkipReason.UNSUPPORTED))
         writer.append(records)
         for content in (b"one", b"two", b"of no record"):
             writer.blob(content)

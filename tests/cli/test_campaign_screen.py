@@ -20,7 +20,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.runs.campaign.corpus.check_coverage import CoveredShare
-from aclnn_cts.runs.campaign.status import EXAMINES, OperatorStatus, SlotActivity, Status, Watcher, Watchers
+from aclnn_cts.runs.campaign.status import EXAMINES, CampaignStatus, OperatorStatus, SlotActivity, Watcher, Watchers
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import RunDirectory
 from aclnn_cts.store.summary import Summary
@@ -41,7 +41,7 @@ _FAILURE = Fingerprint(
 )
 
 
-def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> Status:
+def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> CampaignStatus:
     summary = Summary()
     summary.plan("aclnnSoftmaxBackward", "valid", number=123_456)
     coverage = {
@@ -54,7 +54,7 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
         for number in range(findings)
         for failure in (msgspec.structs.replace(_FAILURE, fault="crash", output="", answer=f"signal {number}"),)
     ]
-    return Status(
+    return CampaignStatus(
         seconds=3725.0,
         limit_seconds=28_800.0,
         chunks=1234,
@@ -90,7 +90,7 @@ def a_status(*, operators: int, findings: int, slots: int, apart: int = 0) -> St
     )
 
 
-def shown(status: Status, width: int, height: int) -> list[str]:
+def shown(status: CampaignStatus, width: int, height: int) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False, highlight=False)
     console.print(status_screen(status, RUN, width=width, height=height))
@@ -195,7 +195,7 @@ class Deaf:
         self.error = error
         self.asked = 0
 
-    def __call__(self, status: Status, /) -> None:
+    def __call__(self, status: CampaignStatus, /) -> None:
         self.asked += 1
         raise self.error
 
@@ -208,7 +208,7 @@ class Hears:
         self.moments = 0
         self.notices: list[str] = []
 
-    def __call__(self, status: Status, /) -> None:
+    def __call__(self, status: CampaignStatus, /) -> None:
         self.moments += 1
 
     def notice(self, message: str, /) -> None:

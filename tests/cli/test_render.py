@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.cli.render import Each, Line, Rows, fill, show
+from aclnn_cts.cli.render import RepeatedView, TableView, TextLine, fill, show
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_what_a_field_holds_is_never_a_text_of_its_own() -> None:
 def test_json_and_text_come_from_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     document = {"name": "x", "rows": [{"a": number} for number in range(3)], "sizes": {"k": 1}}
     view = (
-        Line("{name}", indent=2),
-        Each("rows", ("{name} {a}",), most=2, title="all:"),
-        Rows("sizes", {"KEY": "{key}", "VALUE": "{value}"}),
-        Each("none", ("{a}",), title="nothing"),
+        TextLine("{name}", indent=2),
+        RepeatedView("rows", ("{name} {a}",), most=2, title="all:"),
+        TableView("sizes", {"KEY": "{key}", "VALUE": "{value}"}),
+        RepeatedView("none", ("{a}",), title="nothing"),
     )
     show(document, view, as_json=True)
     assert json.loads(capsys.readouterr().out) == document

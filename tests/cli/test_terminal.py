@@ -20,7 +20,7 @@ from aclnn_cts.cli.campaign_screen import CampaignScreen
 from aclnn_cts.cli.progress_line import RunMeter, RunStatus, progress_document, progress_line
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.runs.campaign.status import Status
+from aclnn_cts.runs.campaign.status import CampaignStatus
 from aclnn_cts.store.counts import Counts
 from aclnn_cts.store.events import (
     BatchJudged,
@@ -108,7 +108,7 @@ def test_an_interrupt_shows_the_findings_so_far(call: Call, monkeypatch: pytest.
 
 @pytest.mark.slow
 def test_an_interrupted_campaign_shows_the_findings_so_far(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(self: CampaignScreen, status: Status) -> None:
+    def interrupt(self: CampaignScreen, status: CampaignStatus) -> None:
         if status.findings:
             raise KeyboardInterrupt
 

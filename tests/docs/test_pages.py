@@ -15,7 +15,7 @@ import pytest
 
 from aclnn_cts.cli.main import COMMANDS, LazyGroup, main
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Skip
+from aclnn_cts.core.verdict import SkipReason
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.run_directory import MANIFEST
 from tests.support.targets import proven_by_another
@@ -111,7 +111,10 @@ def test_make_targets_of_the_readme_exist() -> None:
 def test_every_kind_of_fault_and_reason_to_skip_is_explained() -> None:
     text = (ROOT / "docs" / "judging-calls.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
-    assert {*(fault.value for fault in Fault), *(value for name, value in vars(Skip).items() if name.isupper())} <= rows
+    assert {
+        *(fault.value for fault in Fault),
+        *(value for name, value in vars(SkipReason).items() if name.isupper()),
+    } <= rows
 
 
 def test_the_readme_is_short() -> None:

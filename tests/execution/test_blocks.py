@@ -25,7 +25,7 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, spacing, stored, t
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution import judging
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.formula import slices
 from aclnn_cts.generate.choices import StreamChoices, stream_words
@@ -111,10 +111,10 @@ def test_a_large_bell_has_the_bits_of_its_formula(dtype: str) -> None:
     assert case_arrays(case, ["y"])["y"].tobytes() == expected_bits.tobytes()
 
 
-def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) -> Performed:
+def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) -> PerformedCall:
     """A call with the reference's results, one element of which is multiplied."""
     arrays = case_arrays(case, judge.spec.given_inputs(case))
-    known = Performed(case=case, outcome=Outcome(phase_one=0, phase_two=0), arrays=arrays)
+    known = PerformedCall(case=case, outcome=Outcome(phase_one=0, phase_two=0), arrays=arrays)
     values = registry.load(judge.spec.stem).values(judge.question(known))
     got: dict[str, NDArray[Any]] = {}
     for name in judge.spec.output_tensors(case):
@@ -126,7 +126,7 @@ def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) 
                 flat = array.reshape(-1)
                 flat[place % flat.size] = to_dtype(widen(flat[place % flat.size :][:1]) * factor, real.dtype)[0]
             got[name] = composed(array, descriptor.dtype)
-    return Performed(case=case, outcome=known.outcome, arrays=arrays, got=got)
+    return PerformedCall(case=case, outcome=known.outcome, arrays=arrays, got=got)
 
 
 def small_case(spec: Spec, number: int) -> Case | None:
@@ -136,7 +136,7 @@ def small_case(spec: Spec, number: int) -> Case | None:
     return None if case.call.phases == 1 else case
 
 
-def verdicts(judge: Judge, call: Performed) -> Iterator[Verdict]:
+def verdicts(judge: Judge, call: PerformedCall) -> Iterator[Verdict]:
     yield judge.values(call)
     for size in SIZES:
         with in_blocks(size):
@@ -173,7 +173,7 @@ def verdict_text(verdict: Verdict, *, with_bounds: bool) -> str:
     return repr((verdict.result, verdict.message, verdict.judged, verdict.facts, counts))
 
 
-def elementwise_call(judge: Judge, *, elements: int, factor: float = 1.0) -> Performed:
+def elementwise_call(judge: Judge, *, elements: int, factor: float = 1.0) -> PerformedCall:
     shape = (elements // 512, 512)
     arguments: dict[str, Any] = {
         "gradOutput": tensor(shape, "FLOAT", recipe="normal", seed=1),
@@ -226,7 +226,7 @@ def test_every_elementwise_formula_answers_in_blocks(spec: Spec, judges: Judges)
     for case in (small_case(spec, number) for number in range(4)):
         if case is not None:
             arrays = case_arrays(case, spec.given_inputs(case))
-            found = list(judge.blocks(judge.question(Performed(case=case, outcome=Outcome(), arrays=arrays))))
+            found = list(judge.blocks(judge.question(PerformedCall(case=case, outcome=Outcome(), arrays=arrays))))
             assert found == [None] or None not in found
 
 
@@ -262,7 +262,7 @@ def test_slices_along_leading_axes_have_the_values_of_the_whole(stem: str, specs
     spec, judge = specs.find(stem, where="test"), judges.of(specs.find(stem, where="test"))
     sliced = 0
     for case in filter(None, (small_case(spec, number) for number in range(40))):
-        call = Performed(case=case, outcome=Outcome(), arrays=case_arrays(case, spec.given_inputs(case)))
+        call = PerformedCall(case=case, outcome=Outcome(), arrays=case_arrays(case, spec.given_inputs(case)))
         question = judge.question(call)
         whole = judge.oracle(question)
         assert judge.blocks is not None
@@ -341,7 +341,7 @@ def test_slices_of_softmax_say_no_more_than_the_whole(drawn: Mapping[str, Any], 
     case = Case("aclnnSoftmaxBackward", arguments)
     judge = judges.of(load_specs()["aclnnSoftmaxBackward"])
     arrays = case_arrays(case, judge.spec.inputs)
-    question = judge.question(Performed(case=case, outcome=Outcome(), arrays=arrays))
+    question = judge.question(PerformedCall(case=case, outcome=Outcome(), arrays=arrays))
     whole = judge.oracle(question)["out"]
     error = bounds(whole)
     assert judge.blocks is not None

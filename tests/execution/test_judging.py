@@ -19,15 +19,15 @@ from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Judged, Result, Skip, Verdict
-from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.core.verdict import Judged, Result, SkipReason, Verdict
+from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.corner_walk import CornerWalk
 from aclnn_cts.generate.recipes import RECIPES, case_arrays, many_arrays
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.compare import compare_all
-from aclnn_cts.judgement.comparison import Compared, Comparison
+from aclnn_cts.judgement.comparison import ComparedOutput, OutputComparison
 from aclnn_cts.judgement.model import ComputeModel, load_precision, precision_of
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
@@ -49,7 +49,7 @@ values = st.floats(allow_nan=True, allow_infinity=True, width=32)
 
 
 @st.composite
-def outputs(draw: st.DrawFn) -> Compared:
+def outputs(draw: st.DrawFn) -> ComparedOutput:
     """An output of sums, with results near and far, exact or not, some left open, some inf or nan."""
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
     size = int(np.prod(shape))
@@ -61,7 +61,7 @@ def outputs(draw: st.DrawFn) -> Compared:
     error = draw(st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, 64.0, 1e9]), min_size=size, max_size=size))
     got = value + np.array(error).reshape(shape) * 2.0**-24 * finite
     opened = draw(st.none() | st.lists(st.booleans(), min_size=size, max_size=size))
-    return Compared(
+    return ComparedOutput(
         output="out",
         got=to_dtype(got, dtype),
         expected=counted(
@@ -76,34 +76,34 @@ def outputs(draw: st.DrawFn) -> Compared:
     )
 
 
-def told(comparison: Comparison) -> tuple[object, ...]:
+def told(comparison: OutputComparison) -> tuple[object, ...]:
     deviation = comparison.deviation
     return comparison.kind, comparison.judged, repr(deviation), msgspec.json.encode(deviation)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(outputs(), min_size=2, max_size=9))
-def test_outputs_compared_together_come_to_what_each_comes_to_alone(items: Sequence[Compared]) -> None:
+def test_outputs_compared_together_come_to_what_each_comes_to_alone(items: Sequence[ComparedOutput]) -> None:
     alone = [told(compare_all([item])[0]) for item in items]
     assert [told(comparison) for comparison in compare_all(items)] == alone
 
 
 def test_more_than_are_looked_at_at_once_are_cut_between_outputs() -> None:
     expected = counted(np.ones(40_000), 1)
-    item = Compared(output="out", got=np.ones(40_000, np.float32), expected=expected, model=MODELS["FLOAT"])
+    item = ComparedOutput(output="out", got=np.ones(40_000, np.float32), expected=expected, model=MODELS["FLOAT"])
     found = compare_all([item, item, item])
     assert [comparison.deviation.elements for comparison in found] == [40_000] * 3
     assert len({told(comparison) for comparison in found}) == 1
 
 
-def performed(operator: str, count: int) -> list[Performed]:
+def performed(operator: str, count: int) -> list[PerformedCall]:
     """Random cases as the reference answers them; every third output is spoilt in one element."""
     spec = SPECS[operator]
     target = Target(spec.usual_product)
     sampler = Sampler(spec, target)
     cases = [sampler.case(sampler.draw(choices)) for choices in stream_block(5, "together", 0, count)]
     with open_host("reference", target=target, specs=SPECS) as host:
-        done = Performer(host=host, specs=SPECS).perform([Asked(case) for case in cases])
+        done = CallPerformer(host=host, specs=SPECS).perform([CallRequest(case) for case in cases])
         done = [
             msgspec.structs.replace(item, got={name: view.copy() for name, view in item.got.items()}) for item in done
         ]
@@ -145,7 +145,7 @@ def test_a_call_that_asks_for_no_output_passes_by_its_form(has_statuses: bool) -
     outputs = tuple(spec.outputs)
     assert {sum(case.tensor(name) is not None for name in outputs) for case in cases} >= {0, len(outputs)}
     with open_host("reference", target=target, specs=SPECS) as host:
-        done = Performer(host=host, specs=SPECS).perform([Asked(case) for case in cases])
+        done = CallPerformer(host=host, specs=SPECS).perform([CallRequest(case) for case in cases])
     verdicts = map(Judges(has_statuses=has_statuses).of(spec).values, done)
     assert {(verdict.result, verdict.judged) for verdict in verdicts} == {(Result.PASSED, Judged.FORM)}
 
@@ -183,7 +183,7 @@ def test_calls_whose_error_is_nan_are_open_and_no_others() -> None:
 
     acquainted = replace(judge, oracle=oracle, first=None).acquainted(calls)
     verdict = acquainted.values(calls[1])
-    assert (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.OPEN)
+    assert (verdict.result, verdict.kind) == (Result.SKIPPED, SkipReason.OPEN)
     assert acquainted.values(calls[0]) == judge.values(calls[0])
 
 
@@ -278,7 +278,7 @@ def test_calls_that_a_compute_model_leaves_out_need_not_repeat() -> None:
     def promised(rows: int) -> frozenset[str]:
         arguments = {**case.arguments, "inputSize": (1, 1, rows, 2), "outputSize": (2, 2)}
         return judge.repeatable_outputs(
-            Performed(case=msgspec.structs.replace(case, arguments=arguments), outcome=Outcome(), arrays={})
+            PerformedCall(case=msgspec.structs.replace(case, arguments=arguments), outcome=Outcome(), arrays={})
         )
 
     assert promised(99) == {"gradInput"}

@@ -13,8 +13,8 @@ from aclnn_cts.core.expected import Expected, OracleInput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Result, Skip
-from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.core.verdict import Result, SkipReason
+from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judge, widened
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
@@ -25,7 +25,7 @@ from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from tests.support.targets import SELDOM_DECIDED
 
 SPECS = load_specs()
@@ -97,9 +97,9 @@ def softmax(values: tuple[float, ...]) -> Case:
     )
 
 
-def performed(case: Case) -> Performed:
+def performed(case: Case) -> PerformedCall:
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        [result] = Performer(host=host, specs=SPECS).perform([Asked(case)])
+        [result] = CallPerformer(host=host, specs=SPECS).perform([CallRequest(case)])
         return msgspec.structs.replace(result, got={name: view.copy() for name, view in result.got.items()})
 
 
@@ -121,7 +121,7 @@ def test_an_oracle_that_errs_ends_in_a_dispute_and_accuses_nobody() -> None:
         return {"out": msgspec.structs.replace(expected["out"], value=expected["out"].value + 1.0)}
 
     verdict = judge(wrong).values(performed(softmax((1.0, 2.0, 3.0, 4.0))))
-    assert (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.DISPUTE)
+    assert (verdict.result, verdict.kind) == (Result.SKIPPED, SkipReason.DISPUTE)
     assert "two oracles disagree on out" in verdict.message
 
 
@@ -145,7 +145,7 @@ def test_inf_among_the_inputs_is_said_not_to_be_asked(tmp_path: Path) -> None:
 
 def test_a_run_reviews_its_failures() -> None:
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        bench = Bench(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
+        bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
         [judged] = bench.run([Trial("values", softmax((1.0, 2.0, 3.0, 4.0)))])
     assert judged.records[0].verdict.result == Result.PASSED
     assert bench.judge(SPECS["aclnnSoftmaxBackward"]).second is not None

@@ -11,7 +11,7 @@ from aclnn_cts.core.case import Argument, Case, Data, Tensor
 from aclnn_cts.core.expected import ExpectedOutput, OracleInput
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Operator
@@ -117,7 +117,7 @@ def test_an_input_beside_factors_below_1_overflows_nowhere() -> None:
     assert partial is None or (partial <= largest).all()
 
 
-def softmax(rows: int, *, wrong: bool) -> Performed:
+def softmax(rows: int, *, wrong: bool) -> PerformedCall:
     """A call as y (g - s) gives it in FLOAT: g - s overflows where y is 0, and y g - y s does not."""
     shape = (rows, 4)
     arguments: dict[str, Argument] = {
@@ -134,7 +134,7 @@ def softmax(rows: int, *, wrong: bool) -> Performed:
     got[0, 0] += np.float32(1e37 if wrong else 0.0)
     case = Case("aclnnSoftmaxBackward", arguments)
     outcome = Outcome(phase_one=0, phase_two=0)
-    return Performed(case=case, outcome=outcome, arrays={"gradOutput": g, "output": y}, got={"out": got})
+    return PerformedCall(case=case, outcome=outcome, arrays={"gradOutput": g, "output": y}, got={"out": got})
 
 
 @pytest.mark.parametrize("rows", [2, 1 << 16])

@@ -22,7 +22,7 @@ from aclnn_cts.formula.derivative import differences
 from aclnn_cts.formula.emulator import ORDERS, Variant
 from aclnn_cts.formula.expectation import FormulaOracle
 from aclnn_cts.formula.graph import exact_element
-from aclnn_cts.judgement.comparison import Comparison
+from aclnn_cts.judgement.comparison import OutputComparison
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.oracles import registry
 from aclnn_cts.selftest.subject import Subject
@@ -56,7 +56,7 @@ def said(call: OracleInput, operator: Operator = SIGMOID) -> ExpectedOutput:
     return FormulaOracle(operator)(call)["gradInput"]
 
 
-def held(dtype: str, got: NDArray[Any], expected: ExpectedOutput) -> Comparison:
+def held(dtype: str, got: NDArray[Any], expected: ExpectedOutput) -> OutputComparison:
     model = load_precision().model(operator="", output="", dtype=component(dtype))
     return compare("gradInput", components(got), expected, model)
 

@@ -12,14 +12,14 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.plan import PROFILES, Source, plan_parts
+from aclnn_cts.trials.plan import PROFILES, CaseSource, plan_parts
 
 ELEMENTWISE = [pytest.param(spec, id=spec.stem) for spec in load_specs().values() if spec.elementwise]
 
 
 def planned(spec: Spec, product: str, profile: str = "standard") -> int:
     parts = plan_parts([spec], product=product, chosen=PROFILES[profile])
-    return sum(part.count for part in parts if part.source is Source.EXHAUSTIVE)
+    return sum(part.count for part in parts if part.source is CaseSource.EXHAUSTIVE)
 
 
 @pytest.mark.parametrize("spec", ELEMENTWISE)

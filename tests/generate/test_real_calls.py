@@ -27,7 +27,7 @@ from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import recorded_lines
 from aclnn_cts.trials.checks.registry import check_by_id
-from aclnn_cts.trials.plan import PROFILES, Source, plan_parts
+from aclnn_cts.trials.plan import PROFILES, CaseSource, plan_parts
 
 SPECS = load_specs()
 RECORDED = [pytest.param(spec, id=spec.stem) for spec in SPECS.values() if recorded_lines(spec.stem)]
@@ -60,7 +60,7 @@ def test_a_quick_plan_has_two_real_calls_and_a_longer_one_has_each(spec: Spec) -
 
     def planned(profile: str) -> list[Trial]:
         parts = plan_parts([spec], product=product, chosen=PROFILES[profile])
-        real = [part for part in parts if part.source is Source.REAL]
+        real = [part for part in parts if part.source is CaseSource.REAL]
         return [trial for part in real for trial in check_by_id(part.check, where="test").trials(part, sampler, seed=1)]
 
     quick, standard = planned("quick"), planned("standard")

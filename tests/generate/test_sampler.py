@@ -32,7 +32,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import BUDGETS
 from aclnn_cts.speclang.binding import check_prototype
 from aclnn_cts.speclang.evaluate import evaluate
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 from aclnn_cts.speclang.kinds_data import FiniteRule
 from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.model import Spec
@@ -377,7 +377,7 @@ def test_a_way_may_give_a_tensor_that_valid_calls_leave_out() -> None:
     drawings = [chosen.draw(StreamChoices(1, "x", index)) for index in range(50)]
     alone = [item for item in drawings if chosen.case(item).arguments["weight"] is None]
     assert all(chosen.case(item).arguments["bias"] is None for item in alone)
-    given = [chosen.case(item, way=Way(text="", assign={"spare": 1})).arguments["bias"] for item in alone]
+    given = [chosen.case(item, way=CaseChange(text="", assign={"spare": 1})).arguments["bias"] for item in alone]
     assert any(bias is not None for bias in given)
 
 

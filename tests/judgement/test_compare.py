@@ -16,7 +16,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import SHARE_EDGES
-from aclnn_cts.judgement.comparison import Comparison
+from aclnn_cts.judgement.comparison import OutputComparison
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from tests.support.compared import compare
 from tests.support.counted import counted
@@ -39,7 +39,7 @@ def sums(value: list[float], magnitude: list[float] | None = None, **more: Any) 
 
 def judged(
     value: float, got: float, *, magnitude: float | None = None, dtype: str = "FLOAT", product: str = "atlas-a2"
-) -> Comparison:
+) -> OutputComparison:
     expected = sums([value], None if magnitude is None else [magnitude])
     return compare("out", to_dtype(np.array([got]), dtype), expected, model(dtype, product))
 

@@ -11,8 +11,8 @@ import pytest
 from aclnn_cts.core.case import Tensor
 from aclnn_cts.core.expected import Expected, ExpectedOutput
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS, BufferState, Ended, Outcome
-from aclnn_cts.core.verdict import ALSO_STATUS, Judged, Observation, OutOfScope, Result, Skip, Verdict
+from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS, BufferState, CallEnd, Outcome
+from aclnn_cts.core.verdict import ALSO_STATUS, Judged, Observation, OutOfScope, Result, SkipReason, Verdict
 from aclnn_cts.judgement.compare import compare_all
 from aclnn_cts.judgement.model import load_precision
 from aclnn_cts.judgement.verdict import compared, conclude, fingerprint, judge_form, judge_status
@@ -71,39 +71,39 @@ def test_right_values_pass_with_figures() -> None:
     ("outcome", "result", "kind", "message"),
     [
         (
-            Outcome(ended=Ended.SIGNAL, signal=11, message="Segmentation fault\nmore"),
+            Outcome(ended=CallEnd.SIGNAL, signal=11, message="Segmentation fault\nmore"),
             Result.FAILED,
             Fault.CRASH,
             "the process died by signal 11 during the call: Segmentation fault",
         ),
-        (Outcome(ended=Ended.EXIT), Result.FAILED, Fault.CRASH, "the process ended by itself during the call"),
+        (Outcome(ended=CallEnd.EXIT), Result.FAILED, Fault.CRASH, "the process ended by itself during the call"),
         (
-            Outcome(ended=Ended.MEMORY_LIMIT),
+            Outcome(ended=CallEnd.MEMORY_LIMIT),
             Result.FAILED,
             Fault.CRASH,
             "the process grew beyond its memory limit during the call",
         ),
         (
-            Outcome(ended=Ended.DEVICE_FAULT, synchronised=507015),
+            Outcome(ended=CallEnd.DEVICE_FAULT, synchronised=507015),
             Result.FAILED,
             Fault.CRASH,
             "the device reported a fault during the call",
         ),
         (
-            Outcome(ended=Ended.TIME_LIMIT, seconds=30.0),
+            Outcome(ended=CallEnd.TIME_LIMIT, seconds=30.0),
             Result.FAILED,
             Fault.HANG,
             "the call did not come back within 30 s",
         ),
         (
-            Outcome(ended=Ended.INEXPRESSIBLE, message="no BF16 here"),
+            Outcome(ended=CallEnd.INEXPRESSIBLE, message="no BF16 here"),
             Result.SKIPPED,
-            Skip.INEXPRESSIBLE,
+            SkipReason.INEXPRESSIBLE,
             "no BF16 here",
         ),
-        (Outcome(ended=Ended.NOT_RUN, message="disk full"), Result.ERROR, "", "the call was not run: disk full"),
+        (Outcome(ended=CallEnd.NOT_RUN, message="disk full"), Result.ERROR, "", "the call was not run: disk full"),
         (
-            Outcome(ended=Ended.RAISED, message="RuntimeError: expected 3 dimensions"),
+            Outcome(ended=CallEnd.RAISED, message="RuntimeError: expected 3 dimensions"),
             Result.FAILED,
             Fault.REJECTED,
             "the implementation raised where the document promises ACLNN_SUCCESS: RuntimeError: expected 3 dimensions",
@@ -172,7 +172,7 @@ def test_an_allowed_error_has_no_values_to_judge() -> None:
     verdict = values(Outcome(phase_one=561002), {}, allowed=allowed)
     assert conclusion(verdict) == (
         Result.SKIPPED,
-        Skip.OPEN,
+        SkipReason.OPEN,
         (
             "phase one returned ACLNN_ERR_INNER_TILING_ERROR (561002); the document leaves the status open, and there "
             "are no values to judge"
@@ -243,7 +243,7 @@ def test_nothing_judged_is_no_pass() -> None:
     verdict = values(expected={"dxOut": left_open(DX), "dgammaOut": left_open(DGAMMA)})
     assert conclusion(verdict) == (
         Result.SKIPPED,
-        Skip.OPEN,
+        SkipReason.OPEN,
         "9 of 9 elements: the document leaves open; too few were compared for a verdict",
     )
 
@@ -305,7 +305,7 @@ def test_listed_statuses() -> None:
 
 
 def test_memory_and_crashes_outrank_statuses() -> None:
-    assert status(Outcome(ended=Ended.SIGNAL, signal=6), "open").kind == Fault.CRASH
+    assert status(Outcome(ended=CallEnd.SIGNAL, signal=6), "open").kind == Fault.CRASH
     stray = Outcome(phase_one=161002, buffers={"out": BufferState(guard_before=4)})
     assert status(stray).kind == Fault.GUARD
     untouched = Outcome(phase_one=161002, buffers={"out": BufferState(unwritten=12)})
@@ -313,16 +313,16 @@ def test_memory_and_crashes_outrank_statuses() -> None:
 
 
 def test_a_raise_is_no_status() -> None:
-    raised = Outcome(ended=Ended.RAISED, message="ValueError")
+    raised = Outcome(ended=CallEnd.RAISED, message="ValueError")
     assert status(raised).message == (
         "the call raised and no status came back, expected ACLNN_ERR_PARAM_INVALID as dim.range is broken"
     )
 
 
 def test_open_constraints_are_never_a_fault_of_status() -> None:
-    for outcome in (REFUSED, ACCEPTED, Outcome(ended=Ended.RAISED)):
+    for outcome in (REFUSED, ACCEPTED, Outcome(ended=CallEnd.RAISED)):
         verdict = status(outcome, "open", (ANY_ERROR, SUCCESS))
-        assert (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.OPEN)
+        assert (verdict.result, verdict.kind) == (Result.SKIPPED, SkipReason.OPEN)
     assert status(REFUSED, "open").facts == {"status": "ACLNN_ERR_PARAM_INVALID"}
 
 
@@ -339,7 +339,7 @@ def test_where_accuracy_alone_is_withdrawn_a_refusal_is_a_fault_and_values_are_n
 
 
 def test_without_statuses_acceptance_is_a_fact() -> None:
-    verdict = status(Outcome(ended=Ended.RAISED), has_statuses=False)
+    verdict = status(Outcome(ended=CallEnd.RAISED), has_statuses=False)
     assert (verdict.result, verdict.kind) == (Result.OUT_OF_SCOPE, OutOfScope.STATUSES)
     assert verdict.facts == {"accepted": False}
     verdict = status(Outcome(), has_statuses=False)
@@ -347,7 +347,7 @@ def test_without_statuses_acceptance_is_a_fact() -> None:
     assert verdict.message == "accepted by an implementation that returns no status: dim.range"
 
 
-REJECTED = Outcome(ended=Ended.RAISED, message="ValueError", rejected=True)
+REJECTED = Outcome(ended=CallEnd.RAISED, message="ValueError", rejected=True)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_a_clear_rejection_passes_where_an_error_is_promised(
 
 
 def test_a_rejection_that_wrote_where_it_must_not_is_a_fault() -> None:
-    stray = Outcome(ended=Ended.RAISED, rejected=True, buffers={"out": BufferState(guard_after=4)})
+    stray = Outcome(ended=CallEnd.RAISED, rejected=True, buffers={"out": BufferState(guard_after=4)})
     assert status(stray, has_statuses=False).kind == Fault.GUARD
 
 
@@ -392,7 +392,7 @@ def test_limits_that_are_not_enforced() -> None:
     verdict = status(ACCEPTED, "limit", LIMIT)
     assert conclusion(verdict) == (
         Result.SKIPPED,
-        Skip.OPEN,
+        SkipReason.OPEN,
         "the limit of dim.range is not enforced; values were not judged",
     )
 
@@ -411,7 +411,7 @@ def test_the_judge_of_values_is_asked_for_a_success_alone() -> None:
         raise AssertionError
 
     assert status(REFUSED, "limit", LIMIT, never).result == Result.PASSED
-    skipped = Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message="all open")
+    skipped = Verdict(result=Result.SKIPPED, kind=SkipReason.OPEN, message="all open")
     assert status(ACCEPTED, "limit", LIMIT, lambda: skipped).message.endswith("values were not judged: all open")
     crashed = Verdict(result=Result.ERROR, message="oracle")
     assert status(ACCEPTED, "limit", LIMIT, lambda: crashed).result == Result.ERROR

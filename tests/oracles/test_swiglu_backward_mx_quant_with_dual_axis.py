@@ -17,7 +17,7 @@ from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
 from aclnn_cts.formula.derivative import differences
-from aclnn_cts.judgement.bound import Elements, sorted_elements
+from aclnn_cts.judgement.bound import OutputElements, sorted_elements
 from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.oracles import registry
 from aclnn_cts.oracles import swiglu_backward_mx_quant_with_dual_axis as oracle
@@ -99,7 +99,7 @@ def quantised(
     return {name: np.clip(value, -448.0, 448.0) if name.startswith("y") else value for name, value in out.items()}
 
 
-def judged(question: OracleInput, results: dict[str, Real]) -> dict[str, Elements]:
+def judged(question: OracleInput, results: dict[str, Real]) -> dict[str, OutputElements]:
     dtypes = {name: "FLOAT8_E4M3FN" if name.startswith("y") else "FLOAT8_E8M0" for name in results}
     x = question.arguments["x"]
     assert isinstance(x, Tensor)

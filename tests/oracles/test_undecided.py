@@ -15,7 +15,7 @@ from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Result, Skip
+from aclnn_cts.core.verdict import Result, SkipReason
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.formula.emulator import UNDECIDED, TooManyTermsError, Variant
 from aclnn_cts.generate.sampler import Sampler
@@ -92,4 +92,4 @@ def test_chamfer_indices_may_count_through_all_batches() -> None:
             output = f"gradXyz{i + 1}"
             got[output] = to_dtype(total.reshape(tensors["xyz1"].shape), "FLOAT16")
     verdict = judge_of(spec).values(msgspec.structs.replace(performed, got=got))
-    assert (verdict.result, verdict.kind) == (Result.SKIPPED, Skip.OPEN)
+    assert (verdict.result, verdict.kind) == (Result.SKIPPED, SkipReason.OPEN)

@@ -11,7 +11,7 @@ from aclnn_cts.adapters.protocol import Capabilities
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.outcome import GROWN_BYTES, BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import GROWN_BYTES, BufferState, CallEnd, Outcome
 from aclnn_cts.core.trial import EarlierCall
 from aclnn_cts.core.verdict import (
     ALONE_FACT,
@@ -19,7 +19,7 @@ from aclnn_cts.core.verdict import (
     OutOfScope,
     Record,
     Result,
-    Skip,
+    SkipReason,
     ToleranceFigure,
     ToleranceResult,
     ToleranceVerdict,
@@ -35,7 +35,7 @@ from tests.reports.synthetic import record, softmax_case, synthetic_run
 
 RECORDED = "a recorded message in plain English words"
 FAULTS = [fault.value for fault in Fault]
-ENDS = (Ended.SIGNAL, Ended.EXIT, Ended.MEMORY_LIMIT, Ended.DEVICE_FAULT)
+ENDS = (CallEnd.SIGNAL, CallEnd.EXIT, CallEnd.MEMORY_LIMIT, CallEnd.DEVICE_FAULT)
 
 ENVIRONMENT = {"machine.cpu": Fact("x"), "library.torch_npu": Fact(None, "unknown")} | adapter_facts(
     {
@@ -96,7 +96,7 @@ def _records() -> list[Record]:
             _failed(310 + n, Fault.CRASH, output=end, outcome=Outcome(ended=end, signal=6, message=RECORDED))
             for n, end in enumerate(ENDS)
         ),
-        _failed(320, Fault.HANG, output="", outcome=Outcome(ended=Ended.TIME_LIMIT, seconds=7.5)),
+        _failed(320, Fault.HANG, output="", outcome=Outcome(ended=CallEnd.TIME_LIMIT, seconds=7.5)),
         _failed(321, Fault.LEAK, output="", outcome=Outcome(phase_one=161001, facts={GROWN_BYTES: 2_000_000})),
         _failed(322, Fault.VALUE, output="", check="memory", waiver=waiver),
         msgspec.structs.replace(
@@ -119,15 +119,15 @@ def _records() -> list[Record]:
     ]
     dispute = {"output": "out", "index": [0, 1], "first": "1.5", "second": ""}
     unjudged: list[tuple[str, str, dict[str, Any]]] = [
-        (Result.SKIPPED, Skip.DISPUTE, {DISPUTE_FACT: dispute}),
-        (Result.SKIPPED, Skip.DISPUTE, {}),
+        (Result.SKIPPED, SkipReason.DISPUTE, {DISPUTE_FACT: dispute}),
+        (Result.SKIPPED, SkipReason.DISPUTE, {}),
         (Result.ERROR, "", {}),
-        *((Result.SKIPPED, value, {}) for name, value in vars(Skip).items() if name.isupper()),
+        *((Result.SKIPPED, value, {}) for name, value in vars(SkipReason).items() if name.isupper()),
         *((Result.OUT_OF_SCOPE, value, {}) for name, value in vars(OutOfScope).items() if name.isupper()),
     ]
     for number, (result, kind, facts) in enumerate(unjudged):
         found.append(record(softmax_case(500 + number), result=result, kind=kind, message=RECORDED, facts=facts))
-    lost = _failed(600, "", result=Result.ERROR, message=RECORDED + " again", outcome=Outcome(ended=Ended.NOT_RUN))
+    lost = _failed(600, "", result=Result.ERROR, message=RECORDED + " again", outcome=Outcome(ended=CallEnd.NOT_RUN))
     return [*found, lost, *(_changed(700 + number) for number in range(6))]
 
 
@@ -167,5 +167,5 @@ def the_run_before(path: Path) -> Path:
             )
         before.append(item)
     gone = _failed(900, Fault.VALUE, check="precision", dtype="FLOAT16", output="")
-    was_skipped = record(softmax_case(400), check="determinism", result=Result.SKIPPED, kind=Skip.UNSAFE)
+    was_skipped = record(softmax_case(400), check="determinism", result=Result.SKIPPED, kind=SkipReason.UNSAFE)
     return synthetic_run(path, [*before, before[3], _changed(703), gone, was_skipped], environment={"x": Fact("1")})

@@ -20,7 +20,7 @@ from aclnn_cts.reports.exporters import finding_text
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
-from aclnn_cts.reports.model.acceptance_rows import FindingCard, Program
+from aclnn_cts.reports.model.acceptance_rows import FindingCard, ReproductionProgram
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.findings import on_one_page
 from aclnn_cts.reports.text import pair
@@ -292,7 +292,7 @@ def test_every_reason_has_words(reason: str) -> None:
 
 
 def test_a_page_has_the_shortest_program_of_each_finding_before_any_other() -> None:
-    short, long = (Program(language="cpp", text="x" * n) for n in (900_000, 1_000_000))
+    short, long = (ReproductionProgram(language="cpp", text="x" * n) for n in (900_000, 1_000_000))
     assert on_one_page([(long, short), (short,)]) == [(long, short), (short,)]
     assert on_one_page([(long, short), (long, short), (long,)]) == [(short,), (short,), (long,)]
     assert on_one_page([(long,)] * 4) == [(long,)] * 3 + [()]

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Result, Skip
+from aclnn_cts.core.verdict import Result, SkipReason
 from aclnn_cts.reports.exporters import junit_bytes, sarif_bytes
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
@@ -47,7 +47,7 @@ def reports(faulty: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> lis
         record(softmax_case(1)),
         record(softmax_case(2), message=message.replace("\ud800", "\ufffe"), **failed),
         record(softmax_case(3), check="memory", waiver="known", **failed),
-        record(softmax_case(4), check="example", result=Result.SKIPPED, kind=Skip.OPEN),
+        record(softmax_case(4), check="example", result=Result.SKIPPED, kind=SkipReason.OPEN),
         record(softmax_case(5), check="boundary", result=Result.ERROR, message="the harness failed"),
     ]
     broken = synthetic_run(folder / "broken", [record(softmax_case(1))], finish=False)

@@ -16,7 +16,7 @@ from aclnn_cts.core.verdict import (
     DISPUTE_FACT,
     Result,
     RunVerdict,
-    Skip,
+    SkipReason,
     ToleranceFigure,
     ToleranceResult,
     ToleranceVerdict,
@@ -126,7 +126,9 @@ def test_the_verdict_names_the_waiver_that_has_expired_in_the_page_s_language(tm
 
 def test_a_dispute_tells_its_figures(tmp_path: Path) -> None:
     fact = {"output": "out", "index": [0, 1], "first": "1.5", "second": "2.5"}
-    item = record(softmax_case(), result=Result.SKIPPED, kind=Skip.DISPUTE, message="m", facts={DISPUTE_FACT: fact})
+    item = record(
+        softmax_case(), result=Result.SKIPPED, kind=SkipReason.DISPUTE, message="m", facts={DISPUTE_FACT: fact}
+    )
     [note] = acceptance([synthetic_run(tmp_path / "run", [item])]).credibility.dispute_notes
     assert note == Note("m", NoteCode.DISPUTE, {"place": "out[0, 1]", "first": "1.5", "second": "2.5"})
 

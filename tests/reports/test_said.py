@@ -14,7 +14,7 @@ import pytest
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.finding import Finding
-from aclnn_cts.core.outcome import GROWN_BYTES, BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import GROWN_BYTES, BufferState, CallEnd, Outcome
 from aclnn_cts.core.verdict import TOLERANCE_FACT, Deviation, Record, Result, ToleranceFigure, ToleranceResult
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.reports.html import render_html
@@ -109,10 +109,10 @@ CASES: dict[str, tuple[Record, str]] = {
         failed(Fault.REJECTED, outcome=Outcome(phase_one=INVALID)),
         "文档支持的调用返回 ACLNN_ERR_PARAM_INVALID，期望 ACLNN_SUCCESS。",
     ),
-    "raised": (failed(Fault.REJECTED, outcome=Outcome(ended=Ended.RAISED)), "文档支持的调用被拒绝（抛出异常）"),
-    "signal": (failed(Fault.CRASH, outcome=Outcome(ended=Ended.SIGNAL, signal=11)), "因信号 11 终止。"),
-    "exit": (failed(Fault.CRASH, outcome=Outcome(ended=Ended.EXIT)), "进程自行退出。"),
-    "hang": (failed(Fault.HANG, outcome=Outcome(ended=Ended.TIME_LIMIT, seconds=7.5)), "在 7.5 秒内没有返回。"),
+    "raised": (failed(Fault.REJECTED, outcome=Outcome(ended=CallEnd.RAISED)), "文档支持的调用被拒绝（抛出异常）"),
+    "signal": (failed(Fault.CRASH, outcome=Outcome(ended=CallEnd.SIGNAL, signal=11)), "因信号 11 终止。"),
+    "exit": (failed(Fault.CRASH, outcome=Outcome(ended=CallEnd.EXIT)), "进程自行退出。"),
+    "hang": (failed(Fault.HANG, outcome=Outcome(ended=CallEnd.TIME_LIMIT, seconds=7.5)), "在 7.5 秒内没有返回。"),
     "unwritten": (
         failed(Fault.UNWRITTEN, outcome=Outcome(phase_one=0, buffers={"out": BufferState(unwritten=4)})),
         "out：有 4 个元素从未写入",
@@ -141,7 +141,7 @@ def test_a_failure_is_told_by_its_figures(name: str, tmp_path: Path) -> None:
 def test_the_call_at_fault_is_told_of_several(tmp_path: Path) -> None:
     good = Outcome(phase_one=0, phase_two=0)
     item = failed(Fault.CRASH, check="life-cycle/two-streams")
-    item = msgspec.structs.replace(item, attempts=((good, Outcome(ended=Ended.SIGNAL, signal=6)),))
+    item = msgspec.structs.replace(item, attempts=((good, Outcome(ended=CallEnd.SIGNAL, signal=6)),))
     assert chinese_message(card_of(tmp_path, item)) == "调用期间进程因信号 6 终止。共 2 次调用，第 2 次出错。"
 
 

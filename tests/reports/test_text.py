@@ -12,8 +12,8 @@ from markupsafe import Markup
 from aclnn_cts import reports
 from aclnn_cts.core.faults import Fault, Severity
 from aclnn_cts.core.finding import Confirmation
-from aclnn_cts.core.outcome import Ended
-from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, Skip
+from aclnn_cts.core.outcome import CallEnd
+from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, SkipReason
 from aclnn_cts.reports.html import SECTIONS
 from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict, UntestedReason
 from aclnn_cts.reports.text import both, pair, phrase, words
@@ -64,12 +64,12 @@ def test_no_text_stands_twice() -> None:
         ("untested", UntestedReason),
         ("severity", Severity),
         ("fault", Fault),
-        ("skip", Skip),
+        ("skip", SkipReason),
         ("result", Result),
         ("outside", OutOfScope),
         ("known", FactSource),
         ("state", FindingState),
-        ("returned", Ended),
+        ("returned", CallEnd),
         ("confirmed", Confirmation),
     ],
 )

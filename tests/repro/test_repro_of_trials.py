@@ -12,7 +12,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.repro.cpp import cpp_program
-from aclnn_cts.repro.facts import VERBS, Program
+from aclnn_cts.repro.facts import VERBS, CallSequence
 from aclnn_cts.repro.python import python_program
 from aclnn_cts.repro.write import Programs
 from aclnn_cts.trials.checks.life_cycle import LIFE_CYCLES
@@ -32,7 +32,7 @@ def trials(operator: str, check: str, count: int = 1, constraint: str = "") -> l
     return list(CHECKS[check].trials(part, sampler, seed=4))
 
 
-def program(trial: Trial) -> Program:
+def program(trial: Trial) -> CallSequence:
     return Programs(specs=SPECS).program(trial)
 
 

@@ -14,7 +14,7 @@ import pytest
 from aclnn_cts.cli.main import main
 from aclnn_cts.core.case import Case, Tensor, first_phase
 from aclnn_cts.core.trial import Trial, trial_from_json
-from aclnn_cts.core.verdict import Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import Result, RunVerdict, SkipReason
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.markdown import markdown_bytes
 from aclnn_cts.reports.model.build import acceptance
@@ -42,7 +42,7 @@ def test_a_refused_sentinel_drops_its_operator_alone_and_is_a_finding(ran: Run) 
     [sentinel] = mine
     assert (sentinel.trial.check, sentinel.verdict.kind) == ("example", "rejected")
     summary = run.directory.summary()
-    assert summary.operators["aclnnSoftmaxBackward"].total.skipped_by_reason == {Skip.SENTINEL: 1}
+    assert summary.operators["aclnnSoftmaxBackward"].total.skipped_by_reason == {SkipReason.SENTINEL: 1}
     verdicts = summary.conclusion.operators
     assert verdicts["aclnnSoftmaxBackward"].verdict == RunVerdict.FAILS
     assert verdicts["aclnnEmbeddingDenseBackward"].verdict == RunVerdict.CONFORMS
@@ -56,7 +56,7 @@ def test_cases_of_an_operator_whose_sentinel_is_refused_are_skipped(ran: Run, tm
     cases = written(tmp_path / "cases.jsonl", softmax(2, 3, out=None))
     run = ran("run", "--adapter", REFUSES_SOFTMAX, "--cases", cases, *ONE)
     assert (run.code, run.kinds) == (1, ["failed rejected"])
-    assert run.directory.summary().total.skipped_by_reason == {Skip.SENTINEL: 1}
+    assert run.directory.summary().total.skipped_by_reason == {SkipReason.SENTINEL: 1}
 
 
 def test_what_needs_both_phases_is_not_judged_with_one(ran: Run, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_library_without_a_runtime_is_asked_what_must_not_reach_a_device(
     )
     run = ran("run", "--adapter", library, "--cases", written(tmp_path / "case.json", upsample), *ONE)
     [record] = run.records
-    assert record.verdict.kind != Skip.UNSAFE
+    assert record.verdict.kind != SkipReason.UNSAFE
     assert record.attempts[0][0].phase_one is not None or record.verdict.kind == "crash"
 
 

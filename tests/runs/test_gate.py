@@ -17,7 +17,7 @@ from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, Verdict
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.runs.changed import changed_files
 from aclnn_cts.runs.gate import gate_options, open_gate
 from aclnn_cts.speclang.evaluate import evaluate
@@ -186,7 +186,7 @@ def test_a_failure_is_run_again_alone_unless_it_is_waived(
     again: list[Record] = []
     confirmed = FailureConfirmer.confirm
 
-    def counted(self: FailureConfirmer, record: Record, before: Sequence[Performed]) -> Record:
+    def counted(self: FailureConfirmer, record: Record, before: Sequence[PerformedCall]) -> Record:
         again.append(record)
         return confirmed(self, record, before)
 

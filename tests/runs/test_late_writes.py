@@ -12,7 +12,7 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceSession
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.executor import Asked, Performer
+from aclnn_cts.execution.executor import CallPerformer, CallRequest
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import load_specs
 from tests.runs.test_run import softmax, written
@@ -53,7 +53,7 @@ class _Keeping(ReferenceSession):
 def test_a_write_after_the_batch_changes_nothing_of_what_is_judged(shape: tuple[int, ...]) -> None:
     specs = load_specs()
     session = _Keeping(Target(product="atlas-a2"), specs)
-    (performed,) = Performer(host=InProcessHost(session), specs=specs).perform([Asked(softmax(*shape))])
+    (performed,) = CallPerformer(host=InProcessHost(session), specs=specs).perform([CallRequest(softmax(*shape))])
     before = performed.got["out"].copy()
     for view in session.views:
         view[...] = 7

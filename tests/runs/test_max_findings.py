@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_cts.cli.main import main
-from aclnn_cts.core.verdict import Skip
+from aclnn_cts.core.verdict import SkipReason
 from aclnn_cts.trials.trial_runner import MOST_ENDED
 from tests.runs.test_run import softmax, written
 from tests.runs.test_run_faults import wrong
@@ -28,7 +28,7 @@ def test_the_first_finding_ends_a_run(ran: Run, workers: str) -> None:
     assert "not tried any more" in run.out
     total = run.directory.summary().total
     assert total.ended == total.cases > 500
-    assert total.skipped_by_reason[Skip.STOPPED] > 0.9 * total.cases
+    assert total.skipped_by_reason[SkipReason.STOPPED] > 0.9 * total.cases
     assert run.result["judged"] == 0
     bundle = str(run.path.with_suffix(".zip"))
     assert (main(["bundle", str(run.path), "-o", bundle]), main(["verify", bundle])) == (0, 0)
@@ -56,5 +56,5 @@ def test_an_operator_whose_every_call_ends_the_process_is_given_up(ran: Run, wor
     assert (run.code, run.result["verdict"]) == (1, "fails")
     assert total.ended == total.cases > 500
     assert MOST_ENDED <= total.failed <= 60 * int(workers)
-    assert total.skipped_by_reason[Skip.STOPPED] > 0.8 * total.cases
+    assert total.skipped_by_reason[SkipReason.STOPPED] > 0.8 * total.cases
     assert "aclnnSoftmaxBackward: every call ended the process" in run.err

@@ -16,7 +16,7 @@ from aclnn_cts.runs.product_tables import ProductTables
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.events import BatchJudged
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 SPECS = load_specs()
 SPEC = SPECS["aclnnSoftmaxBackward"]
@@ -45,7 +45,7 @@ def test_only_a_dtype_that_decides_every_call_tells_of_another_soc(
     ]
     tables = ProductTables(product=TARGET.product, specs=[SPEC])
     with open_host(adapter, target=TARGET, specs=SPECS, isolate=False) as host:
-        bench = Bench(specs=SPECS, host=host, settings=BenchSettings(adapter=adapter, target=TARGET))
+        bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter=adapter, target=TARGET))
         for judged in bench.run(trials):
             tables(BatchJudged(records=judged.records))
     assert bool(tables.suspicion) == suspected

@@ -11,9 +11,9 @@ import pytest
 
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import SUCCESS, Ended
+from aclnn_cts.core.outcome import SUCCESS, CallEnd
 from aclnn_cts.core.trial import trial_to_json
-from aclnn_cts.core.verdict import OutOfScope, Record, Result, Skip
+from aclnn_cts.core.verdict import OutOfScope, Record, Result, SkipReason
 from aclnn_cts.reports.model.attribution import NO_STATUS, EvidenceCounts
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.trials.plan import Part
@@ -43,7 +43,7 @@ def promised_errors(records: list[Record]) -> Iterator[Record]:
     """Those of calls that can be made and that the document promises an error for."""
     for record in records:
         statuses = evaluate(SPEC, record.trial.case).statuses
-        if SUCCESS not in statuses and record.verdict.kind not in (Skip.INEXPRESSIBLE, Skip.UNSAFE):
+        if SUCCESS not in statuses and record.verdict.kind not in (SkipReason.INEXPRESSIBLE, SkipReason.UNSAFE):
             yield record
 
 
@@ -57,7 +57,7 @@ def test_a_rejection_passes_where_the_document_checks_an_error() -> None:
         if passed:
             assert record.verdict.facts == {"accepted": False}
             twin, own = record.attempts[0]
-            assert (twin.ended, own.ended, own.rejected) == (Ended.RETURNED, Ended.RAISED, True)
+            assert (twin.ended, own.ended, own.rejected) == (CallEnd.RETURNED, CallEnd.RAISED, True)
             assert twin.buffers["out"].sha256, "the valid twin is a whole call where there is no first phase"
 
 
@@ -90,7 +90,7 @@ def test_a_rejected_twin_is_a_rejected_valid_call() -> None:
 
 def test_an_undeclared_rejection_is_recorded_as_a_raise() -> None:
     ends = [record.attempts[0][-1] for record in broken_calls("broken", "undeclared") if record.attempts[0]]
-    assert any(outcome.ended == Ended.RAISED for outcome in ends)
+    assert any(outcome.ended == CallEnd.RAISED for outcome in ends)
     assert not any(outcome.rejected for outcome in ends)
 
 

@@ -16,7 +16,7 @@ from aclnn_cts.core.standard import CASCADE, STANDARDS, source_details
 from aclnn_cts.core.verdict import Record, Result, ToleranceVerdict
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.store.run_verdict import SUFFICIENT
-from aclnn_cts.trials.plan import CHUNK, STANDARD_PROFILES, Part, Source, plan_parts, profile
+from aclnn_cts.trials.plan import CHUNK, STANDARD_PROFILES, CaseSource, Part, plan_parts, profile
 from tests.runs.test_run_faults import wrong
 from tests.support.ran import Ran
 from tests.support.trial_runs import specs
@@ -93,18 +93,18 @@ def test_the_profiles_are_the_standards() -> None:
     [("cann-standard", 5_000, 0), ("cann-l0", 5_000, 50), ("cann-l1", 10_000, 50), ("cann-l2", 30_000, 1_000)],
 )
 def test_a_plan_has_the_cases_and_repeats_of_its_standard(name: str, number: int, repeats: int) -> None:
-    generated = [part for part in parts(name) if part.source is Source.STANDARD]
+    generated = [part for part in parts(name) if part.source is CaseSource.STANDARD]
     assert sum(part.count for part in generated) == number
     assert max(part.count for part in generated) <= CHUNK
     assert {part.repeats for part in generated} == {repeats}
     assert {part.check for part in generated} == {"determinism" if repeats else "values"}
     assert {part.check for part in parts(name)} >= {"status", "boundary", "example"}
-    assert any(part.source is Source.SPECIAL for part in parts(name))
+    assert any(part.source is CaseSource.SPECIAL for part in parts(name))
 
 
 def test_a_limit_counts_for_each_kind() -> None:
     planned = parts("cann-l1", most=7)
-    assert sum(part.count for part in planned if part.source is Source.STANDARD) == 7
+    assert sum(part.count for part in planned if part.source is CaseSource.STANDARD) == 7
     assert all(part.count <= 7 for part in planned)
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Origin, Tensor
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.adaptive_timeout import FULL_HANGS, AdaptiveTimeout
-from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.process import ProcessHost
 
-HUNG = Outcome(ended=Ended.TIME_LIMIT)
+HUNG = Outcome(ended=CallEnd.TIME_LIMIT)
 
 
 def call(
@@ -115,14 +115,14 @@ def test_a_limit_lies_between_the_least_and_the_whole(
 @pytest.mark.slow
 def test_a_batch_that_hangs_costs_little_more_than_its_first_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "support")
-    limits = Limits(call_seconds=3.0, hung_seconds=0.3)
+    limits = RunnerLimits(call_seconds=3.0, hung_seconds=0.3)
     with ProcessHost("troublesome_adapter:Troublesome", target=Target(), limits=limits) as host:
         calls = [call(), *(call(do="hang") for _ in range(FULL_HANGS + 2)), call()]
         outcomes = host.run(calls)
         assert [outcome.ended for outcome in outcomes] == [
-            Ended.RETURNED,
-            *[Ended.TIME_LIMIT] * (FULL_HANGS + 2),
-            Ended.RETURNED,
+            CallEnd.RETURNED,
+            *[CallEnd.TIME_LIMIT] * (FULL_HANGS + 2),
+            CallEnd.RETURNED,
         ]
         messages = [outcome.message.partition(";")[0] for outcome in outcomes[1:-1]]
         assert messages[:FULL_HANGS] == ["no answer within 3 s"] * FULL_HANGS

@@ -11,16 +11,17 @@ import pytest
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.sandbox.batch import PendingBatch
-from aclnn_cts.sandbox.process import Limits, ProcessHost
+from aclnn_cts.sandbox.limits import RunnerLimits
+from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.trials.plan import Part
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 HERE = Path(__file__).parents[1] / "support"
 ADAPTER = "troublesome_adapter:Troublesome"
@@ -36,7 +37,7 @@ def adapters_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def host() -> Iterator[ProcessHost]:
-    with ProcessHost(ADAPTER, target=Target(), limits=Limits(call_seconds=60.0)) as found:
+    with ProcessHost(ADAPTER, target=Target(), limits=RunnerLimits(call_seconds=60.0)) as found:
         yield found
 
 
@@ -47,7 +48,7 @@ def call(do: str = "double") -> Call:
 def test_calls_are_made_meanwhile(host: ProcessHost) -> None:
     pending = host.start([call("nap"), call(), call("refuse")])
     assert pending._work is not None
-    assert [outcome.ended for outcome in pending.outcomes()] == [Ended.RETURNED, Ended.RETURNED, Ended.RAISED]
+    assert [outcome.ended for outcome in pending.outcomes()] == [CallEnd.RETURNED, CallEnd.RETURNED, CallEnd.RAISED]
     assert pending.outcomes() is pending.outcomes()
     pending.end()
 
@@ -104,16 +105,16 @@ def test_the_rest_of_a_batch_goes_on_before_anybody_waits_for_it(host: ProcessHo
         time.sleep(0.01)
     assert pending._work is None
     ends = [outcome.ended for outcome in pending.outcomes()]
-    assert ends == [Ended.RETURNED, Ended.EXIT, Ended.RETURNED, Ended.SIGNAL, Ended.RETURNED]
+    assert ends == [CallEnd.RETURNED, CallEnd.EXIT, CallEnd.RETURNED, CallEnd.SIGNAL, CallEnd.RETURNED]
 
 
 def test_limits_hold_while_nobody_waits() -> None:
-    for do, seconds, ended in (("hang", 1.5, Ended.TIME_LIMIT), ("swallow", 60.0, Ended.MEMORY_LIMIT)):
-        limits = Limits(call_seconds=seconds, memory_bytes=200 << 20)
+    for do, seconds, ended in (("hang", 1.5, CallEnd.TIME_LIMIT), ("swallow", 60.0, CallEnd.MEMORY_LIMIT)):
+        limits = RunnerLimits(call_seconds=seconds, memory_bytes=200 << 20)
         with ProcessHost(ADAPTER, target=Target(), limits=limits) as host:
             pending = host.start([call(do), call()])
             time.sleep(0.2)
-            assert [outcome.ended for outcome in pending.outcomes()] == [ended, Ended.RETURNED]
+            assert [outcome.ended for outcome in pending.outcomes()] == [ended, CallEnd.RETURNED]
 
 
 def test_a_batch_that_nobody_wants_any_more_is_broken_off(host: ProcessHost) -> None:
@@ -121,7 +122,7 @@ def test_a_batch_that_nobody_wants_any_more_is_broken_off(host: ProcessHost) -> 
     began = time.monotonic()
     pending.end()
     (after,) = host.run([call()])
-    assert after.ended == Ended.RETURNED
+    assert after.ended == CallEnd.RETURNED
     assert after.facts["calls"] == 1
     assert time.monotonic() - began < 50
 
@@ -141,8 +142,8 @@ def test_few_quick_calls_are_made_at_once(host: ProcessHost) -> None:
     pending.end()
 
 
-def _bench(host: ProcessHost) -> Bench:
-    return Bench(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=TARGET))
+def _bench(host: ProcessHost) -> TrialRunner:
+    return TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=TARGET))
 
 
 def _told(record: Record) -> tuple[object, ...]:

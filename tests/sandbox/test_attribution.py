@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.outcome import EARLIER_FAULT, Ended, Outcome
+from aclnn_cts.core.outcome import EARLIER_FAULT, CallEnd, Outcome
 from aclnn_cts.sandbox.attribution import attribute_faults
 
 PLAIN, OWN, LATE, HALF, OTHER_HALF, DIES = "plain", "own", "late", "half", "other half", "dies"
@@ -40,15 +40,15 @@ class Device:
             role = self.roles[place]
             outcome = Outcome()
             if broken and self.during:
-                outcome = Outcome(ended=Ended.DEVICE_FAULT, message="507015 met")
+                outcome = Outcome(ended=CallEnd.DEVICE_FAULT, message="507015 met")
                 broken = half = False
             else:
                 facts = {EARLIER_FAULT: "507015 met"} if broken else {}
                 half = half and not broken
                 broken = role == LATE or (role == OTHER_HALF and half)
                 half = half or role == HALF
-                ends = {OWN: Ended.DEVICE_FAULT, DIES: Ended.SIGNAL}
-                outcome = Outcome(ended=ends.get(role, Ended.RETURNED), message=f"{role} {place}", facts=facts)
+                ends = {OWN: CallEnd.DEVICE_FAULT, DIES: CallEnd.SIGNAL}
+                outcome = Outcome(ended=ends.get(role, CallEnd.RETURNED), message=f"{role} {place}", facts=facts)
                 if role in ends:
                     broken = half = False
             found.append(outcome)
@@ -63,7 +63,7 @@ class Device:
 
 
 def faults(outcomes: Sequence[Outcome]) -> list[int]:
-    return [place for place, outcome in enumerate(outcomes) if outcome.ended == Ended.DEVICE_FAULT]
+    return [place for place, outcome in enumerate(outcomes) if outcome.ended == CallEnd.DEVICE_FAULT]
 
 
 @given(st.lists(st.sampled_from([PLAIN, PLAIN, PLAIN, OWN, LATE, DIES]), min_size=1, max_size=40))
@@ -71,7 +71,7 @@ def test_each_fault_is_given_to_its_own_call(roles: list[str]) -> None:
     device = Device([*roles, PLAIN])
     found = device.settled()
     assert faults(found) == [place for place, role in enumerate(roles) if role in (OWN, LATE)]
-    assert [place for place, outcome in enumerate(found) if outcome.ended == Ended.SIGNAL] == [
+    assert [place for place, outcome in enumerate(found) if outcome.ended == CallEnd.SIGNAL] == [
         place for place, role in enumerate(roles) if role == DIES
     ]
     assert device.processes <= 1 + 10 * sum(role in (OWN, LATE) for role in roles)
@@ -108,7 +108,10 @@ def test_what_a_look_at_the_device_shows_is_told_of_the_last_call() -> None:
 
 
 def test_a_fault_that_does_not_come_again_is_nobodys_unless_a_second_phase_met_it() -> None:
-    for outcome, expected in ((Outcome(facts={EARLIER_FAULT: "507015"}), []), (Outcome(ended=Ended.DEVICE_FAULT), [1])):
+    for outcome, expected in (
+        (Outcome(facts={EARLIER_FAULT: "507015"}), []),
+        (Outcome(ended=CallEnd.DEVICE_FAULT), [1]),
+    ):
         device = Device([PLAIN, PLAIN])
         found = attribute_faults(device.calls, [Outcome(), outcome], alone=device.run, company=device.run)
         assert faults(found) == expected

@@ -12,7 +12,7 @@ import pytest
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox import child
 from aclnn_cts.sandbox.batch_outcomes import BatchOutcomes
@@ -69,7 +69,7 @@ def test_a_word_that_the_answers_contradict_leaves_the_blame_to_the_next_call(in
     outcomes = BatchOutcomes([Call(Case("aclnnDouble", {})) for _ in range(4)])
     answers = [Outcome(), Outcome()]
     outcomes.known += answers
-    ending = ChildEnd(ended=Ended.SIGNAL, message="the runner died", signal=6, in_flight=in_flight)
+    ending = ChildEnd(ended=CallEnd.SIGNAL, message="the runner died", signal=6, in_flight=in_flight)
     assert outcomes.runner_ended(answers, ending) == (None if in_flight == 1 else ending.outcome())
     assert len(outcomes.known) == (2 if in_flight == 1 else 3)
 

@@ -10,7 +10,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.runs.gate import gate_options
 from aclnn_cts.sandbox import limits
-from aclnn_cts.sandbox.limits import Limits, machine_memory, memory_of_runner, share_of_memory
+from aclnn_cts.sandbox.limits import RunnerLimits, machine_memory, memory_of_runner, share_of_memory
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
 
@@ -64,7 +64,9 @@ def test_an_adapter_of_ones_own_is_python(adapter: str, *, python: bool) -> None
 
 
 def test_a_limit_that_was_given_is_not_shared() -> None:
-    with ProcessHost("reference", target=Target(), limits=Limits(memory_bytes=1 << 30), workers=4, spare=False) as host:
+    with ProcessHost(
+        "reference", target=Target(), limits=RunnerLimits(memory_bytes=1 << 30), workers=4, spare=False
+    ) as host:
         assert host._runners._memory_bytes == 1 << 30
 
 

@@ -16,19 +16,20 @@ import pytest
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, block_layout, prepare
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
+from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.open_host import open_host
-from aclnn_cts.sandbox.process import Limits, ProcessHost
+from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.sandbox.process_tree import children
 
 HERE = Path(__file__).parents[1] / "support"
 ADAPTER = "troublesome_adapter:Troublesome"
 OUTPUTS = frozenset({"out"})
-PATIENT = Limits(call_seconds=60.0, memory_bytes=200 << 20)
-QUICK = Limits(call_seconds=1.5, memory_bytes=200 << 20)
+PATIENT = RunnerLimits(call_seconds=60.0, memory_bytes=200 << 20)
+QUICK = RunnerLimits(call_seconds=1.5, memory_bytes=200 << 20)
 """For what hangs alone: a machine under load may take a second for anything else."""
 
 
@@ -104,7 +105,7 @@ def runners(parent: int) -> list[int]:
 def test_arrays_are_shared_and_outcomes_come_in_order(shared: ProcessHost) -> None:
     calls = [call(shared, size=size) for size in range(1, 60)]
     outcomes = shared.run(calls)
-    assert {outcome.ended for outcome in outcomes} == {Ended.RETURNED}
+    assert {outcome.ended for outcome in outcomes} == {CallEnd.RETURNED}
     assert all(doubled(item) for item in calls)
     assert len(set(pids(outcomes))) == 1
     assert pids(outcomes)[0] != os.getpid()
@@ -122,19 +123,19 @@ def test_what_no_64_bits_hold_is_inexpressible(shared: ProcessHost) -> None:
     first, second, third = shared.run(
         [Call(case()), Call(Case("aclnnDouble", {"x": Tensor((2**64,), "FLOAT")})), Call(case())]
     )
-    assert (first.ended, second.ended, third.ended) == (Ended.RETURNED, Ended.INEXPRESSIBLE, Ended.RETURNED)
+    assert (first.ended, second.ended, third.ended) == (CallEnd.RETURNED, CallEnd.INEXPRESSIBLE, CallEnd.RETURNED)
 
 
 @pytest.mark.parametrize(
     ("do", "ended", "number", "words"),
     [
-        ("read null", Ended.SIGNAL, signal.SIGSEGV, "SIGSEGV"),
-        ("abort", Ended.SIGNAL, signal.SIGABRT, "check failed: everything is lost"),
-        ("exit", Ended.EXIT, None, "exited with code 7"),
-        ("sys.exit", Ended.EXIT, None, "exited with code 4"),
-        ("swallow", Ended.MEMORY_LIMIT, None, "the limit is 209715200"),
-        ("leave a child", Ended.EXIT, None, "exited with code 3"),
-        ("close the pipe", Ended.EXIT, None, "exited with code"),
+        ("read null", CallEnd.SIGNAL, signal.SIGSEGV, "SIGSEGV"),
+        ("abort", CallEnd.SIGNAL, signal.SIGABRT, "check failed: everything is lost"),
+        ("exit", CallEnd.EXIT, None, "exited with code 7"),
+        ("sys.exit", CallEnd.EXIT, None, "exited with code 4"),
+        ("swallow", CallEnd.MEMORY_LIMIT, None, "the limit is 209715200"),
+        ("leave a child", CallEnd.EXIT, None, "exited with code 3"),
+        ("close the pipe", CallEnd.EXIT, None, "exited with code"),
     ],
 )
 def test_what_kills_the_runner_costs_one_case(
@@ -143,11 +144,11 @@ def test_what_kills_the_runner_costs_one_case(
     calls = [call(shared), call(shared), call(shared, do), call(shared), call(shared)]
     outcomes = shared.run(calls)
     assert [outcome.ended for outcome in outcomes] == [
-        Ended.RETURNED,
-        Ended.RETURNED,
+        CallEnd.RETURNED,
+        CallEnd.RETURNED,
         ended,
-        Ended.RETURNED,
-        Ended.RETURNED,
+        CallEnd.RETURNED,
+        CallEnd.RETURNED,
     ]
     assert outcomes[2].signal == number
     assert words in outcomes[2].message
@@ -162,16 +163,16 @@ def test_what_kills_the_runner_costs_one_case(
 def test_what_hangs_costs_one_case() -> None:
     with ProcessHost(ADAPTER, target=Target(), limits=QUICK) as host:
         before, hanging, after = host.run([call(host), call(host, "hang"), call(host)])
-    assert (before.ended, hanging.ended, after.ended) == (Ended.RETURNED, Ended.TIME_LIMIT, Ended.RETURNED)
+    assert (before.ended, hanging.ended, after.ended) == (CallEnd.RETURNED, CallEnd.TIME_LIMIT, CallEnd.RETURNED)
     assert "waiting for the device" in hanging.message
 
 
 @pytest.mark.parametrize(
     ("do", "ended", "message"),
     [
-        ("refuse", Ended.RAISED, "ValueError: dim is out of range"),
-        ("speechless", Ended.INEXPRESSIBLE, "no word for it"),
-        ("lose", Ended.NOT_RUN, "gave 0 results for 1 calls"),
+        ("refuse", CallEnd.RAISED, "ValueError: dim is out of range"),
+        ("speechless", CallEnd.INEXPRESSIBLE, "no word for it"),
+        ("lose", CallEnd.NOT_RUN, "gave 0 results for 1 calls"),
     ],
 )
 @pytest.mark.parametrize("isolate", [True, False])
@@ -184,7 +185,7 @@ def test_what_an_adapter_raises_is_an_outcome(
     first, second = host.run([call(host, do), call(host)])
     assert first.ended == ended
     assert message in first.message
-    assert second.ended == Ended.RETURNED
+    assert second.ended == CallEnd.RETURNED
     if isolate:
         assert second.facts["pid"] == shared.run([call(shared)])[0].facts["pid"]
 
@@ -192,7 +193,7 @@ def test_what_an_adapter_raises_is_an_outcome(
 def test_many_crashes_in_one_batch_lose_no_result(shared: ProcessHost) -> None:
     calls = [call(shared, "abort" if index % 3 == 1 else "double") for index in range(15)]
     outcomes = shared.run(calls)
-    expected = [Ended.SIGNAL if index % 3 == 1 else Ended.RETURNED for index in range(15)]
+    expected = [CallEnd.SIGNAL if index % 3 == 1 else CallEnd.RETURNED for index in range(15)]
     assert [outcome.ended for outcome in outcomes] == expected
     assert all(doubled(item) for index, item in enumerate(calls) if index % 3 != 1)
 
@@ -210,15 +211,15 @@ def test_a_leak_over_many_quick_calls_is_seen(shared: ProcessHost) -> None:
     outcomes = shared.run(calls)
     ends = [outcome.ended for outcome in outcomes]
     assert len(ends) == 150
-    assert set(ends) <= {Ended.RETURNED, Ended.MEMORY_LIMIT}
+    assert set(ends) <= {CallEnd.RETURNED, CallEnd.MEMORY_LIMIT}
     assert len(set(pids(outcomes)) - {None}) > 1
-    assert ends.count(Ended.MEMORY_LIMIT) <= len(set(pids(outcomes)))
-    assert all(doubled(item) for item, end in zip(calls, ends, strict=True) if end == Ended.RETURNED)
+    assert ends.count(CallEnd.MEMORY_LIMIT) <= len(set(pids(outcomes)))
+    assert all(doubled(item) for item, end in zip(calls, ends, strict=True) if end == CallEnd.RETURNED)
 
 
 def test_a_device_fault_retires_the_runner(shared: ProcessHost) -> None:
     outcomes = shared.run([call(shared), call(shared, "fault"), call(shared)])
-    assert [outcome.ended for outcome in outcomes] == [Ended.RETURNED, Ended.DEVICE_FAULT, Ended.RETURNED]
+    assert [outcome.ended for outcome in outcomes] == [CallEnd.RETURNED, CallEnd.DEVICE_FAULT, CallEnd.RETURNED]
     assert outcomes[1].message == "507015"
     assert outcomes[0].facts["pid"] != outcomes[2].facts["pid"]
 
@@ -227,17 +228,17 @@ def test_a_group_reaches_the_adapter_together_and_shares_its_end(shared: Process
     outcomes = shared.run([call(shared), call(shared, group=1), call(shared, group=1), call(shared, group=2)])
     assert [outcome.facts["together"] for outcome in outcomes] == [1, 2, 2, 1]
     outcomes = shared.run([call(shared, group=1), call(shared, "exit", group=1), call(shared, group=2)])
-    assert [outcome.ended for outcome in outcomes] == [Ended.EXIT, Ended.EXIT, Ended.RETURNED]
+    assert [outcome.ended for outcome in outcomes] == [CallEnd.EXIT, CallEnd.EXIT, CallEnd.RETURNED]
 
 
 def test_a_runner_that_dies_between_batches_costs_nothing(shared: ProcessHost) -> None:
     (first,) = shared.run([call(shared, "die later")])
-    assert first.ended == Ended.RETURNED
+    assert first.ended == CallEnd.RETURNED
     deadline = time.monotonic() + 5
     while alive(int(str(first.facts["pid"]))) and time.monotonic() < deadline:
         time.sleep(0.01)
     (second,) = shared.run([call(shared)])
-    assert second.ended == Ended.RETURNED
+    assert second.ended == CallEnd.RETURNED
     assert second.facts["pid"] != first.facts["pid"]
 
 
@@ -263,7 +264,7 @@ def test_a_spare_that_died_while_waiting_is_replaced(shared: ProcessHost) -> Non
         shared.run([call(shared)])
     os.kill(shared._runners.children[1]._process.pid, signal.SIGKILL)
     outcomes = shared.run([call(shared, "exit"), call(shared)])
-    assert [outcome.ended for outcome in outcomes] == [Ended.EXIT, Ended.RETURNED]
+    assert [outcome.ended for outcome in outcomes] == [CallEnd.EXIT, CallEnd.RETURNED]
 
 
 def test_refresh_meets_an_adapter_without_a_past(shared: ProcessHost) -> None:
@@ -277,7 +278,7 @@ def test_memory_grows_while_it_is_lent_and_is_lent_again(shared: ProcessHost) ->
     shared.recycle()
     first = call(shared, size=10)
     large = call(shared, size=20_000_000)
-    assert [outcome.ended for outcome in shared.run([first, large])] == [Ended.RETURNED] * 2
+    assert [outcome.ended for outcome in shared.run([first, large])] == [CallEnd.RETURNED] * 2
     assert doubled(first)
     assert doubled(large)
     start = shared._arena.locate(first.buffers.memory) if first.buffers is not None else -1
@@ -386,7 +387,12 @@ def test_in_process_has_the_same_face() -> None:
         assert isinstance(host, InProcessHost)
         calls = [call(host), call(host, "sys.exit"), call(host, group=3), call(host, group=3)]
         outcomes = host.run(calls)
-        assert [outcome.ended for outcome in outcomes] == [Ended.RETURNED, Ended.EXIT, Ended.RETURNED, Ended.RETURNED]
+        assert [outcome.ended for outcome in outcomes] == [
+            CallEnd.RETURNED,
+            CallEnd.EXIT,
+            CallEnd.RETURNED,
+            CallEnd.RETURNED,
+        ]
         assert [outcome.facts.get("together") for outcome in outcomes] == [1, None, 2, 2]
         assert outcomes[0].facts["pid"] == os.getpid()
         assert doubled(calls[0])

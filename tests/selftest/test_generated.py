@@ -19,7 +19,7 @@ from aclnn_cts.core.case import CallOptions, Case, Data, Tensor
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outcome import STATUSES, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.executor import Asked, Performer
+from aclnn_cts.execution.executor import CallPerformer, CallRequest
 from aclnn_cts.formula.emulator import Variant
 from aclnn_cts.formula.mutants import Mutant, Site
 from aclnn_cts.generate.sampler import Sampler
@@ -73,7 +73,7 @@ def made(
     """The last call's end and output."""
     session = MutatedSession(Target(), specs)
     session.switch(*(() if subject is None else (subject,)))
-    done = Performer(host=InProcessHost(session), specs=specs).perform([Asked(case) for case in cases])[-1]
+    done = CallPerformer(host=InProcessHost(session), specs=specs).perform([CallRequest(case) for case in cases])[-1]
     return done.outcome, done.got["out"].astype(np.float64) if done.got else np.zeros(0)
 
 

@@ -18,7 +18,7 @@ from aclnn_cts.selftest.kinds import (
     KINDS,
     OUTPUT_KINDS,
     STORE_KINDS,
-    Asked,
+    MutationInput,
     Values,
     described,
     known_kinds,
@@ -38,8 +38,8 @@ def specs() -> Specs:
     return load_specs()
 
 
-def asked(amount: float = 0.0, place: int = 0, **tensors: Values) -> Asked:
-    return Asked(amount, OracleInput(tensors=tensors, arguments={}), place)
+def asked(amount: float = 0.0, place: int = 0, **tensors: Values) -> MutationInput:
+    return MutationInput(amount, OracleInput(tensors=tensors, arguments={}), place)
 
 
 @pytest.mark.parametrize(

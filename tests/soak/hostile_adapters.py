@@ -21,10 +21,10 @@ from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.buffers import CallBuffers, block_layout, prepare
-from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.process import ProcessHost
 from benchmarks.memory import forget_peak, peak
 from tests.support.hostile_adapter import DECLARATIONS, LEAVES, OUTCOMES, TROUBLE
@@ -32,7 +32,7 @@ from tests.support.hostile_adapter import DECLARATIONS, LEAVES, OUTCOMES, TROUBL
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 """Where the adapter's module lies, for `sys.path`."""
 ADAPTER = "hostile_adapter:Hostile"
-LIMITS = Limits(call_seconds=4.0, memory_bytes=200 << 20)
+LIMITS = RunnerLimits(call_seconds=4.0, memory_bytes=200 << 20)
 _MOST_GROWTH = 100 << 20
 """Bytes that the judge may grow by at most in one batch."""
 _HUNG_SECONDS = 120
@@ -59,25 +59,25 @@ class Deed:
 
 
 def _message(do: str, words: str, *, quick: bool = False) -> Deed:
-    return Deed(do=do, ended=Ended.NOT_RUN, words=_PIPE + words, quick=quick)
+    return Deed(do=do, ended=CallEnd.NOT_RUN, words=_PIPE + words, quick=quick)
 
 
 def _memory(do: str, *, quick: bool = False) -> Deed:
     # Between two looks of the judge the kernel may be first.
     words = r"(\d+ bytes of resident memory.*|the kernel ended .* for its memory); the limit is 209715200"
-    return Deed(do=do, ended=Ended.MEMORY_LIMIT, words=words, quick=quick)
+    return Deed(do=do, ended=CallEnd.MEMORY_LIMIT, words=words, quick=quick)
 
 
 def _unsent(do: str, words: str) -> Deed:
-    return Deed(do=do, ended=Ended.NOT_RUN, words="the adapter's outcome cannot be sent: " + words, quick=True)
+    return Deed(do=do, ended=CallEnd.NOT_RUN, words="the adapter's outcome cannot be sent: " + words, quick=True)
 
 
 def _dies(do: str, *, quick: bool = False) -> Deed:
-    return Deed(do=do, ended=Ended.SIGNAL, words="the runner died by SIGABRT", quick=quick)
+    return Deed(do=do, ended=CallEnd.SIGNAL, words="the runner died by SIGABRT", quick=quick)
 
 
 def _vain(do: str, *, alters_others: bool = False) -> Deed:
-    return Deed(do=do, ended=Ended.RETURNED, quick=True, alters_others=alters_others)
+    return Deed(do=do, ended=CallEnd.RETURNED, quick=True, alters_others=alters_others)
 
 
 DEEDS = (
@@ -100,15 +100,15 @@ DEEDS = (
     _message("announce 2^63", "its message has 9223372036854775808 bytes; the limit is 1048576"),
     _message("begin a message", "a message was begun and not finished within", quick=True),
     _message("nested", "its message cannot be read: Expected `object`, got `array`"),
-    Deed(do="flood with messages", ended=Ended.RETURNED, alters_others=True),
+    Deed(do="flood with messages", ended=CallEnd.RETURNED, alters_others=True),
     _memory("memfds", quick=True),
     _memory("shared map"),
     _memory("deleted file"),
     _memory("beyond arena"),
     _memory("child swallows", quick=True),
-    Deed(do="close all", ended=Ended.EXIT),
-    Deed(do="stop", ended=Ended.TIME_LIMIT, words="no answer within 4 s"),
-    Deed(do="long message", ended=Ended.RETURNED, words="x{4000}$", quick=True),
+    Deed(do="close all", ended=CallEnd.EXIT),
+    Deed(do="stop", ended=CallEnd.TIME_LIMIT, words="no answer within 4 s"),
+    Deed(do="long message", ended=CallEnd.RETURNED, words="x{4000}$", quick=True),
     _unsent("fact without end", "it has 30000.. bytes; the limit is 1048576"),
     _message("unknown end", "`ended` is 'splendid'; expected one of device fault"),
     _message("nan seconds", r".*Expected `float` >= 0.0 - at `\$.seconds`"),
@@ -118,12 +118,12 @@ DEEDS = (
     _unsent("status beyond 64 bits", "OverflowError"),
     _message("endless fact", r"`facts\['grown'\]` is inf; expected a finite number"),
     _message("fact that is a list", r".*got `array` - at `\$.facts\[...\]`"),
-    Deed(do="half a character", ended=Ended.RETURNED, words=r"\\ud800$", quick=True),
-    Deed(do="daemon", ended=Ended.RETURNED, quick=True),
-    Deed(do="daemon and exit", ended=Ended.EXIT, words="the runner exited with code 9"),
-    Deed(do="hop", ended=Ended.RETURNED),
-    Deed(do="stop the keeper", ended=Ended.EXIT),
-    Deed(do="kill the keeper", ended=Ended.SIGNAL, quick=True),
+    Deed(do="half a character", ended=CallEnd.RETURNED, words=r"\\ud800$", quick=True),
+    Deed(do="daemon", ended=CallEnd.RETURNED, quick=True),
+    Deed(do="daemon and exit", ended=CallEnd.EXIT, words="the runner exited with code 9"),
+    Deed(do="hop", ended=CallEnd.RETURNED),
+    Deed(do="stop the keeper", ended=CallEnd.EXIT),
+    Deed(do="kill the keeper", ended=CallEnd.SIGNAL, quick=True),
 )
 """Every deed of the adapter but its declarations."""
 
@@ -141,21 +141,21 @@ def mistakes_of(deed: Deed, host: ProcessHost, folder: Path) -> list[str]:
     own, others = outcomes[1], [outcomes[0], *outcomes[2:]]
     if own.ended != deed.ended or not re.match(deed.words, own.message):
         found.append(f"it ended by {own.ended}: {own.message[:500]}")
-    found += [f"another call ended by {it.ended}: {it.message[:500]}" for it in others if it.ended != Ended.RETURNED]
+    found += [f"another call ended by {it.ended}: {it.message[:500]}" for it in others if it.ended != CallEnd.RETURNED]
     if not deed.alters_others and not all(map(_doubled, [calls[0], *calls[2:]])):
         found.append("another call has wrong outputs")
     host.recycle()
     if (grown := peak() - before) > _MOST_GROWTH:
         found.append(f"the judge grew by {grown} bytes")
     if deed.do in LEAVES:
-        if own.ended == Ended.RETURNED:
+        if own.ended == CallEnd.RETURNED:
             host.refresh()
         found += [f"process {each} was left behind" for each in map(int, marker.read_text().split()) if _alive(each)]
     if deed.alters_others:
         # Answers that it forges in time are its answers; a new process of it has none of them.
         host.refresh()
     after = [_call(host, "double"), _call(host, "double", size=4_000_000 if deed.do in _RESIZE else 30)]
-    if any(it.ended != Ended.RETURNED for it in host.run(after)) or not all(map(_doubled, after)):
+    if any(it.ended != CallEnd.RETURNED for it in host.run(after)) or not all(map(_doubled, after)):
         found.append("the next batch is not made as ever")
     host.recycle()
     return [f"{deed.do}: {each}" for each in found]

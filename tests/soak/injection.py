@@ -25,15 +25,15 @@ from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.sandbox.batch import PendingBatch
 from aclnn_cts.sandbox.child import Child, ChildEnd
-from aclnn_cts.sandbox.limits import Limits
+from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.process import ProcessHost
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 VARIABLE = "ACLNN_LOOPBACK_INJECT"
 ADAPTER = "loopback:timeout=1"
 TARGET = Target(product="atlas-a2")
-LIMITS = Limits(call_seconds=4.0, hung_seconds=4.0, memory_bytes=256 << 20)
+LIMITS = RunnerLimits(call_seconds=4.0, hung_seconds=4.0, memory_bytes=256 << 20)
 _FIRST_NUMEL = 500
 """More elements than any sentinel has, and than an ordinary call here."""
 
@@ -174,7 +174,7 @@ def injected_device() -> TimedHost:
 
 def run(planned: Sequence[Planned], host: ProcessHost) -> list[Record]:
     """The records of all trials, in their order."""
-    bench = Bench(specs=load_specs(), host=host, settings=BenchSettings(adapter=ADAPTER, target=TARGET))
+    bench = TrialRunner(specs=load_specs(), host=host, settings=BenchSettings(adapter=ADAPTER, target=TARGET))
     return [record for judged in bench.run([item.trial for item in planned]) for record in judged.records]
 
 

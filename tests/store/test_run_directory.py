@@ -18,7 +18,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.finding import failure_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import Result, Skip
+from aclnn_cts.core.verdict import Result, SkipReason
 from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.fingerprint import display_order
 from aclnn_cts.store.case_files import read_case_file
@@ -56,7 +56,7 @@ def test_a_run_from_its_events(tmp_path: Path) -> None:
         consumer(RunStarted(manifest=make_manifest()))
         consumer(TrialsPlanned(operator=SOFTMAX, kind="valid", number=4))
         consumer(TrialsPlanned(operator=EMBEDDING, kind="valid", number=2))
-        consumer(TrialsSkipped(operator=EMBEDDING, kind="valid", reason=Skip.UNSUPPORTED, number=2))
+        consumer(TrialsSkipped(operator=EMBEDDING, kind="valid", reason=SkipReason.UNSUPPORTED, number=2))
         consumer(PhaseStarted(name="valid", operator=SOFTMAX))
         consumer(BatchJudged(records=records[:2]))
         assert not RunDirectory(path).finished
@@ -82,7 +82,7 @@ def test_a_run_from_its_events(tmp_path: Path) -> None:
     document = json.loads((path / "summary.json").read_text(encoding="utf-8"))
     expected = {"cases": 6, "passed": 1, "failed": 3, "waived": 0, "errors": 0, "skipped": 2, "verdict": "fails"}
     assert {key: document[key] for key in expected} == expected
-    assert document["skipped_by_reason"] == {Skip.UNSUPPORTED: 2}
+    assert document["skipped_by_reason"] == {SkipReason.UNSUPPORTED: 2}
     assert (document["interrupted"], document["seconds"]) == (False, 1.5)
     assert run.summary() == writer.summary
 

@@ -15,7 +15,7 @@ import pytest
 
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, SkipReason
 from aclnn_cts.store.store import COLUMNS, SCHEMA_VERSION, ResultStore
 from aclnn_cts.store.store_reader import Query, ResultReader
 from tests.support.build_records import EMBEDDING, SOFTMAX, make_record
@@ -36,7 +36,7 @@ def mixed() -> list[Record]:
         make_record(2, share=math.inf, **failed),
         make_record(3, share=2.0, waiver="known", **failed),
         make_record(4, dtype="BF16", share=math.nan, **failed),
-        make_record(5, result=Result.SKIPPED, kind=Skip.OPEN),
+        make_record(5, result=Result.SKIPPED, kind=SkipReason.OPEN),
         make_record(6, result=Result.ERROR, kind="lost device", mode="USE_FP16"),
     ]
 

@@ -11,7 +11,7 @@ import pytest
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import TWIN_FAILED, Judged, Record, Result, RunVerdict, Skip
+from aclnn_cts.core.verdict import TWIN_FAILED, Judged, Record, Result, RunVerdict, SkipReason
 from aclnn_cts.store.counts import ConstraintCount, CoverageCount
 from aclnn_cts.store.run_verdict import RunPlan, Terms, headline
 from aclnn_cts.store.summary import Summary, result_line, summary_from_json, summary_to_json
@@ -21,8 +21,8 @@ PASSED = make_record(0)
 FAILED = make_record(1, result=Result.FAILED, kind=Fault.VALUE)
 WAIVED = make_record(2, result=Result.FAILED, kind=Fault.VALUE, waiver="known")
 ERROR = make_record(3, result=Result.ERROR, kind="lost device")
-SKIPPED = make_record(4, result=Result.SKIPPED, kind=Skip.OPEN)
-UNJUDGED = make_record(6, result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE)
+SKIPPED = make_record(4, result=Result.SKIPPED, kind=SkipReason.OPEN)
+UNJUDGED = make_record(6, result=Result.SKIPPED, kind=SkipReason.INEXPRESSIBLE)
 OUTSIDE = make_record(7, result=Result.OUT_OF_SCOPE, kind="dtype BF16")
 
 
@@ -126,9 +126,9 @@ def test_what_is_wrong_with_the_run_itself() -> None:
 def test_skips_without_a_record_count_by_their_reason() -> None:
     summary = summary_of(PASSED)
     summary.plan(EMBEDDING, "valid", number=3)
-    summary.skip(EMBEDDING, "valid", reason=Skip.UNSUPPORTED, number=3)
+    summary.skip(EMBEDDING, "valid", reason=SkipReason.UNSUPPORTED, number=3)
     assert summary.verdict == RunVerdict.CONFORMS
-    assert summary.total.skipped_by_reason == {Skip.UNSUPPORTED: 3}
+    assert summary.total.skipped_by_reason == {SkipReason.UNSUPPORTED: 3}
     with pytest.raises(HarnessError, match="a trial is skipped without a reason"):
         summary.add(make_record(result=Result.SKIPPED))
     with pytest.raises(HarnessError, match="result 'fine'; expected passed, failed, error, skipped or"):
@@ -136,7 +136,7 @@ def test_skips_without_a_record_count_by_their_reason() -> None:
 
 
 def test_counts_by_operator_kind_and_constraint() -> None:
-    unjudged = make_record(2, case_kind="invalid", result=Result.SKIPPED, kind=Skip.NOT_JUDGED)
+    unjudged = make_record(2, case_kind="invalid", result=Result.SKIPPED, kind=SkipReason.NOT_JUDGED)
     summary = summary_of(make_record(0), make_record(1))
     summary.include(covered(a=(2, 0), b=(2, 0), c=(0, 2)))
     summary.include(covered(a=(0, 1)))

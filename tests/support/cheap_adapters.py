@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
@@ -18,7 +18,7 @@ Answer = Callable[["CheapSession", Call], Outcome | None]
 
 
 def _refused(why: str) -> Outcome:
-    return Outcome(ended=Ended.INEXPRESSIBLE, message=why)
+    return Outcome(ended=CallEnd.INEXPRESSIBLE, message=why)
 
 
 def _few(session: CheapSession, call: Call) -> Outcome | None:
@@ -60,7 +60,7 @@ def _small(session: CheapSession, call: Call) -> Outcome | None:
 
 def _busy(session: CheapSession, call: Call) -> Outcome | None:
     large = any(tensor.numel > 64 for _, tensor in call.case.tensors())
-    return Outcome(ended=Ended.NOT_RUN, message="the device is out of memory") if large else None
+    return Outcome(ended=CallEnd.NOT_RUN, message="the device is out of memory") if large else None
 
 
 def _half(session: CheapSession, call: Call) -> Outcome | None:

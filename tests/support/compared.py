@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.judgement.compare import compare_all
-from aclnn_cts.judgement.comparison import Compared, Comparison
+from aclnn_cts.judgement.comparison import ComparedOutput, OutputComparison
 from aclnn_cts.judgement.model import ComputeModel
 from aclnn_cts.judgement.operands import OperandFacts
 
@@ -20,6 +20,6 @@ def compare(
     model: ComputeModel,
     *,
     operands: OperandFacts | None = None,
-) -> Comparison:
+) -> OutputComparison:
     """What `compare_all` says of it alone."""
-    return compare_all([Compared(output=output, got=got, expected=expected, model=model, operands=operands)])[0]
+    return compare_all([ComparedOutput(output=output, got=got, expected=expected, model=model, operands=operands)])[0]

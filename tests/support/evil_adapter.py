@@ -10,7 +10,7 @@ import msgspec
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
@@ -37,7 +37,7 @@ class _Session(ReferenceSession):
 
     def run(self, calls: Sequence[Call]) -> list[Outcome]:
         return [
-            msgspec.structs.replace(outcome, ended=Ended.RAISED, message=EVIL) if _is_small(call) else outcome
+            msgspec.structs.replace(outcome, ended=CallEnd.RAISED, message=EVIL) if _is_small(call) else outcome
             for call, outcome in zip(calls, super().run(calls), strict=True)
         ]
 

@@ -14,12 +14,12 @@ import pytest
 from aclnn_cts.adapters.loopback_build import BuildFolder, build
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.executor import Asked
+from aclnn_cts.execution.executor import CallRequest
 from aclnn_cts.execution.judging import Judges
 from aclnn_cts.generate.listing import Kind, list_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.repro.cpp import cpp_program
-from aclnn_cts.repro.facts import MAX_ELEMENTS, Program, Reproduction, reproduction, steps_of
+from aclnn_cts.repro.facts import MAX_ELEMENTS, CallSequence, Reproduction, reproduction, steps_of
 from aclnn_cts.repro.python import python_program
 from aclnn_cts.speclang.load import load_specs
 
@@ -42,8 +42,8 @@ def facts_of(case: Case) -> Reproduction:
     return reproduction(case, spec, Judges(has_statuses=True).of(spec), sentence="a test")
 
 
-def program_of(facts: Reproduction) -> Program:
-    return Program(calls=(facts,), steps=steps_of([Asked(facts.case)], [0]))
+def program_of(facts: Reproduction) -> CallSequence:
+    return CallSequence(calls=(facts,), steps=steps_of([CallRequest(facts.case)], [0]))
 
 
 def built_program(text: str, folder: Path) -> Path:

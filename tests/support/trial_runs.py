@@ -14,7 +14,7 @@ from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.trials.plan import Part
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 A2 = Target(product="atlas-a2")
 
@@ -30,15 +30,17 @@ def hand_written() -> list[str]:
     return [spec.operator for spec in specs().values() if hasattr(registry.load_module(spec.stem), "expected")]
 
 
-def bench(adapter: Adapter, target: Target = A2, *, folders: tuple[Path, ...] = ()) -> Bench:
+def bench(adapter: Adapter, target: Target = A2, *, folders: tuple[Path, ...] = ()) -> TrialRunner:
     known = load_specs(folders) if folders else specs()
     host = InProcessHost(adapter.open(target, known))
-    return Bench(specs=known, host=host, settings=BenchSettings(adapter="test", target=target, spec_folders=folders))
+    return TrialRunner(
+        specs=known, host=host, settings=BenchSettings(adapter="test", target=target, spec_folders=folders)
+    )
 
 
-def trials(made: Bench, check: str, operator: str, count: int, *, seed: int = 0) -> list[Trial]:
+def trials(made: TrialRunner, check: str, operator: str, count: int, *, seed: int = 0) -> list[Trial]:
     return list(made.expand(Part(operator, check, check, count=count), seed=seed))
 
 
-def records(made: Bench, check: str, operator: str, count: int, *, seed: int = 0) -> list[Record]:
+def records(made: TrialRunner, check: str, operator: str, count: int, *, seed: int = 0) -> list[Record]:
     return [item for judged in made.run(trials(made, check, operator, count, seed=seed)) for item in judged.records]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.model import Spec
 
@@ -48,7 +48,7 @@ class Troublesome:
         if what in _TROUBLE:
             _TROUBLE[what]()
         if what == "fault":
-            return Outcome(ended=Ended.DEVICE_FAULT, message="507015")
+            return Outcome(ended=CallEnd.DEVICE_FAULT, message="507015")
         if call.buffers is not None and call.buffers.outputs:
             call.buffers.outputs["out"].view[...] = call.buffers.inputs["x"].view * np.float32(2)
         facts = {"pid": os.getpid(), "calls": self._calls, "together": together, "buffers": call.buffers is not None}

@@ -18,7 +18,7 @@ import numpy as np
 from aclnn_cts.adapters.protocol import Call, Capabilities
 from aclnn_cts.adapters.reference import ReferenceAdapter, ReferenceSession
 from aclnn_cts.core import hifloat8
-from aclnn_cts.core.outcome import BufferState, Ended, Outcome
+from aclnn_cts.core.outcome import BufferState, CallEnd, Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype, toward_zero, widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import EXECUTOR_AFTER_ERROR, WRITTEN
@@ -359,7 +359,7 @@ class BreakingSession(ReferenceSession):
         if elements == self._elements:
             if self._mark is not None:
                 self._mark.touch()
-            return Outcome(ended=Ended.DEVICE_FAULT, message="the device broke")
+            return Outcome(ended=CallEnd.DEVICE_FAULT, message="the device broke")
         (outcome,) = super().run([call])
         return outcome
 

@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, SkipReason
 from aclnn_cts.store.events import TrialsPlanned
 from aclnn_cts.store.manifest import Fact, Manifest
 from aclnn_cts.store.run_writer import create_run
 from aclnn_cts.triage.compare import EXAMPLES, compare_runs, comparison_to_json, manifest_differences
-from aclnn_cts.triage.comparison import Comparison, FindingChange, FindingState
+from aclnn_cts.triage.comparison import FindingChange, FindingState, RunComparison
 from tests.support.build_records import EMBEDDING, make_manifest, make_record
 
 FAILED: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"}
 
-Compare = Callable[..., Comparison]
+Compare = Callable[..., RunComparison]
 
 
 def store(path: Path, records: Iterable[Record], **manifest: Any) -> Path:
@@ -42,7 +42,7 @@ def compare_stored(tmp_path: Path) -> Compare:
         *,
         first: dict[str, Any] | None = None,
         second: dict[str, Any] | None = None,
-    ) -> Comparison:
+    ) -> RunComparison:
         return compare_runs(
             store(tmp_path / "before", before, **(first or {})), store(tmp_path / "after", after, **(second or {}))
         )
@@ -56,7 +56,7 @@ def only(findings: Iterable[FindingChange]) -> FindingChange:
 
 
 def test_the_same_records_have_not_changed(compare: Compare) -> None:
-    records = [make_record(0), make_record(1, **FAILED), make_record(2, result=Result.SKIPPED, kind=Skip.OPEN)]
+    records = [make_record(0), make_record(1, **FAILED), make_record(2, result=Result.SKIPPED, kind=SkipReason.OPEN)]
     found = compare(records, reversed(records))
     assert not found.changed
     assert found.totals() == {
@@ -75,7 +75,7 @@ def test_the_same_records_have_not_changed(compare: Compare) -> None:
 
 def test_every_change_of_a_trial_is_told_once(compare: Compare) -> None:
     other: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.GUARD, "output": "out"}
-    skipped: dict[str, Any] = {"result": Result.SKIPPED, "kind": Skip.OPEN}
+    skipped: dict[str, Any] = {"result": Result.SKIPPED, "kind": SkipReason.OPEN}
     before = [
         make_record(0),
         make_record(1, **FAILED),

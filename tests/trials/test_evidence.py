@@ -17,7 +17,7 @@ from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from aclnn_cts.trials.verdicts import FIRST, KnownFailureSampler, is_measured, is_sampled
 from tests.support.build_records import make_record
 from tests.support.wrong_adapters import Wrong
@@ -48,7 +48,9 @@ def failures(*, explained: Callable[[Record], bool], sparing: bool, gate: tuple[
     target = Target()
     settings = BenchSettings(adapter="test", target=target, measuring=Measuring(gate=gate))
     session = Wrong(fault="value").open(target, SPECS)
-    bench = Bench(specs=SPECS, host=InProcessHost(session), settings=settings, explained=explained, sparing=sparing)
+    bench = TrialRunner(
+        specs=SPECS, host=InProcessHost(session), settings=settings, explained=explained, sparing=sparing
+    )
     sampler = bench.sampler(SPECS["aclnnSoftmaxBackward"])
     trials = [
         Trial("values", sampler.random_case(choices, number))

@@ -17,7 +17,7 @@ from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 
 SPECS = load_specs()
 MASKED = {
@@ -51,7 +51,7 @@ def records(adapter: str, specs: Specs, cases: Sequence[Case], *, strict_limits:
     target = Target(product=cases[0].product)
     settings = BenchSettings(adapter=adapter, target=target, strict_limits=strict_limits)
     with open_host(adapter, target=target, specs=specs, isolate=False) as host:
-        bench = Bench(specs=specs, host=host, settings=settings)
+        bench = TrialRunner(specs=specs, host=host, settings=settings)
         return [record for judged in bench.run(Trial("values", case) for case in cases) for record in judged.records]
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Case, Data, Tensor
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.trial import EarlierCall, Trial
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.trials.batches import BATCH_BYTES
 from aclnn_cts.trials.confirm import MOST_CALLS, CallHistory, find_calls_before
 
@@ -79,16 +79,16 @@ def test_too_many_unlike_calls_show_nothing() -> None:
     assert Device(history[:20]).found(history) == ()
 
 
-def made(number: int, ended: str = Ended.RETURNED, *, size: int = 2, twice: bool = False) -> Performed:
-    return Performed(case=call(number, size=size), outcome=Outcome(ended=ended), twice=twice)
+def made(number: int, ended: str = CallEnd.RETURNED, *, size: int = 2, twice: bool = False) -> PerformedCall:
+    return PerformedCall(case=call(number, size=size), outcome=Outcome(ended=ended), twice=twice)
 
 
 def test_a_history_holds_what_one_process_was_given() -> None:
     history = CallHistory()
-    history.add_batch([made(1, twice=True), made(2), made(3, Ended.INEXPRESSIBLE)], [call(9)])
+    history.add_batch([made(1, twice=True), made(2), made(3, CallEnd.INEXPRESSIBLE)], [call(9)])
     assert history.latest_calls([]) == [call(1), call(2), call(9), call(1)]
     assert history.latest_calls([made(4)])[-1] == call(4)
-    assert history.latest_calls([made(4, Ended.SIGNAL), made(5)]) == [call(5)]
+    assert history.latest_calls([made(4, CallEnd.SIGNAL), made(5)]) == [call(5)]
     assert len(history.latest_calls([])) == 4
     history.add_batch([made(number) for number in range(2 * MOST_CALLS)], [])
     assert history.latest_calls([]) == [call(number) for number in range(MOST_CALLS, 2 * MOST_CALLS)]

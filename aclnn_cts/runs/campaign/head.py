@@ -29,7 +29,7 @@ from aclnn_cts.runs.campaign.queues import (
     TriageQueue,
     TriageRequest,
 )
-from aclnn_cts.runs.campaign.status import EXAMINES, Progress, Status, Watcher
+from aclnn_cts.runs.campaign.status import EXAMINES, CampaignStatus, Progress, Watcher
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.workers.dispatch import Dispatcher
@@ -368,12 +368,12 @@ class Head:
             self._shown = time.monotonic()
             self.watcher(self.status())
 
-    def status(self) -> Status:
+    def status(self) -> CampaignStatus:
         """This moment."""
         memory = self.memory
         seconds = self.seconds
         tasks = {slot: chunk.index for slot, chunk in self._chunks.items()} | dict.fromkeys(self._examining, EXAMINES)
-        return Status(
+        return CampaignStatus(
             seconds=memory.before + seconds,
             limit_seconds=None if self.stop.seconds is None else memory.before + self.stop.seconds,
             chunks=memory.chunks,

@@ -41,7 +41,7 @@ from aclnn_cts.runs.campaign.resuming import (
     earlier_campaign,
     go_on,
 )
-from aclnn_cts.runs.campaign.status import Status, Watcher, Watchers
+from aclnn_cts.runs.campaign.status import CampaignStatus, Watcher, Watchers
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
 from aclnn_cts.speclang.model import Spec
@@ -62,7 +62,7 @@ from aclnn_cts.store.scratch import memory_folder, scratch_folder
 from aclnn_cts.store.store_reader import Query
 from aclnn_cts.store.summary import Summary, summary_to_json
 from aclnn_cts.trials.checks.sentinel import refused_sentinels, rejection_text, sentinel_case, sentinel_trial
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from aclnn_cts.workers.dispatch import Dispatcher, LocalDispatcher
 
 _REJECTING = "rejecting"
@@ -76,7 +76,7 @@ OpenDispatcher: TypeAlias = Callable[[CampaignOptions], AbstractContextManager[D
 
 def fuzz(
     options: CampaignOptions, watchers: Sequence[Watcher] = (), *, dispatcher: OpenDispatcher | None = None
-) -> Status:
+) -> CampaignStatus:
     """Run a session; how it stands at its end. Ctrl-C stores what has finished and raises KeyboardInterrupt again.
 
     `dispatcher` opens the workers; the default is processes of this machine, or Ray actors where a cluster is named.
@@ -208,7 +208,7 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
         settings = replace(first.on(host, options.operators), adapter=options.settings.adapter)
         environment: Mapping[str, Any] = dict(host.environment)
         capabilities = host.capabilities
-        bench = Bench(specs=options.specs, host=host, settings=settings)
+        bench = TrialRunner(specs=options.specs, host=host, settings=settings)
         rejecting = _rejecting(bench, options) if earlier is None else {}
         for spec in options.operators:
             if settings.target.product in spec.products:
@@ -229,7 +229,7 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     return options, earlier, waivers, check_implementation(options.out, earlier, facts, settings.scope)
 
 
-def _rejecting(bench: Bench, options: CampaignOptions) -> dict[str, str]:
+def _rejecting(bench: TrialRunner, options: CampaignOptions) -> dict[str, str]:
     """The operators that reject their sentinel where statuses alone are judged, with what came back."""
     capabilities = bench.host.capabilities
     if bench.settings.phases != 1 or not (capabilities.statuses and capabilities.phases):

@@ -55,7 +55,7 @@ class SlotActivity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class CampaignStatus:
     """A moment of a campaign."""
 
     seconds: float
@@ -90,7 +90,7 @@ class Status:
 class Watcher(Protocol):
     """Shows a campaign; called from one thread, about twice a second."""
 
-    def __call__(self, status: Status, /) -> None: ...
+    def __call__(self, status: CampaignStatus, /) -> None: ...
 
     def notice(self, message: str, /) -> None:
         """Say a thing that a person should know."""
@@ -107,7 +107,7 @@ class Watchers:
     watchers: Sequence[Watcher]
     _failing: set[int] = field(default_factory=set)
 
-    def __call__(self, status: Status, /) -> None:
+    def __call__(self, status: CampaignStatus, /) -> None:
         """Show a moment."""
         for number, watcher in enumerate(self.watchers):
             self._tell(number, watcher, status)

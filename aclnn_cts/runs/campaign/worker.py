@@ -26,7 +26,7 @@ from aclnn_cts.runs.campaign.jobs import KNOWN, CampaignService, ChunkJob, Chunk
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.summary import Summary
 from aclnn_cts.triage.shrink import EXECUTIONS, shrink
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from aclnn_cts.trials.verdicts import is_sampled
 from aclnn_cts.workers.notes import ProgressNotes
 
@@ -35,7 +35,7 @@ from aclnn_cts.workers.notes import ProgressNotes
 class CampaignWorker:
     """Holds an open implementation. `open_worker` makes one; whoever did closes its host."""
 
-    bench: Bench
+    bench: TrialRunner
     waivers: Waivers
     notes: ProgressNotes | None
     chunk_seconds: float
@@ -117,7 +117,7 @@ def open_worker(service: CampaignService, notes: ProgressNotes | None) -> Campai
         specs=specs,
     )
     # Whether a failure depends on earlier calls is asked once a finding, not once a worker.
-    bench = Bench(specs=specs, host=host, settings=settings, explained=lambda _record: True, sample=SAMPLE)
+    bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sample=SAMPLE)
     return CampaignWorker(bench=bench, waivers=waivers, notes=notes, chunk_seconds=service.chunk_seconds)
 
 
@@ -249,7 +249,7 @@ EXECUTIONS_AFTER = 20
 class FindingExaminer:
     """Does one examination on an open implementation."""
 
-    bench: Bench
+    bench: TrialRunner
     waivers: Waivers
     _until: float = math.inf
     """When, by the monotonic clock, confirming is broken off."""

@@ -24,8 +24,8 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import PARTS, Result, Skip, Verdict
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.core.verdict import PARTS, Result, SkipReason, Verdict
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.configuration import VIEWS, Drawing
@@ -34,7 +34,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
 from aclnn_cts.speclang.expression import UNDEFINED
-from aclnn_cts.speclang.kinds import Way
+from aclnn_cts.speclang.kinds import CaseChange
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.call_verdicts import REPEATS, as_value_failure, decided_by_calls, demand_valid, repeats_of
 from aclnn_cts.trials.checks.sources import valid_cases
@@ -86,7 +86,7 @@ class DeterminismCheck:
         """The same call, several times; with repeats the first, and the one that differs from it."""
         return (trial.case,) * (2 if repeats_of(trial) else _CALLS)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """Equal bits where they are promised, then the values."""
         demand_valid(trial, evaluation)
         first, *others = performed
@@ -135,7 +135,7 @@ class LayoutCheck:
         """The call on views, and on contiguous copies."""
         return trial.case, _copied(trial.case)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The values of both calls."""
         demand_valid(trial, evaluation)
         broken = _broken_form(performed, judge)
@@ -170,7 +170,7 @@ class BatchInvarianceCheck:
             )
         return trial.case, part
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The values of both calls, then the bits of the rows that both have and the oracle gives the same value."""
         demand_valid(trial, evaluation)
         if (broken := _broken_form(performed, judge)) is not None:
@@ -200,7 +200,7 @@ class BatchInvarianceCheck:
         if compared:
             return verdict
         message = "no output has rows that are independent of the rest of the batch"
-        return Verdict(result=Result.SKIPPED, kind=Skip.OPEN, message=message)
+        return Verdict(result=Result.SKIPPED, kind=SkipReason.OPEN, message=message)
 
 
 EQUAL_CALLS: Mapping[str, DeterminismCheck | LayoutCheck | BatchInvarianceCheck] = MappingProxyType(
@@ -215,14 +215,14 @@ def _streams(check: str, sampler: Sampler, number: int, *, seed: int) -> Iterato
     return (StreamChoices(seed, name, number * _ATTEMPTS + attempt) for attempt in range(_ATTEMPTS))
 
 
-def _broken_form(performed: Sequence[Performed], judge: Judge) -> Verdict | None:
+def _broken_form(performed: Sequence[PerformedCall], judge: Judge) -> Verdict | None:
     """The verdict of calls of which one did not come back in form."""
     forms = [verdict for item in performed if (verdict := judge.form(item)) is not None]
     order = (Result.FAILED, Result.ERROR, Result.SKIPPED, Result.OUT_OF_SCOPE, Result.PASSED)
     return min(forms, key=lambda verdict: order.index(verdict.result), default=None)
 
 
-def _judge_values(performed: Sequence[Performed], judge: Judge) -> Verdict:
+def _judge_values(performed: Sequence[PerformedCall], judge: Judge) -> Verdict:
     """The values of all calls."""
     verdict = decided_by_calls([judge.values(item) for item in performed])
     return as_value_failure(verdict) if verdict.result == Result.FAILED else verdict
@@ -242,8 +242,8 @@ def _difference_text(masks: Sequence[NDArray[np.bool_]]) -> str:
 
 def _nondeterministic(
     name: str,
-    first: Performed,
-    others: Sequence[Performed],
+    first: PerformedCall,
+    others: Sequence[PerformedCall],
     masks: Sequence[NDArray[np.bool_]],
     facts: Mapping[str, Any],
     *,
@@ -316,7 +316,7 @@ def _part_of_batch(sampler: Sampler, drawing: Drawing, case: Case, *, turn: int)
         if not isinstance(rows, int) or isinstance(rows, bool) or rows < 2:
             continue
         fewer = rows // 2
-        way = Way(text="", assign={draw.name: (fewer, *size[1:]) if isinstance(size, tuple) else fewer})
+        way = CaseChange(text="", assign={draw.name: (fewer, *size[1:]) if isinstance(size, tuple) else fewer})
         try:
             made = sampler.case(drawing, way=way, origin=case.origin)
         except UNDEFINED:

@@ -19,11 +19,11 @@ from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import GROWN_BYTES, Ended
+from aclnn_cts.core.outcome import GROWN_BYTES, CallEnd
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.trial import OTHER_CASE, Trial
 from aclnn_cts.core.verdict import Result, Verdict
-from aclnn_cts.execution.executor import Asked, Performed
+from aclnn_cts.execution.executor import CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.sampler import Sampler
@@ -97,11 +97,11 @@ class ValidCallsCheck:
             )
         return (trial.case, other)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The first call that does not pass decides."""
         demand_valid(trial, evaluation)
         # An implementation that cannot be called so says it of one call, and the others show nothing.
-        verdicts = [judge.values(item) for item in performed if item.outcome.ended == Ended.INEXPRESSIBLE]
+        verdicts = [judge.values(item) for item in performed if item.outcome.ended == CallEnd.INEXPRESSIBLE]
         verdicts = verdicts or [judge.values(item) for item in performed]
         return decided_by_calls(verdicts)
 
@@ -134,7 +134,7 @@ class RepeatedFailureCheck:
         """One, which its call mode multiplies."""
         return (trial.case,)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The promised status every time, and no growth."""
         demand_broken(trial, evaluation)
         constraint = trial.case.origin.constraint or evaluation.broken[0].id
@@ -153,7 +153,7 @@ class RepeatedFailureCheck:
         return Verdict(result=Result.FAILED, kind=Fault.LEAK, message=message, facts=facts)
 
 
-def asked_calls(trial: Trial, spec: Spec, cases: Sequence[Case], *, known: frozenset[str]) -> list[Asked]:
+def asked_calls(trial: Trial, spec: Spec, cases: Sequence[Case], *, known: frozenset[str]) -> list[CallRequest]:
     """The calls of a trial of any check, each in its call mode; calls to be made together carry the group 0.
 
     `known` are the call modes that the implementation has. What stands in the operator cache is checked no more, and
@@ -163,15 +163,15 @@ def asked_calls(trial: Trial, spec: Spec, cases: Sequence[Case], *, known: froze
     entry = LIFE_CYCLES.get(trial.check)
     if isinstance(entry, ValidCallsCheck):
         group = 0 if entry.together else None
-        return [Asked(case, call_mode, group) for case, call_mode in zip(cases, entry.call_modes, strict=True)]
+        return [CallRequest(case, call_mode, group) for case, call_mode in zip(cases, entry.call_modes, strict=True)]
     if isinstance(entry, RepeatedFailureCheck):
-        return [Asked(cases[0], {"times": _times(trial)})]
+        return [CallRequest(cases[0], {"times": _times(trial)})]
     if trial.check == "determinism" and (repeats := repeats_of(trial)):
-        return [Asked(cases[0]), Asked(cases[1], repeats=repeats - 1)]
+        return [CallRequest(cases[0]), CallRequest(cases[1], repeats=repeats - 1)]
     broken = trial.case.origin.constraint
     if broken and "cache" in known and any(item.id == broken and item.kind in _CONTENTS for item in spec.constraints):
-        return [*(Asked(case) for case in cases[:-1]), Asked(cases[-1], {"cache": "cold"})]
-    return [Asked(case) for case in cases]
+        return [*(CallRequest(case) for case in cases[:-1]), CallRequest(cases[-1], {"cache": "cold"})]
+    return [CallRequest(case) for case in cases]
 
 
 def _pair(sampler: Sampler, stream: str, number: int, *, seed: int, data_kind: str | None = None) -> tuple[Case, Case]:

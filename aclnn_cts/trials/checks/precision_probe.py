@@ -21,11 +21,11 @@ from aclnn_cts.core.case import Case, Data, Tensor, owner, with_arguments
 from aclnn_cts.core.dtypes import FLOATING
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import Ended
+from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.rounding import BINARY_FORMATS, BinaryFormat, binary_format, round_to, to_dtype, widen
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import PRECISION_FACT, Verdict, formats_of
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.configuration import Drawing
@@ -105,7 +105,7 @@ def _probed(case: Case, inputs: Sequence[str], name: str, value: float) -> Case 
 
 
 @dataclass(frozen=True, slots=True)
-class Precision:
+class PrecisionCheck:
     """Numbers that tell formats apart come out as the promised precision allows; the one really used is named."""
 
     id: str = "precision"
@@ -139,11 +139,11 @@ class Precision:
         """The case alone."""
         return (trial.case,)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The bound decides; which formats answer alike is a fact."""
         verdict = judge.values(performed[0], allowed=evaluation.statuses)
         outcome = performed[0].outcome
-        if outcome.ended != Ended.RETURNED or outcome.status or not performed[0].got:
+        if outcome.ended != CallEnd.RETURNED or outcome.status or not performed[0].got:
             return verdict
         names = _answering_alike(performed[0], judge)
         if not names:
@@ -163,7 +163,7 @@ def _settled(drawing: Drawing, row: Mapping[str, str], mode: int | None, sampler
     return msgspec.structs.replace(drawing, dtypes=row, names=names, views={})
 
 
-def _answering_alike(performed: Performed, judge: Judge) -> dict[str, list[str]]:
+def _answering_alike(performed: PerformedCall, judge: Judge) -> dict[str, list[str]]:
     """The formats that answer as the implementation does, for each real output whose exact answer is a FLOAT number."""
     question = judge.question(performed)
     ideal = judge.oracle(question)
@@ -204,7 +204,7 @@ def _exact_in_float(output: ExpectedOutput) -> bool:
     return is_number and bool(np.all(output.exact))
 
 
-def _same(value: NDArray[Any], open_: NDArray[np.bool_] | None, performed: Performed, output: str) -> bool:
+def _same(value: NDArray[Any], open_: NDArray[np.bool_] | None, performed: PerformedCall, output: str) -> bool:
     got = performed.got[output]
     tensor = performed.case.tensor(output)
     if tensor is None:
@@ -218,7 +218,7 @@ def precision_used(run: RunDirectory) -> Mapping[tuple[str, str, str, str], tupl
     """By operator, output, mode and dtype of a run's probes: the formats that all of them leave possible."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     with run.results() as results:
-        for record in results.records(Query(check_id=Precision().id)):
+        for record in results.records(Query(check_id=PrecisionCheck().id)):
             if record.waiver and record.verdict.kind != Fault.MODEL:
                 # A waiver says where the wrong value comes from, and that is no format.
                 continue

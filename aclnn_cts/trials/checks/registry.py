@@ -15,12 +15,12 @@ from aclnn_cts.core.case import Case, Origin, first_phase
 from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import SUCCESS, Ended, status_name
+from aclnn_cts.core.outcome import SUCCESS, CallEnd, status_name
 from aclnn_cts.core.printable import shown
 from aclnn_cts.core.registry import items_by_name
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import TWIN_FAILED, UNJUDGED_VALUES, Judged, Result, Skip, Verdict, is_valid_call
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.core.verdict import TWIN_FAILED, UNJUDGED_VALUES, Judged, Result, SkipReason, Verdict, is_valid_call
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.generate.recipes import check_data
 from aclnn_cts.generate.sampler import Sampler
@@ -33,7 +33,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.call_verdicts import as_value_failure, demand_broken, demand_valid
 from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS
 from aclnn_cts.trials.checks.life_cycle import LIFE_CYCLES
-from aclnn_cts.trials.checks.precision_probe import Precision
+from aclnn_cts.trials.checks.precision_probe import PrecisionCheck
 from aclnn_cts.trials.checks.sources import random_cases, valid_cases
 from aclnn_cts.trials.plan import Part
 
@@ -59,7 +59,7 @@ class Check(Protocol):
         """The calls that a trial takes, in order. Raises UsageError for parameters that do not fit."""
         ...
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The verdict on the calls together; `evaluation` is that of the trial's own case."""
         ...
 
@@ -104,7 +104,7 @@ class ValuesCheck(_OneCall):
         for case in valid_cases(part, sampler, seed=seed):
             yield Trial(self.id, case)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """Statuses that the document leaves open for a case that it contradicts conform too."""
         _demand_valid(trial, evaluation)
         if evaluation.broken:
@@ -128,7 +128,7 @@ class ExampleCheck(_OneCall):
                 origin = Origin(kind="example", source=f"{sampler.spec.document}, {example.at}")
                 yield Trial(self.id, Case(sampler.spec.operator, example.arguments, sampler.target, origin=origin))
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """An example that breaks a rule of the same document may succeed or fail."""
         return judge.values(performed[0], allowed=evaluation.statuses)
 
@@ -143,13 +143,13 @@ def derived_trial(check: str, derived: DerivedCase) -> Trial:
 
 
 def _judge_broken(
-    performed: Sequence[Performed], judge: Judge, evaluation: Evaluation, constraint: str | None
+    performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation, constraint: str | None
 ) -> Verdict:
     named = constraint or ", ".join(item.id for item in evaluation.broken)
     if len(performed) > 1 and (judge.has_statuses or performed[-1].outcome.rejected):
         outcome = performed[0].outcome
-        if outcome.ended != Ended.RETURNED or outcome.status:
-            got = outcome.ended if outcome.ended != Ended.RETURNED else status_name(outcome.status or 0)
+        if outcome.ended != CallEnd.RETURNED or outcome.status:
+            got = outcome.ended if outcome.ended != CallEnd.RETURNED else status_name(outcome.status or 0)
             message = f"the valid twin ended with {got}, expected {SUCCESS}; so {named} is not judged"
             failed = ended_badly(outcome) or Verdict(result=Result.FAILED, kind=Fault.REJECTED, message=message)
             return msgspec.structs.replace(failed, facts={**failed.facts, TWIN_FAILED: True})
@@ -173,7 +173,7 @@ class StatusCheck(_WithTwin):
         for derived in invalid_cases(sampler, constraint, seed=seed, first=part.first, count=part.count):
             yield derived_trial(self.id, derived)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """The status of the case; a twin that does not succeed is a fault of its own."""
         demand_broken(trial, evaluation)
         return _judge_broken(performed, judge, evaluation, trial.case.origin.constraint)
@@ -193,7 +193,7 @@ class BoundaryCheck(_WithTwin):
         for derived in boundary_cases(sampler, sampler.spec.constraint(part.constraint), seed=seed):
             yield derived_trial(self.id, derived)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """Values inside the limit, the status beyond it."""
         if not evaluation.broken:
             return judge.values(performed[-1])
@@ -212,13 +212,13 @@ class MemoryCheck(_OneCall):
         for case in random_cases(part, sampler, seed, "memory"):
             yield Trial(self.id, case)
 
-    def judge(self, trial: Trial, performed: Sequence[Performed], judge: Judge, evaluation: Evaluation) -> Verdict:
+    def judge(self, trial: Trial, performed: Sequence[PerformedCall], judge: Judge, evaluation: Evaluation) -> Verdict:
         """What became of the memory, then the values."""
         memory = judge.memory(performed[0])
         if memory.judged != Judged.MEMORY:
             return memory
         values = judge.values(performed[0])
-        if values.result in (Result.PASSED, Result.ERROR) or values.kind == Skip.DISPUTE:
+        if values.result in (Result.PASSED, Result.ERROR) or values.kind == SkipReason.DISPUTE:
             return values
         if values.result == Result.FAILED:
             return as_value_failure(values)
@@ -232,7 +232,7 @@ CHECKS: Mapping[str, Check] = items_by_name(
         BoundaryCheck(),
         StatusCheck(),
         MemoryCheck(),
-        Precision(),
+        PrecisionCheck(),
         ValuesCheck(),
         *LIFE_CYCLES.values(),
         *EQUAL_CALLS.values(),

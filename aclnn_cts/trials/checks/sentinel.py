@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from aclnn_cts.adapters.protocol import Call
 from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.executor import lend_buffers
 from aclnn_cts.generate.choices import StreamChoices
@@ -67,9 +67,9 @@ def _answers(host: SessionHost, cases: Iterable[Case], specs: Mapping[str, Spec]
     """What came back instead of success, empty where success did, by operator that the implementation has."""
     calls = [_call(host, specs[case.operator], case, phases) for case in cases]
     return {
-        call.case.operator: "" if outcome.ended == Ended.RETURNED and not outcome.status else _told(outcome)
+        call.case.operator: "" if outcome.ended == CallEnd.RETURNED and not outcome.status else _told(outcome)
         for call, outcome in zip(calls, host.run(calls), strict=True)
-        if outcome.ended != Ended.INEXPRESSIBLE
+        if outcome.ended != CallEnd.INEXPRESSIBLE
     }
 
 
@@ -102,6 +102,6 @@ def _call(host: SessionHost, spec: Spec, case: Case, phases: int) -> Call:
 
 
 def _told(outcome: Outcome) -> str:
-    what = status_text(outcome) if outcome.ended == Ended.RETURNED else outcome.ended
+    what = status_text(outcome) if outcome.ended == CallEnd.RETURNED else outcome.ended
     said = outcome.message.strip().partition("\n")[0]
     return f"{what}{': ' + said if said else ''}"

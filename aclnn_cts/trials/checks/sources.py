@@ -10,28 +10,28 @@ import msgspec
 from aclnn_cts.core.case import Case
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.trials.plan import Part, Source
+from aclnn_cts.trials.plan import CaseSource, Part
 
 
 def valid_cases(part: Part, sampler: Sampler, *, seed: int) -> Iterator[Case]:
     """Valid cases at corners, of training runs, as a standard asks for them, or random ones."""
     match part.source:
-        case Source.CORNERS:
+        case CaseSource.CORNERS:
             from aclnn_cts.generate.corner_walk import corner_cases  # noqa: PLC0415 - runs of given cases have none
 
             return corner_cases(sampler, seed=seed, first=part.first, count=part.count, heavy=part.heavy)
-        case Source.REAL:
+        case CaseSource.REAL:
             from aclnn_cts.generate.real_calls import real_cases  # noqa: PLC0415 - as above
 
             found = real_cases(sampler, seed=seed, first=part.first, count=part.count, heavy=part.heavy)
             return _of_models(found, part.standard) if part.standard else found
-        case Source.EXHAUSTIVE:
+        case CaseSource.EXHAUSTIVE:
             from aclnn_cts.generate.exhaustive import exhaustive_cases  # noqa: PLC0415 - as above
 
             return exhaustive_cases(sampler, seed=seed, first=part.first, count=part.count)
-        case Source.RANDOM:
+        case CaseSource.RANDOM:
             return random_cases(part, sampler, seed, "valid", large_calls=part.heavy)
-        case Source.STANDARD | Source.SPECIAL:
+        case CaseSource.STANDARD | CaseSource.SPECIAL:
             return _standard_cases(part, sampler, seed)
 
 
@@ -56,6 +56,6 @@ def _standard_cases(part: Part, sampler: Sampler, seed: int) -> Iterator[Case]:
     from aclnn_cts.generate.standard_calls import standard_cases  # noqa: PLC0415 - as above
 
     made = standard_cases(sampler, part.standard, seed=seed, max_bytes=part.max_bytes)
-    if part.source is Source.STANDARD:
+    if part.source is CaseSource.STANDARD:
         return in_cascade(made.generated_cases(part.first, part.count), sampler.spec, is_asked=part.is_cascade)
     return islice(made.special_cases(), part.count or None)

@@ -9,8 +9,8 @@ import pytest
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.executor import Performed
-from aclnn_cts.execution.judging import Judges, Limits
+from aclnn_cts.execution.executor import PerformedCall
+from aclnn_cts.execution.judging import JudgementBasis, Judges
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.judgement.bound import bound
 from aclnn_cts.speclang.load import load_specs
@@ -62,12 +62,12 @@ def printed(output: str) -> list[tuple[int, float]]:
     return [(int(line[2]), float(line[3])) for line in lines if line]
 
 
-def expected_values(spec: Spec, product: str) -> dict[str, Limits]:
+def expected_values(spec: Spec, product: str) -> dict[str, JudgementBasis]:
     """What conforms of each output, in the mode that the example chooses."""
     [example] = spec.examples
     case = Case(spec.operator, example.arguments, target=Target(product=product))
     arrays = case_arrays(case, list(spec.given_inputs(case)))
-    return Judges(has_statuses=True).of(spec).limits(Performed(case=case, outcome=Outcome(), arrays=arrays))
+    return Judges(has_statuses=True).of(spec).limits(PerformedCall(case=case, outcome=Outcome(), arrays=arrays))
 
 
 @pytest.mark.parametrize(("operator", "product"), RUNNABLE)

@@ -20,7 +20,7 @@ from aclnn_cts.core.rounding import BINARY_FORMATS, round_to, to_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import FINER_FACT, TOLERANCE_FACT, Result, ToleranceVerdict, Verdict
-from aclnn_cts.execution.executor import Asked, Performed, Performer
+from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
 from aclnn_cts.execution.settings import BenchSettings
@@ -31,7 +31,7 @@ from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.record_codec import decode_record, encode_record
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from tests.support.drawn import drawn
 
 SPECS = load_specs()
@@ -41,10 +41,10 @@ def judge_of(operator: str, *, gate: tuple[str, ...] = (), always: bool = False)
     return Judges(has_statuses=True, measuring=Measuring(gate=gate, always=always)).of(SPECS[operator])
 
 
-def performed(case: Case) -> Performed:
+def performed(case: Case) -> PerformedCall:
     """The case as the reference answers it, its outputs kept."""
     with open_host("reference", target=case.target, specs=SPECS) as host:
-        [result] = Performer(host=host, specs=SPECS).perform([Asked(case)])
+        [result] = CallPerformer(host=host, specs=SPECS).perform([CallRequest(case)])
         return msgspec.structs.replace(result, got={name: view.copy() for name, view in result.got.items()})
 
 
@@ -80,7 +80,7 @@ def conv(mode: int, values: tuple[float, float, float] = CONV_VALUES) -> Case:
     return Case("aclnnConvTbcBackward", arguments)
 
 
-def off(item: Performed, factor: float) -> Performed:
+def off(item: PerformedCall, factor: float) -> PerformedCall:
     return msgspec.structs.replace(item, got={name: view * view.dtype.type(factor) for name, view in item.got.items()})
 
 
@@ -156,7 +156,7 @@ def test_without_a_benchmark_the_rules_that_need_one_do_not_apply() -> None:
     )
 
 
-def rounded_operands(case: Case, form: str) -> Performed:
+def rounded_operands(case: Case, form: str) -> PerformedCall:
     """What a device gives that rounds operands to the format and does all else exactly."""
     item = performed(case)
     a, x, w = (
@@ -185,7 +185,7 @@ def test_one_trial_in_64_is_put_to_all_tolerances() -> None:
         Trial("values", case) for case in drawn(Sampler(spec, Target(spec.usual_product)), 200, stream="tolerances")
     ]
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        bench = Bench(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
+        bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
         records = [record for judged in bench.run(trials) for record in judged.records]
     passed = [record for record in records if record.verdict.result == Result.PASSED]
     measured = [record for record in passed if record.verdict.tolerances]

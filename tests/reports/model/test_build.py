@@ -10,7 +10,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault, Severity, severity
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Result, Skip
+from aclnn_cts.core.verdict import Result, SkipReason
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.runs import trial_rows
@@ -141,7 +141,7 @@ def test_unwaived_failures_are_in_the_verdict_s_sentence(faulty: Acceptance) -> 
 
 
 def test_disputes_and_errors_are_kept(tmp_path: Path) -> None:
-    disputed = record(softmax_case(1), result=Result.SKIPPED, kind=Skip.DISPUTE, message="two oracles disagree")
+    disputed = record(softmax_case(1), result=Result.SKIPPED, kind=SkipReason.DISPUTE, message="two oracles disagree")
     error = record(softmax_case(2), result=Result.ERROR, message="the harness failed")
     report = acceptance([synthetic_run(tmp_path / "run", [record(softmax_case()), disputed, error])])
     assert report.credibility.disputes == 1

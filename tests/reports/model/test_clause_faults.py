@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outcome import Ended, Outcome
+from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.verdict import TWIN_FAILED, Record, Result
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.attribution import OTHER_CALLS, OTHER_FAULT, PLAIN_CALL, is_at_fault
@@ -237,7 +237,7 @@ def test_wrong_values_contradict_what_a_reader_would_call_broken(faulty: Accepta
 
 
 def test_a_crash_of_the_broken_call_is_a_matter_of_its_constraint_whatever_plain_calls_do(tmp_path: Path) -> None:
-    fine, died = Outcome(phase_one=0, phase_two=0), Outcome(ended=Ended.SIGNAL, signal=11)
+    fine, died = Outcome(phase_one=0, phase_two=0), Outcome(ended=CallEnd.SIGNAL, signal=11)
     plain = renamed(record(softmax_case(7), result=Result.FAILED, kind=Fault.CRASH), attempts=((died,),))
     item = broken(result=Result.FAILED, kind=Fault.CRASH)
     at = at_of("gradOutput.null")

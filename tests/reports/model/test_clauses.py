@@ -10,7 +10,7 @@ from aclnn_cts.core.case import Case, Origin
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Judged, Record, Result, Skip
+from aclnn_cts.core.verdict import Judged, Record, Result, SkipReason
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
@@ -103,10 +103,10 @@ def test_a_constraint_that_was_never_broken_is_untested(tmp_path: Path) -> None:
 
 
 def test_a_constraint_whose_trials_were_skipped_is_untested_with_the_reasons(tmp_path: Path) -> None:
-    skipped = broken(result=Result.SKIPPED, kind=Skip.NOT_JUDGED)
+    skipped = broken(result=Result.SKIPPED, kind=SkipReason.NOT_JUDGED)
     row = clause(report_of(tmp_path, record(softmax_case()), skipped), at_of("gradOutput.null"))
     assert (row.verdict, row.reason) == (ClauseVerdict.UNTESTED, UntestedReason.SKIPPED)
-    assert row.said.skipped == {Skip.NOT_JUDGED: 1}
+    assert row.said.skipped == {SkipReason.NOT_JUDGED: 1}
 
 
 def test_a_wrong_status_contradicts_the_clauses_of_its_constraint(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_waived_failure_contradicts_all_the_same(tmp_path: Path) -> None:
 def test_what_the_document_leaves_open_is_open_unless_a_call_does_harm(tmp_path: Path) -> None:
     origin = Origin(kind="invalid", constraint="gradOutput.not_empty")
     case = softmax_case(origin=origin, null="out")
-    skipped = record(case, check="status", result=Result.SKIPPED, kind=Skip.OPEN)
+    skipped = record(case, check="status", result=Result.SKIPPED, kind=SkipReason.OPEN)
     assert clause(report_of(tmp_path / "a", skipped), at_of("gradOutput.not_empty")).verdict == ClauseVerdict.OPEN
     crashed = record(case, check="status", result=Result.FAILED, kind=Fault.CRASH, status=None)
     row = clause(report_of(tmp_path / "b", crashed), at_of("gradOutput.not_empty"))
@@ -219,13 +219,18 @@ def test_a_clause_is_met_where_as_many_trials_passed_as_were_set_aside(passed: i
 
 
 def test_what_the_document_leaves_open_is_not_set_aside(tmp_path: Path) -> None:
-    trials = [record(softmax_case(n), result=Result.SKIPPED, kind=Skip.OPEN) for n in range(5)]
+    trials = [record(softmax_case(n), result=Result.SKIPPED, kind=SkipReason.OPEN) for n in range(5)]
     row = clause(report_of(tmp_path, record(softmax_case(9)), *trials), "function.1")
-    assert (row.verdict, row.said.passed, row.said.aside, row.said.skipped) == (ClauseVerdict.MET, 1, 0, {Skip.OPEN: 5})
+    assert (row.verdict, row.said.passed, row.said.aside, row.said.skipped) == (
+        ClauseVerdict.MET,
+        1,
+        0,
+        {SkipReason.OPEN: 5},
+    )
 
 
 def test_most_trials_without_a_verdict_leave_a_clause_untested(tmp_path: Path) -> None:
-    skipped = [record(softmax_case(n), result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE) for n in range(3)]
+    skipped = [record(softmax_case(n), result=Result.SKIPPED, kind=SkipReason.INEXPRESSIBLE) for n in range(3)]
     error = record(softmax_case(3), result=Result.ERROR)
     report = report_of(tmp_path, record(softmax_case(8)), record(softmax_case(9)), *skipped, error)
     row = clause(report, "function.1")
@@ -251,7 +256,7 @@ def test_most_trials_without_a_verdict_leave_a_clause_untested(tmp_path: Path) -
 
 
 def test_a_constraint_of_which_most_trials_were_set_aside_is_untested(tmp_path: Path) -> None:
-    skipped = [broken(n, result=Result.SKIPPED, kind=Skip.NOT_JUDGED) for n in range(1, 3)]
+    skipped = [broken(n, result=Result.SKIPPED, kind=SkipReason.NOT_JUDGED) for n in range(1, 3)]
     row = clause(report_of(tmp_path, record(softmax_case()), broken(), *skipped), at_of("gradOutput.null"))
     assert (row.verdict, row.reason, row.said.passed, row.said.aside) == (
         ClauseVerdict.UNTESTED,
@@ -262,7 +267,7 @@ def test_a_constraint_of_which_most_trials_were_set_aside_is_untested(tmp_path: 
 
 
 def test_a_failure_contradicts_whatever_was_set_aside(tmp_path: Path) -> None:
-    skipped = [record(softmax_case(n), result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE) for n in range(5)]
+    skipped = [record(softmax_case(n), result=Result.SKIPPED, kind=SkipReason.INEXPRESSIBLE) for n in range(5)]
     failed = record(softmax_case(9), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0)
     assert clause(report_of(tmp_path, *skipped, failed), "function.1").verdict == ClauseVerdict.CONTRADICTED
 
@@ -346,7 +351,7 @@ def on_a2(case: Case) -> Case:
 
 def test_a_clause_without_a_judged_call_at_a_corner_is_met_in_part(tmp_path: Path) -> None:
     def at(number: int, result: str, *corners: str) -> Record:
-        kind = {Result.SKIPPED: Skip.INEXPRESSIBLE, Result.OUT_OF_SCOPE: "dtype BF16"}.get(result, "")
+        kind = {Result.SKIPPED: SkipReason.INEXPRESSIBLE, Result.OUT_OF_SCOPE: "dtype BF16"}.get(result, "")
         made = record(softmax_case(number, origin=Origin(kind="valid", corners=corners)), result=result, kind=kind)
         return msgspec.structs.replace(made, verdict=msgspec.structs.replace(made.verdict, judged=Judged.VALUES))
 

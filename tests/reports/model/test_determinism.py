@@ -10,7 +10,7 @@ import msgspec
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import BufferState, Outcome
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import Record, Result, Skip
+from aclnn_cts.core.verdict import Record, Result, SkipReason
 from aclnn_cts.reports.html import render_html
 from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.acceptance_rows import DeterminismPart, RepeatRow
@@ -58,7 +58,7 @@ def test_what_was_tried_is_counted_from_the_records(tmp_path: Path) -> None:
         ),
         called(record(softmax_case(4), check="determinism"), "a", "a", status=161002),
         called(record(softmax_case(5), check="life-cycle/cold-warm"), "c", "c"),
-        record(softmax_case(6), check="life-cycle/two-streams", result=Result.SKIPPED, kind=Skip.INEXPRESSIBLE),
+        record(softmax_case(6), check="life-cycle/two-streams", result=Result.SKIPPED, kind=SkipReason.INEXPRESSIBLE),
     ]
     report = report_of(tmp_path, *records)
     part, rows = part_of(report)
@@ -69,7 +69,7 @@ def test_what_was_tried_is_counted_from_the_records(tmp_path: Path) -> None:
     assert (repeat.compared, repeat.alike) == (3, 1)
     assert repeat.findings == ("F1",)
     assert (rows["life-cycle/cold-warm"].compared, rows["life-cycle/cold-warm"].alike) == (1, 1)
-    assert rows["life-cycle/two-streams"].ends.reasons == {Skip.INEXPRESSIBLE: 1}
+    assert rows["life-cycle/two-streams"].ends.reasons == {SkipReason.INEXPRESSIBLE: 1}
     assert rows["life-cycle/repeatable"].ends.cases == 0
     # A source says of softmax that it is deterministic by default.
     assert [when for when, *_ in part.promised] == ["always"]

@@ -22,7 +22,7 @@ from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.checks.life_cycle import LIFE_CYCLES
 from aclnn_cts.trials.plan import LIFE_CYCLE_KIND, Part
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from tests.support.targets import targets
 from tests.support.trial_runs import bench, specs
 
@@ -59,7 +59,7 @@ def trials(spec: Spec, product: str, count: int = 12) -> list[Trial]:
     return list(LIFE_CYCLES[CHECK].trials(part, Sampler(spec, Target(product)), seed=0))
 
 
-def records(made: Bench, spec: Spec, count: int) -> list[Record]:
+def records(made: TrialRunner, spec: Spec, count: int) -> list[Record]:
     return [item for judged in made.run(trials(spec, "atlas-a2", count)) for item in judged.records]
 
 

@@ -13,11 +13,11 @@ from aclnn_cts.cli.main import main
 from aclnn_cts.cli.output import console
 from aclnn_cts.cli.screen import show_end
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import FINER_FACT, PRECISION_FACT, Record, Result, Skip, formats_of
+from aclnn_cts.core.verdict import FINER_FACT, PRECISION_FACT, Record, Result, SkipReason, formats_of
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.store.run_directory import RunDirectory
-from aclnn_cts.trials.checks.precision_probe import CANDIDATES, PROBES, Precision
+from aclnn_cts.trials.checks.precision_probe import CANDIDATES, PROBES, PrecisionCheck
 from aclnn_cts.trials.plan import Part
 from tests.generate.test_multiples import built
 from tests.reports.runs import small_run
@@ -39,7 +39,7 @@ COARSER = {
 
 def probed(adapter: Adapter, operator: str, target: Target) -> list[Record]:
     made = bench(adapter, target)
-    trials = list(made.expand(Part(operator, Precision().id, "valid"), seed=3))
+    trials = list(made.expand(Part(operator, PrecisionCheck().id, "valid"), seed=3))
     assert trials
     return [item for judged in made.run(trials) for item in judged.records]
 
@@ -61,7 +61,7 @@ draws:
 
 def test_what_cannot_be_written_out_is_not_probed() -> None:
     sampler = Sampler(built(WIDE), Target(product="atlas-a2"))
-    assert not list(Precision().trials(Part("aclnnWideGrad", Precision().id, "valid"), sampler, seed=0))
+    assert not list(PrecisionCheck().trials(Part("aclnnWideGrad", PrecisionCheck().id, "valid"), sampler, seed=0))
 
 
 @cache
@@ -90,7 +90,7 @@ def alike_of(record: Record) -> set[str]:
 @pytest.mark.parametrize("operator", specs())
 def test_probes_and_so_their_answer_do_not_depend_on_the_seed(operator: str) -> None:
     made = bench(Leaky("FLOAT"), Target(product="atlas-a2"))
-    first, second = (list(made.expand(Part(operator, Precision().id, "valid"), seed=seed)) for seed in (1, 2))
+    first, second = (list(made.expand(Part(operator, PrecisionCheck().id, "valid"), seed=seed)) for seed in (1, 2))
     assert [trial.id for trial in first] == [trial.id for trial in second]
 
 
@@ -189,7 +189,7 @@ def test_float_is_told_from_every_other_format(operator: str, product: str) -> N
     ]
     assert any(item.verdict.result == Result.PASSED for item in records)
     # A small drawing may have elements alone that the document leaves open.
-    assert all(item.verdict.result == Result.PASSED or item.verdict.kind == Skip.OPEN for item in records)
+    assert all(item.verdict.result == Result.PASSED or item.verdict.kind == SkipReason.OPEN for item in records)
     for mode in {item.verdict.mode for item in records}:
         assert named([item for item in records if item.verdict.mode == mode]) == {"FLOAT"}
 

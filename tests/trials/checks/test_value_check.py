@@ -11,13 +11,22 @@ import pytest
 from aclnn_cts.adapters.reference import ReferenceAdapter
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.core.verdict import FAILED_CHECKS, UNJUDGED_VALUES, VALUE_CHECK, Judged, Record, Result, Skip, Verdict
-from aclnn_cts.execution.executor import Performed
+from aclnn_cts.core.verdict import (
+    FAILED_CHECKS,
+    UNJUDGED_VALUES,
+    VALUE_CHECK,
+    Judged,
+    Record,
+    Result,
+    SkipReason,
+    Verdict,
+)
+from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.trials.checks.registry import CHECKS
 from aclnn_cts.trials.plan import Part
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from benchmarks.emulated_operators import EMULATIONS
 from tests.support.emulated import Emulated
 from tests.support.trial_runs import bench, specs
@@ -26,8 +35,8 @@ pytestmark = pytest.mark.mechanism
 
 PASSED = Verdict(result=Result.PASSED, judged=Judged.VALUES)
 MEMORY = Verdict(result=Result.PASSED, judged=Judged.MEMORY)
-OPEN = Verdict(result=Result.SKIPPED, kind=Skip.OPEN)
-DISPUTE = Verdict(result=Result.SKIPPED, kind=Skip.DISPUTE, message="two oracles")
+OPEN = Verdict(result=Result.SKIPPED, kind=SkipReason.OPEN)
+DISPUTE = Verdict(result=Result.SKIPPED, kind=SkipReason.DISPUTE, message="two oracles")
 ERROR = Verdict(result=Result.ERROR, message="ours")
 STRAY = Verdict(result=Result.FAILED, kind=Fault.GUARD)
 WRONG = Verdict(result=Result.FAILED, kind=Fault.VALUE)
@@ -49,7 +58,7 @@ class Stated:
 
 def judged(memory: Verdict, values: Verdict) -> Verdict:
     judge = cast("Judge", Stated(memory, values))
-    performed = cast("Sequence[Performed]", [None])
+    performed = cast("Sequence[PerformedCall]", [None])
     return CHECKS["memory"].judge(cast("Trial", None), performed, judge, cast("Evaluation", None))
 
 
@@ -69,10 +78,14 @@ def test_wrong_values_are_a_failure_of_values() -> None:
 
 def test_values_that_are_not_judged_are_a_fact_of_a_pass() -> None:
     found = judged(MEMORY, OPEN)
-    assert (found.result, found.judged, found.facts) == (Result.PASSED, Judged.MEMORY, {UNJUDGED_VALUES: Skip.OPEN})
+    assert (found.result, found.judged, found.facts) == (
+        Result.PASSED,
+        Judged.MEMORY,
+        {UNJUDGED_VALUES: SkipReason.OPEN},
+    )
 
 
-def memory_records(made: Bench, operator: str) -> list[Record]:
+def memory_records(made: TrialRunner, operator: str) -> list[Record]:
     part = Part(operator, "memory", "valid", count=12)
     return [item for judged in made.run(made.expand(part, seed=0)) for item in judged.records]
 

@@ -19,7 +19,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.trials.batches import calls_of
 from aclnn_cts.trials.checks.equal_calls import EQUAL_CALLS
 from aclnn_cts.trials.plan import Profile, plan_parts
-from aclnn_cts.trials.trial_runner import Bench
+from aclnn_cts.trials.trial_runner import TrialRunner
 from tests.support.targets import SELDOM_DECIDED
 from tests.support.trial_runs import bench, specs
 
@@ -54,7 +54,7 @@ class _Session(ReferenceSession):
         return wrong
 
 
-def planned(made: Bench, spec: Spec) -> Iterator[Record]:
+def planned(made: TrialRunner, spec: Spec) -> Iterator[Record]:
     for part in plan_parts([spec], product="atlas-a2", chosen=SMALL):
         for judged in made.run(made.expand(part, seed=0)):
             yield from judged.records
