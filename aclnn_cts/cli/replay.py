@@ -120,7 +120,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
         command="replay",
         arguments=tuple(sys.argv[2:]),
         specs=specs,
-        operators=tuple(spec for spec in specs.values() if spec.operator in names),
+        operators=tuple(specs[name] for name in specs if name in names),
         settings=settings,
         out=path,
         trials=(*trials, *repeat_rounds(known, recorded)),

@@ -125,7 +125,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
         profile=profile(profile_name),
         seed=seed,
         specs=specs,
-        operators=tuple(spec for name, spec in specs.items() if name in chosen),
+        operators=tuple(specs[name] for name in specs if name in chosen),
         waivers=waivers_beside_shipped(waivers, adapter=adapter),
         min_judged=min_judged,
         max_findings=max_findings,
