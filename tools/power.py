@@ -266,7 +266,7 @@ def _figures(matrix: KillMatrix) -> Iterator[str]:
         "A run groups its failures into [findings](finding-cards.md). One fault should be one finding, and two faults "
         "that are switched on together should stay two: most calls that only one of them spoils are in another finding "
         "than most calls that only the other spoils. A pair of which one fault spoils no call without the other is "
-        "counted apart: the run never shows that fault by itself. A run with one fault tells what it spoils. "
+        "counted apart, since no run shows that fault alone. A run with one fault tells what it spoils. "
         "The faults are generated mutants of all operators, with a seed that nobody tuned on."
     )
     yield ""

@@ -7,7 +7,7 @@ from typing import Any
 
 PUBLIC = {
     "CaseArrays": "candidates.cases",
-    "Check": "candidates.check",
+    "CheckResult": "candidates.check",
     "Expected": "candidates.check",
     "HarnessError": "core.errors",
     "Judgement": "candidates.verdict",
