@@ -28,7 +28,7 @@ from aclnn_cts.selftest.kinds import (
 from aclnn_cts.selftest.power import Task, attempt
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.trials.plan import profile
-from tests.support.trial_runs import hand_written
+from tests.support.emulated import GRADIENTS
 
 FLOAT16, NAN, INF = BINARY_FORMATS["FLOAT16"], math.nan, math.inf
 
@@ -198,7 +198,7 @@ def test_a_mutant_is_described() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operator", hand_written())
+@pytest.mark.parametrize("operator", GRADIENTS)
 def test_every_mutant_of_the_catalogue_is_found(operator: str, specs: Specs) -> None:
     missed = [
         entry.id

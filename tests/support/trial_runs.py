@@ -10,7 +10,6 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.execution.settings import BenchSettings
-from aclnn_cts.oracles import registry
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.trials.plan import Part
@@ -23,11 +22,6 @@ A2 = Target(product="atlas-a2")
 def specs() -> Specs:
     """The operators that the product of the tests has."""
     return load_specs().for_product(A2.product)
-
-
-def hand_written() -> list[str]:
-    """The operators that have an oracle beside their formula, and are emulated by hand for tests."""
-    return [spec.operator for spec in specs().values() if hasattr(registry.load_module(spec.stem), "expected")]
 
 
 def bench(adapter: Adapter, target: Target = A2, *, folders: tuple[Path, ...] = ()) -> TrialRunner:

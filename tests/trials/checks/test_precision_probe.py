@@ -21,9 +21,10 @@ from aclnn_cts.trials.checks.precision_probe import CANDIDATES, PROBES, Precisio
 from aclnn_cts.trials.plan import Part
 from tests.generate.test_multiples import built
 from tests.reports.runs import small_run
+from tests.support.emulated import GRADIENTS
 from tests.support.leaky_adapter import Leaky
 from tests.support.targets import first_fast
-from tests.support.trial_runs import bench, hand_written, specs
+from tests.support.trial_runs import bench, specs
 
 pytestmark = pytest.mark.mechanism
 
@@ -181,7 +182,7 @@ def values(record: Record) -> set[float]:
 
 @pytest.mark.parametrize(
     ("operator", "product"),
-    [(operator, product) for operator in hand_written() for product in specs()[operator].products],
+    [(operator, product) for operator in GRADIENTS for product in specs()[operator].products],
 )
 def test_float_is_told_from_every_other_format(operator: str, product: str) -> None:
     records = [
