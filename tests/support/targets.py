@@ -32,13 +32,12 @@ def operators_by_name() -> dict[str, str]:
 
 @functools.cache
 def proven_by_another() -> frozenset[str]:
-    """Operators before which there is one of their family in the catalogue, and one of their set of products."""
-    seen: set[object] = set()
+    """Operators before which there is one of their family in the catalogue."""
+    seen: set[str] = set()
     found: set[str] = set()
-    for spec in load_specs().values():
-        kinds = {family_of(spec.operator), tuple(spec.products)}
-        found |= {spec.operator} if kinds <= seen else set()
-        seen |= kinds
+    for operator in load_specs():
+        found |= {operator} if family_of(operator) in seen else set()
+        seen.add(family_of(operator))
     return frozenset(found)
 
 
