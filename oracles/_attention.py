@@ -46,6 +46,7 @@ _OF_KEYS = {_BATCHES: 0, _SHARED_HEADS: 1, _KEYS: 2}
 _OUTPUTS = ("dqOut", "dkOut", "dvOut")
 WRT = dict(zip(_OUTPUTS, ("query", "keyIn", "value"), strict=True))
 SAVED = ("attentionInOptional", "softmaxMaxOptional", "softmaxSumOptional")
+FLAGS = ("attenMaskOptional", "dropMaskOptional")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

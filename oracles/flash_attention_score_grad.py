@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles._attention import SAVED, WRT, backward, forward
+from aclnn_cts.oracles._attention import FLAGS, SAVED, WRT, backward, forward
 
 _Numbers = NDArray[Any]
 
@@ -31,4 +31,8 @@ def _forward(
     return forward(f, locals())
 
 
-FORMULA = Operator.of(_backward, derivative=Derivative(forward=_forward, gradients={"dy": "y"}, wrt=WRT, saved=SAVED))
+FORMULA = Operator.of(
+    _backward,
+    derivative=Derivative(forward=_forward, gradients={"dy": "y"}, wrt=WRT, saved=SAVED),
+    flags=FLAGS,
+)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles._attention import SAVED, WRT, backward, forward
+from aclnn_cts.oracles._attention import FLAGS, SAVED, WRT, backward, forward
 
 _Numbers = NDArray[Any]
 
@@ -50,4 +50,5 @@ FORMULA = Operator.of(
         wrt={**WRT, "dqRopeOut": "queryRope", "dkRopeOut": "keyInRope"},
         saved=SAVED,
     ),
+    flags=FLAGS,
 )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F, Outputs
 from aclnn_cts.formula.definition import Derivative, Operator
-from aclnn_cts.oracles._attention import SAVED, WRT, backward, forward, with_sink
+from aclnn_cts.oracles._attention import FLAGS, SAVED, WRT, backward, forward, with_sink
 
 _Numbers = NDArray[Any]
 
@@ -43,4 +43,5 @@ FORMULA = Operator.of(
     derivative=Derivative(
         forward=_forward, gradients={"dy": "y"}, wrt={**WRT, "dsinkOut": "sinkInOptional"}, saved=SAVED
     ),
+    flags=FLAGS,
 )

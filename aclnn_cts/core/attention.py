@@ -238,7 +238,11 @@ class Sparsity:
     @functools.cached_property
     def _is_compressed(self) -> bool:
         """Whether the mask is the one that a compressed mode asks for."""
-        return self.mask is not None and np.array_equal(self.mask, compressed(self.mask.shape))
+        if self.mask is None:
+            return False
+        wanted = compressed(self.mask.shape)
+        # Bytes of one dtype are compared several times as fast as flags with numbers.
+        return np.array_equal(self.mask, wanted.view(np.uint8) if self.mask.dtype == np.uint8 else wanted)
 
     def _explicit(self, rows: int, columns: int, place: Sequences) -> Numbers | None:
         """[B or 1, N or 1, Sq, Skv] of a mask that holds the places themselves; None of any other."""
@@ -276,17 +280,25 @@ def compressed(shape: tuple[int, ...]) -> Flags:
 def band(shape: Sequence[int], low: int, high: int, prefix: Sequence[int]) -> Flags:
     """A mask: False where a column is from `low` to `high` beyond its row, or below the first index's prefix."""
     far = shape[-2] + shape[-1]
-    # The sums fit, and numbers of half the size take half the time.
-    places = np.int32 if far < 2**30 else np.int64
-    rows, columns = np.arange(shape[-2], dtype=places)[:, None], np.arange(shape[-1], dtype=places)
-    masked: Flags = columns > rows + max(min(high, far), -far)
-    if low > -far:
-        masked |= columns < rows + min(low, far)
-    masked = np.broadcast_to(masked, shape)
+    masked = np.broadcast_to(_diagonal_band(shape[-2], shape[-1], max(low, -far), max(min(high, far), -far)), shape)
     if not prefix:
         return masked
     ahead = np.asarray(prefix, np.int64)[np.arange(shape[0]) % len(prefix)].reshape(-1, *[1] * (len(shape) - 1))
-    return masked & (columns >= ahead)
+    return masked & (np.arange(shape[-1]) >= ahead)
+
+
+@functools.lru_cache(maxsize=2)  # most calls with a mask of 4 MB have the same one
+def _diagonal_band(height: int, width: int, low: int, high: int) -> Flags:
+    """False where a column is from `low` to `high` beyond its row. Not to be written."""
+    far = height + width
+    # The sums fit, and numbers of half the size take half the time.
+    places = np.int32 if far < 2**30 else np.int64
+    rows, columns = np.arange(height, dtype=places)[:, None], np.arange(width, dtype=places)
+    masked: Flags = columns > rows + high
+    if low > -far:
+        masked |= columns < rows + min(low, far)
+    masked.setflags(write=False)
+    return masked
 
 
 def kept_bits(mask: Numbers, shape: Sequence[int]) -> Flags:

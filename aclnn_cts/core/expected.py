@@ -110,8 +110,8 @@ class OracleInput(msgspec.Struct, frozen=True, kw_only=True):
     """What an oracle is asked: the exact values of one call.
 
     `tensors` holds every input tensor in its logical shape: float64 for floating dtypes (widened exactly), int64 for
-    integers, bool for BOOL. Of a complex tensor, input or output, a last dimension holds re and im. `arguments` holds
-    all arguments as the case does (descriptors, attributes, arrays).
+    integers, BOOL and UINT8 as they are stored. Of a complex tensor, input or output, a last dimension holds re and im.
+    `arguments` holds all arguments as the case does (descriptors, attributes, arrays).
     """
 
     tensors: Mapping[str, NDArray[Any]]

@@ -333,9 +333,14 @@ def widen(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def as_operand(array: NDArray[Any]) -> NDArray[Any]:
-    """The same values as oracles take them: floating dtypes in float64, integers in int64, bools as they are."""
+    """The same values as oracles take them: floating dtypes in float64, integers in int64, bools and UINT8 as they are.
+
+    Masks are of these two, and a formula has UINT8 in int64 where it does not say that it holds flags.
+    """
     kind = numeric(array).dtype.kind
-    return widen(array) if kind not in "biu" else array.astype(np.bool_ if kind == "b" else np.int64)
+    if kind not in "biu":
+        return widen(array)
+    return array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)
 
 
 BLOCK = 1 << 15

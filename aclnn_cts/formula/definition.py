@@ -121,6 +121,8 @@ class Operator:
     """How differences check it, or why it is no derivative."""
     raw: frozenset[str] = frozenset()
     """Floating inputs that are no numbers to compute with, such as indices: they arrive as NumPy arrays."""
+    flags: frozenset[str] = frozenset()
+    """Inputs of UINT8 that a formula tests and does not compute with: they arrive as they are stored."""
     adds_zeros: bool = False
     """Whether an implementation may add products with zeros that the judging form leaves out: inf times 0 is nan."""
 
@@ -137,6 +139,7 @@ class Operator:
         any_form: bool = False,
         derivative: Derivative | str = "",
         raw: Iterable[str] = (),
+        flags: Iterable[str] = (),
         adds_zeros: bool = False,
     ) -> Operator:
         """An operator from its formulas, the one that judges first.
@@ -155,6 +158,7 @@ class Operator:
             any_form=any_form,
             derivative=derivative,
             raw=frozenset(raw),
+            flags=frozenset(flags),
             adds_zeros=adds_zeros,
         )
 
@@ -211,8 +215,10 @@ class Operator:
         return found
 
     def _input(self, f: Backend[Any], call: OracleInput, name: str) -> Any:  # noqa: ANN401 - an array of the backend
-        tensor = call.tensors[name]
-        if tensor.dtype != np.float64 or name.partition("[")[0] in self.raw:
+        tensor, owner = call.tensors[name], name.partition("[")[0]
+        if tensor.dtype == np.uint8 and owner not in self.flags:
+            return tensor.astype(np.int64)
+        if tensor.dtype != np.float64 or owner in self.raw:
             return tensor
         leaf = f.leaf(name, tensor)
         return separated(leaf) if is_complex(call, name) else leaf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,11 +70,21 @@ class CornerCall:
         """The case that these two are of: whoever asks for one corner asks for many."""
         self._held: Mapping[str, Any] = {}
         self._regimes: frozenset[Regime] | None = None
+        self._named_by: tuple[object, ...] = ()
+        """What the names below follow from: few corners change it, and all ask for names."""
+        self._values: Mapping[str, Any] = {}
         self._kept = case_regimes(self.case) & {regime} if keeps_regime else frozenset()
 
     def _names(self) -> Mapping[str, Any]:
         """The values of all draws."""
-        return self._sampler.names.reassign(self._drawing, self._way) if self._way.assign else self._drawing.names
+        drawing, assign = self._drawing, self._way.assign
+        if not assign:
+            return drawing.names
+        sources = drawing.names, drawing.picks, drawing.dtypes, assign
+        if len(self._named_by) != len(sources) or any(map(operator.is_not, self._named_by, sources)):
+            self._values = self._sampler.names.reassign(drawing, self._way)
+            self._named_by = sources
+        return self._values
 
     def set_corner(self, factor: Factor, corner: Corner, kept: Sequence[tuple[Factor, Corner]] = ()) -> str:
         """Make the call have a corner and keep these; why it cannot, and nothing is changed, or an empty text."""
@@ -138,7 +149,7 @@ class CornerCall:
     def _made(self) -> str:
         """Make the case anew; why it is none."""
         try:
-            self.case = self._sampler.case(self._drawing, way=self._way)
+            self.case = self._sampler.case(self._drawing, way=self._way, names=self._names())
         except (*UNDEFINED, ArithmeticError, UsageError):
             return NO_PLACE
         if self.case.call.phases == 1 or not self._fits():

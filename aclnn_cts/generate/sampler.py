@@ -380,9 +380,19 @@ class Sampler:
         )
         return self.case(drawing)
 
-    def case(self, drawing: Drawing, *, way: CaseChange | None = None, origin: Origin = _VALID) -> Case:
-        """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning."""
-        names = drawing.names if way is None else self.names.reassign(drawing, way)
+    def case(
+        self,
+        drawing: Drawing,
+        *,
+        way: CaseChange | None = None,
+        origin: Origin = _VALID,
+        names: Mapping[str, Any] | None = None,
+    ) -> Case:
+        """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning.
+
+        `names`: what `reassign` gives of both, where the caller knows it.
+        """
+        names = names or (drawing.names if way is None else self.names.reassign(drawing, way))
         # In the order of the prototype, which the case keeps; sizes and attributes stand under the same names.
         environment: dict[str, Any] = dict(names)
         arguments: dict[str, Any] = {}
