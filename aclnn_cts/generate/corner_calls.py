@@ -63,7 +63,7 @@ class CornerCall:
         self._drawing = drawing or sampler.draw(
             choices, regime=regime, budget=budget, row=row, mode=mode, data_kind=self._data
         )
-        self._way = CaseChange(text="")
+        self._applied = CaseChange(text="")
         self._plane: Plane | None = None
         self.case = sampler.case(self._drawing)
         self._seen: Case | None = None
@@ -77,12 +77,12 @@ class CornerCall:
 
     def _names(self) -> Mapping[str, Any]:
         """The values of all draws."""
-        drawing, assign = self._drawing, self._way.assign
+        drawing, assign = self._drawing, self._applied.assign
         if not assign:
             return drawing.names
         sources = drawing.names, drawing.picks, drawing.dtypes, assign
         if len(self._named_by) != len(sources) or any(map(operator.is_not, self._named_by, sources)):
-            self._values = self._sampler.names.reassign(drawing, self._way)
+            self._values = self._sampler.names.reassign(drawing, self._applied)
             self._named_by = sources
         return self._values
 
@@ -90,12 +90,12 @@ class CornerCall:
         """Make the call have a corner and keep these; why it cannot, and nothing is changed, or an empty text."""
         if self.has_corner(factor, corner):
             return ""
-        before = self._drawing, self._way, self._plane, self.case
+        before = self._drawing, self._applied, self._plane, self.case
         refusal = self._change(factor, corner) if self._changed(factor, corner.value) else NO_PLACE
         if not refusal and not all(self.has_corner(*item) for item in kept):
             refusal = UNDONE
         if refusal:
-            self._drawing, self._way, self._plane, self.case = before
+            self._drawing, self._applied, self._plane, self.case = before
         return refusal
 
     def widen_sizes(self, kept: Sequence[tuple[Factor, Corner]]) -> None:
@@ -117,14 +117,14 @@ class CornerCall:
         self, names: Mapping[str, Any], narrow: Sequence[tuple[str, int]], kept: Sequence[tuple[Factor, Corner]]
     ) -> bool:
         """Make sizes of some names' axes 2 or 3; whether the call stays one that counts, or nothing is changed."""
-        before = self._way, self.case
+        before = self._applied, self.case
         wider = {name: list(_sizes(names[name])) for name, _ in narrow}
         for name, axis in narrow:
             wider[name][axis] = self._choices.integer(2, 3)
         new = {name: tuple(sizes) if isinstance(names[name], tuple) else sizes[0] for name, sizes in wider.items()}
-        self._way = CaseChange(text="", assign={**self._way.assign, **new}, values=self._way.values)
+        self._applied = CaseChange(text="", assign={**self._applied.assign, **new}, values=self._applied.values)
         if self._made() or not all(self.has_corner(*item) for item in kept):
-            self._way, self.case = before
+            self._applied, self.case = before
             return False
         return True
 
@@ -149,7 +149,7 @@ class CornerCall:
     def _made(self) -> str:
         """Make the case anew; why it is none."""
         try:
-            self.case = self._sampler.case(self._drawing, way=self._way, names=self._names())
+            self.case = self._sampler.case(self._drawing, change=self._applied, names=self._names())
         except (*UNDEFINED, ArithmeticError, UsageError):
             return NO_PLACE
         if self.case.call.phases == 1 or not self._fits():
@@ -191,8 +191,8 @@ class CornerCall:
             case FactorKind.MEMORY:
                 self._replace(given=_with(drawing.given, of, is_in=not value))
             case FactorKind.MASK:
-                self._way = CaseChange(
-                    text="", assign=self._way.assign, values={**self._way.values, of: BoolArray(value)}
+                self._applied = CaseChange(
+                    text="", assign=self._applied.assign, values={**self._applied.values, of: BoolArray(value)}
                 )
             case _:
                 return self._named(factor, value)
@@ -220,7 +220,7 @@ class CornerCall:
             else:
                 place = 0 if factor.kind is FactorKind.FIRST_ITEM else len(old) - 1
                 new = (*old[:place], value.draw(self._choices), *old[place + 1 :])
-        self._way = CaseChange(text="", assign={**self._way.assign, name: new}, values=self._way.values)
+        self._applied = CaseChange(text="", assign={**self._applied.assign, name: new}, values=self._applied.values)
         return True
 
     def _resized(self, corner: SizeCorner) -> Mapping[str, Any]:

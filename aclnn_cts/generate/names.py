@@ -387,8 +387,8 @@ class NameDrawer:
             else:
                 yield step.factor, length_class(len(names[draw.name]))
 
-    def reassign(self, drawing: Drawing, way: CaseChange, *, moves_runs: bool = False) -> dict[str, Any]:
-        """The names of a drawing with a way's assignments; later names are derived anew or moved into their bounds.
+    def reassign(self, drawing: Drawing, change: CaseChange, *, moves_runs: bool = False) -> dict[str, Any]:
+        """The names of a drawing with a change's assignments; later names are derived anew or moved into their bounds.
 
         Runs keep their sizes, valid or not, unless `moves_runs`.
         """
@@ -396,11 +396,11 @@ class NameDrawer:
         changed = False
         for step in self._steps:
             draw = step.draw
-            if draw.name in way.assign:
-                names[draw.name] = _bounded(draw, way.assign[draw.name])
+            if draw.name in change.assign:
+                names[draw.name] = _bounded(draw, change.assign[draw.name])
                 changed = True
             elif draw.kind == "dtype":
-                names[draw.name] = way.dtypes.get(draw.of, drawing.dtypes[draw.of])
+                names[draw.name] = change.dtypes.get(draw.of, drawing.dtypes[draw.of])
                 changed = changed or names[draw.name] != drawing.names[draw.name]
             elif moves_runs and draw.kind == "run":
                 names[draw.name] = self._moved_run(draw, names, drawing.names[draw.name])

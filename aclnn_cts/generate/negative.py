@@ -29,7 +29,7 @@ from aclnn_cts.speclang.kinds_dtype import ListedRule
 from aclnn_cts.speclang.model import Constraint, Rule
 
 ATTEMPTS = 24
-"""Valid drawings that are tried for one way of breaking."""
+"""Valid drawings that are tried for one change that breaks a rule."""
 _LATER = 1 << 40
 """Where the drawings begin that are tried besides: a rule on a mode that is seldom drawn may need as many again."""
 
@@ -61,8 +61,8 @@ class DerivedCase:
     """Those that being empty breaks by itself, in a call that is empty besides."""
 
 
-def _assignment_way(entry: Mapping[str, Any], drawing: Drawing, twin: Case, sampler: Sampler) -> CaseChange:
-    """A spec's own assignment as a way, evaluated over the drawn names."""
+def _assignment(entry: Mapping[str, Any], drawing: Drawing, twin: Case, sampler: Sampler) -> CaseChange:
+    """A spec's own assignment as a change, evaluated over the drawn names."""
     names = {**twin.arguments, **drawing.names}
     drawn = {draw.name for draw in sampler.spec.draws}
     assign: dict[str, Any] = {}
@@ -81,16 +81,16 @@ def _assignment_way(entry: Mapping[str, Any], drawing: Drawing, twin: Case, samp
     return CaseChange(text=text, assign=assign, axes=axes, values=values)
 
 
-def _ways(
+def _changes(
     constraint: Constraint, drawing: Drawing, twin: Case, sampler: Sampler, *, limits: bool = False
 ) -> Iterator[CaseChange]:
-    """The spec's own ways to break a constraint, without those that this drawing gives no value, and the rule's own.
+    """The spec's own changes that break a constraint, but those that this drawing gives no value, and the rule's own.
 
     `limits`: those onto its limits and one step beside them.
     """
     for entry in constraint.near if limits else constraint.breaks:
         with contextlib.suppress(*UNDEFINED):
-            yield _assignment_way(entry, drawing, twin, sampler)
+            yield _assignment(entry, drawing, twin, sampler)
     # A rule about a parameter that the valid call leaves out has none of its own, unless all valid calls do.
     of = getattr(constraint.rule, "of", None)
     if (
@@ -99,7 +99,7 @@ def _ways(
         or _is_given_broken(constraint, twin, sampler)
     ):
         with contextlib.suppress(*UNDEFINED):  # so may one that reads another parameter, which is left out
-            yield from (constraint.rule.limits if limits else constraint.rule.ways)(sampler.spec, twin)
+            yield from (constraint.rule.limits if limits else constraint.rule.changes)(sampler.spec, twin)
 
 
 def _is_given_broken(constraint: Constraint, twin: Case, sampler: Sampler) -> bool:
@@ -108,9 +108,9 @@ def _is_given_broken(constraint: Constraint, twin: Case, sampler: Sampler) -> bo
     return isinstance(rule, ListedRule) and sampler.spec.parameter(rule.of).is_never_given(twin.target)
 
 
-def _apply(sampler: Sampler, drawing: Drawing, way: CaseChange, origin: Origin) -> Case | None:
+def _apply(sampler: Sampler, drawing: Drawing, change: CaseChange, origin: Origin) -> Case | None:
     try:
-        case = sampler.case(drawing, way=way, origin=origin)
+        case = sampler.case(drawing, change=change, origin=origin)
         check_prototype(sampler.spec, case, where="generated case")
     except (*UNDEFINED, UsageError):
         return None
@@ -146,11 +146,11 @@ def _regime(constraint: Constraint, number: int, attempt: int) -> Regime | None:
 def invalid_cases(
     sampler: Sampler, constraint: Constraint, *, seed: int, count: int, first: int = 0
 ) -> Iterator[DerivedCase]:
-    """Cases that break one constraint: number `first` and the `count - 1` after it, each by another of its ways.
+    """Cases that break one constraint: number `first` and the `count - 1` after it, each by another change.
 
     Every other one has sizes of a regime, so that rules are broken in aligned, long and wide calls too.
 
-    Fewer come where a number's ways could not be proved on any of twice `ATTEMPTS` valid drawings.
+    Fewer come where a number's changes could not be proved on any of twice `ATTEMPTS` valid drawings.
     """
     for number in range(first, first + count):
         proved: list[DerivedCase] = []
@@ -170,85 +170,84 @@ def invalid_cases(
 def break_drawing(
     sampler: Sampler, constraint: Constraint, drawing: Drawing, number: int, *, twin: Case | None = None
 ) -> DerivedCase | None:
-    """A proved case that breaks a constraint, made from one drawing; by which of its ways, the number decides.
+    """A proved case that breaks a constraint, made from one drawing; by which change, the number decides.
 
-    Three numbers of four take ways that break nothing else, the nearest first, where there are any: a value that
-    another rule rejects too does not show whether this one is checked. The fourth takes any way; of a listed rule every
-    other one breaks it in an empty call.
+    Three numbers of four take changes that break nothing else, the nearest first, where there are any: a value that
+    another rule rejects too does not show whether this one is checked. The fourth takes any change; of a listed rule
+    every other one breaks it in an empty call.
     """
     breaker = _Breaker(sampler, constraint, drawing, sampler.case(drawing) if twin is None else twin)
     turn, slot = divmod(number, 4)
     if slot < 3:
         return breaker.break_alone(3 * turn + slot)
     if constraint.strength != Strength.LISTED:
-        return breaker.by_way(turn)
+        return breaker.by_change(turn)
     rest, second = divmod(turn, 2)
-    return (None if second else breaker.empty(rest)) or breaker.by_way(rest)
+    return (None if second else breaker.empty(rest)) or breaker.by_change(rest)
 
 
 def break_at(
     sampler: Sampler, constraint: Constraint, drawing: Drawing, place: int, *, twin: Case
 ) -> DerivedCase | None:
-    """A proved case made by the way at one place or the next that can; behind the last way, by those on empty calls."""
+    """A proved case made by the change at one place or the next that can; behind the last, by those on empty calls."""
     breaker = _Breaker(sampler, constraint, drawing, twin)
-    return breaker.by_way(place) if place < len(breaker.ways) else breaker.empty(place - len(breaker.ways))
+    return breaker.by_change(place) if place < len(breaker.changes) else breaker.empty(place - len(breaker.changes))
 
 
 class _Breaker:
-    """The ways of breaking one constraint in one drawing."""
+    """The changes that break one constraint in one drawing."""
 
     def __init__(self, sampler: Sampler, constraint: Constraint, drawing: Drawing, twin: Case) -> None:
         self._sampler, self._constraint, self._drawing, self._twin = sampler, constraint, drawing, twin
         self._twin_id = case_id(twin)
-        self.ways = list(_ways(constraint, drawing, twin, sampler))
+        self.changes = list(_changes(constraint, drawing, twin, sampler))
 
-    def by_way(self, place: int) -> DerivedCase | None:
-        """By the way at a place, or the next one that can be proved."""
+    def by_change(self, place: int) -> DerivedCase | None:
+        """By the change at a place, or the next one that can be proved."""
         return next(self._proved(place), None)
 
     def break_alone(self, place: int) -> DerivedCase | None:
-        """By a way that breaks nothing else, or as `by_way` does where there is none."""
-        first = self.by_way(place)
+        """By a change that breaks nothing else, or as `by_change` does where there is none."""
+        first = self.by_change(place)
         if first is None or len(first.broken) == 1:
             return first
         alone = [derived for derived in self._proved(0) if len(derived.broken) == 1]
         return alone[place % len(alone)] if alone else first
 
     def empty(self, place: int) -> DerivedCase | None:
-        """By a way in a call with an empty tensor; nothing is broken beside it but what that breaks, none of it listed.
+        """By a change of a call with an empty tensor; nothing is broken beside it but what that breaks, no listed rule.
 
         None where no size can be 0 without breaking a listed rule.
         """
-        emptied = [(way, beside) for way in self._emptying() if (beside := self._beside(way)) is not None]
-        for step in range(min(len(self.ways), _EMPTY_ATTEMPTS) if emptied else 0):
-            way = self.ways[(place + step) % len(self.ways)]
+        emptied = [(change, beside) for change in self._emptying() if (beside := self._beside(change)) is not None]
+        for step in range(min(len(self.changes), _EMPTY_ATTEMPTS) if emptied else 0):
+            change = self.changes[(place + step) % len(self.changes)]
             for turn in range(len(emptied)):
                 emptying, beside = emptied[(place + turn) % len(emptied)]
-                if set(way.assign) & set(emptying.assign):
+                if set(change.assign) & set(emptying.assign):
                     continue
-                both = replace(
-                    way, text=f"{way.text}, in an empty call: {emptying.text}", assign={**emptying.assign, **way.assign}
-                )
+                text = f"{change.text}, in an empty call: {emptying.text}"
+                both = replace(change, text=text, assign={**emptying.assign, **change.assign})
                 derived = self._prove(both, beside=beside)
                 if derived is not None and _is_empty(derived.case):
                     return derived
         return None
 
     def _proved(self, place: int) -> Iterator[DerivedCase]:
-        for step in range(len(self.ways)):
-            if (derived := self._prove(self.ways[(place + step) % len(self.ways)])) is not None:
+        for step in range(len(self.changes)):
+            if (derived := self._prove(self.changes[(place + step) % len(self.changes)])) is not None:
                 yield derived
 
-    def _prove(self, way: CaseChange, *, beside: frozenset[str] = frozenset()) -> DerivedCase | None:
+    def _prove(self, change: CaseChange, *, beside: frozenset[str] = frozenset()) -> DerivedCase | None:
         constraint = self._constraint
-        origin = Origin(kind="invalid", constraint=constraint.id, change=way.text, twin=self._twin_id)
-        case = _apply(self._sampler, self._drawing, way, origin)
+        origin = Origin(kind="invalid", constraint=constraint.id, change=change.text, twin=self._twin_id)
+        case = _apply(self._sampler, self._drawing, change, origin)
         if case is None:
             return None
         broken = evaluate(self._sampler.spec, case).broken
         if not _isolated(constraint, tuple(item for item in broken if item.id not in beside)):
             return None
-        return DerivedCase(case, self._twin, constraint, way.text, tuple(item.id for item in broken), beside)
+        return DerivedCase(case, self._twin, constraint, change.text, tuple(item.id for item in broken), beside)
 
     def _emptying(self) -> Iterator[CaseChange]:
         """Changes that may leave a tensor without elements."""
@@ -287,36 +286,36 @@ def boundary_cases(sampler: Sampler, constraint: Constraint, *, seed: int) -> It
     for attempt in range(ATTEMPTS):
         drawing, twin = _drawing(sampler, seed, f"boundary/{constraint.id}", attempt)
         twin_id = case_id(twin)
-        for way in _ways(constraint, drawing, twin, sampler, limits=True):
-            key = _key(way)
+        for change in _changes(constraint, drawing, twin, sampler, limits=True):
+            key = _key(change)
             if (key, False) in proved and (key, True) in proved:
                 continue
-            origin = Origin(kind="boundary", constraint=constraint.id, change=way.text, twin=twin_id)
-            case = _apply(sampler, drawing, way, origin)
+            origin = Origin(kind="boundary", constraint=constraint.id, change=change.text, twin=twin_id)
+            case = _apply(sampler, drawing, change, origin)
             if case is None:
                 continue
             broken = evaluate(sampler.spec, case).broken
             side = (key, bool(broken))
             if side not in proved and (not broken or _isolated(constraint, broken)):
                 proved.add(side)
-                yield DerivedCase(case, twin, constraint, way.text, tuple(item.id for item in broken))
+                yield DerivedCase(case, twin, constraint, change.text, tuple(item.id for item in broken))
 
 
-def _key(way: CaseChange) -> str:
+def _key(change: CaseChange) -> str:
     """What a boundary is reached by: the value and where, and not from what."""
-    place = re.sub(r"(: )[^,]*?-> ", r"\1", way.text)
-    return place if way.assign else f"{place} {'place' if way.axes else 'value'}"
+    place = re.sub(r"(: )[^,]*?-> ", r"\1", change.text)
+    return place if change.assign else f"{place} {'place' if change.axes else 'value'}"
 
 
-def tried_ways(
+def tried_changes(
     sampler: Sampler, constraint: Constraint, *, seed: int
 ) -> Iterator[tuple[str, tuple[Constraint, ...] | None]]:
-    """Every way of breaking that `invalid_cases` tries for number 0: the change, and all that it broke.
+    """Every change that `invalid_cases` tries for number 0: the change, and all that it broke.
 
     None for a change that makes no case. For a person who asks why nothing could be proved.
     """
     for attempt in range(ATTEMPTS):
         drawing, twin = _drawing(sampler, seed, f"invalid/{constraint.id}", attempt)
-        for way in _ways(constraint, drawing, twin, sampler):
-            case = _apply(sampler, drawing, way, Origin())
-            yield way.text, None if case is None else evaluate(sampler.spec, case).broken
+        for change in _changes(constraint, drawing, twin, sampler):
+            case = _apply(sampler, drawing, change, Origin())
+            yield change.text, None if case is None else evaluate(sampler.spec, case).broken

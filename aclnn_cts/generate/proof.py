@@ -25,7 +25,7 @@ from aclnn_cts.core.printable import shown
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.configuration import Drawing
-from aclnn_cts.generate.negative import invalid_cases, tried_ways
+from aclnn_cts.generate.negative import invalid_cases, tried_changes
 from aclnn_cts.generate.proof_draws import (
     FAILURES,
     Doubt,
@@ -188,7 +188,7 @@ def _enlarged(sampler: Sampler, drawing: Drawing, case: Case, number: int) -> It
                 changed = Tensor(shape=_larger(sizes, axis), dtype=value.dtype, format=value.format, data=value.data)
             enlarged = [with_arguments(case, {name: changed})]
             if parameter in followed:
-                enlarged.append(sampler.case(drawing, way=CaseChange(text="", axes={(name, axis): size + 1})))
+                enlarged.append(sampler.case(drawing, change=CaseChange(text="", axes={(name, axis): size + 1})))
             yield name, axis, enlarged
 
 
@@ -218,7 +218,7 @@ class _Redrawn:
         key = tuple(assign.items())
         if key not in self.known:
             try:
-                self.known[key] = _all_sizes(self.sampler.case(self.drawing, way=CaseChange(text="", assign=assign)))
+                self.known[key] = _all_sizes(self.sampler.case(self.drawing, change=CaseChange(text="", assign=assign)))
             except FAILURES:
                 self.known[key] = None
         return self.known[key]
@@ -322,19 +322,19 @@ def unbreakable_constraints(sampler: Sampler, seed: int) -> list[Doubt]:
 
 def _why_unbreakable(sampler: Sampler, constraint: Constraint, seed: int) -> tuple[str, str]:
     company: Counter[tuple[str, ...]] = Counter()
-    ways = 0
+    changes = 0
     valid = [sampler.case(sampler.draw(choices)) for choices in stream_block(seed, constraint.id, 0, _DRAWINGS)]
     if all(constraint in evaluate(sampler.spec, case).not_applicable for case in valid):
         why = "it reads a place that is not there or a null pointer, or divides by 0"
         return f"constraint {constraint.id!r}: has no value in {_DRAWINGS} valid calls: {why}", "correct what it reads"
-    for _, broken in tried_ways(sampler, constraint, seed=seed):
-        ways += 1
+    for _, broken in tried_changes(sampler, constraint, seed=seed):
+        changes += 1
         if broken is not None and constraint in broken:
             outside = [item for item in broken if item.group is None or item.group != constraint.group]
             company[tuple(item.id for item in outside if item is not constraint)] += 1
     subject = f"constraint {constraint.id!r}"
-    if not ways:
-        return f"{subject}: its kind knows no way to break it", "write `breaks`"
+    if not changes:
+        return f"{subject}: its kind knows no change that breaks it", "write `breaks`"
     if not company:
         return f"{subject}: held after every change that was tried", "write `breaks`"
     # The smallest company is the nearest to a proof, the most frequent of that size tells most.

@@ -139,39 +139,39 @@ def _scalar(value: Scalar, dtypes: Sequence[str]) -> Scalar:
     return min((made(dtype, exact) for dtype in listed), key=lambda other: abs(number(other) - exact))
 
 
-def _case_of(sampler: Sampler, drawing: Drawing, way: CaseChange) -> Case | None:
-    """The case of a drawing with a way's names; None where these make no shape."""
+def _case_of(sampler: Sampler, drawing: Drawing, change: CaseChange) -> Case | None:
+    """The case of a drawing with a change's names; None where these make no shape."""
     try:
-        return sampler.case(drawing, way=way)
+        return sampler.case(drawing, change=change)
     except (*UNDEFINED, ArithmeticError, UsageError):
         return None
 
 
 class _Size(NamedTuple):
-    """A size of a way: a name, and the place in a run."""
+    """A size of a change: a name, and the place in a run."""
 
     name: str
     place: int
 
 
 class _Step(NamedTuple):
-    """A way with a smaller size, its case, and the first axis of the largest tensor that is smaller."""
+    """A change to a smaller size, its case, and the first axis of the largest tensor that is smaller."""
 
     axis: int
-    way: CaseChange
+    change: CaseChange
     case: Case
 
 
 def _scaled(sampler: Sampler, drawing: Drawing, most: int) -> Case | None:
     """The case of a drawing with leading sizes so small that every tensor is within the budget."""
     drawn = [draw.name for draw in sampler.spec.draws if draw.kind not in ("derived", "dtype")]
-    way = CaseChange(text="", assign={name: drawing.names[name] for name in drawn})
+    change = CaseChange(text="", assign={name: drawing.names[name] for name in drawn})
     sizes = [
         _Size(name, place)
         for name in sampler.names.free_sizes()
-        for place in range(len(way.assign[name]) if isinstance(way.assign[name], tuple) else 1)
+        for place in range(len(change.assign[name]) if isinstance(change.assign[name], tuple) else 1)
     ]
-    case = _case_of(sampler, drawing, way)
+    case = _case_of(sampler, drawing, change)
     if case is None:
         return None
     # Each step makes one size smaller; some need two, where a multiple of a block was kept, or the first axis at 2.
@@ -183,44 +183,44 @@ def _scaled(sampler: Sampler, drawing: Drawing, most: int) -> Case | None:
         ranked = [
             found
             for size in sizes
-            if (found := _ranked_step(sampler, drawing, way, case, size, largest, factor)) is not None
+            if (found := _ranked_step(sampler, drawing, change, case, size, largest, factor)) is not None
         ]
         if not ranked:
             return None
-        _, (_, way, case) = min(ranked, key=operator.itemgetter(0))
+        _, (_, change, case) = min(ranked, key=operator.itemgetter(0))
     return None
 
 
 def _ranked_step(
-    sampler: Sampler, drawing: Drawing, way: CaseChange, case: Case, size: _Size, largest: str, factor: float
+    sampler: Sampler, drawing: Drawing, change: CaseChange, case: Case, size: _Size, largest: str, factor: float
 ) -> tuple[float, _Step] | None:
     """A step that makes a size smaller, after which others it comes; None where no valid call has it smaller.
 
     Training has several images or sequences in a call: the first axis keeps 2 as long as the second can shrink.
     """
-    value = way.assign[size.name]
+    value = change.assign[size.name]
     now = value[size.place] if isinstance(value, tuple) else value
     new = max(math.floor(now * factor), 1)
     if now % _ALIGNED == 0 and new > _ALIGNED:
         new -= new % _ALIGNED
-    step = _step(sampler, drawing, way, case, size, largest, new) if new < now else None
+    step = _step(sampler, drawing, change, case, size, largest, new) if new < now else None
     if step is None or step.axis > 0 or new > 1:
         return None if step is None else (step.axis, step)
-    pair = _step(sampler, drawing, way, case, size, largest, 2) if now > 2 else None
+    pair = _step(sampler, drawing, change, case, size, largest, 2) if now > 2 else None
     return (_AFTER_SECOND, step) if pair is None else (0, pair)
 
 
 def _step(
-    sampler: Sampler, drawing: Drawing, way: CaseChange, case: Case, size: _Size, largest: str, new: int
+    sampler: Sampler, drawing: Drawing, change: CaseChange, case: Case, size: _Size, largest: str, new: int
 ) -> _Step | None:
-    value = way.assign[size.name]
+    value = change.assign[size.name]
     changed: Any = new
     names = [size.name]
     if isinstance(value, tuple):
         changed = (*value[: size.place], new, *value[size.place + 1 :])
         # Runs that are equal stay equal: what is not broadcast in the call is not broadcast here.
-        names = [name for name, same in way.assign.items() if same == value]
-    smaller = CaseChange(text="", assign={**way.assign, **dict.fromkeys(names, changed)})
+        names = [name for name, same in change.assign.items() if same == value]
+    smaller = CaseChange(text="", assign={**change.assign, **dict.fromkeys(names, changed)})
     found = _case_of(sampler, drawing, smaller)
     before, after = case.tensor(largest), None if found is None else found.tensor(largest)
     if found is None or before is None or after is None or len(after.shape) != len(before.shape):

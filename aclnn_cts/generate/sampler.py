@@ -365,7 +365,7 @@ class Sampler:
         rows = [row for row in self.dtype_rows if not _NARROW & set(row.values())] or self.dtype_rows
         drawing = self.draw(choices, budget=_TINY)
         name, beside = self._vast[number % len(self._vast)]
-        way = CaseChange(text="", assign=dict.fromkeys(beside, 1) | {name: _VAST_ROWS})
+        change = CaseChange(text="", assign=dict.fromkeys(beside, 1) | {name: _VAST_ROWS})
         ends = {
             item.name: template
             for item in self._inputs
@@ -375,7 +375,7 @@ class Sampler:
         drawing = msgspec.structs.replace(
             drawing,
             dtypes=rows[number * len(rows) // _VAST],
-            names=self.names.reassign(drawing, way),
+            names=self.names.reassign(drawing, change),
             data={**drawing.data, **ends},
         )
         return self.case(drawing)
@@ -384,45 +384,45 @@ class Sampler:
         self,
         drawing: Drawing,
         *,
-        way: CaseChange | None = None,
+        change: CaseChange | None = None,
         origin: Origin = _VALID,
         names: Mapping[str, Any] | None = None,
     ) -> Case:
-        """The case of a drawing, with a way of breaking applied; raises one of UNDEFINED where that has no meaning.
+        """The case of a drawing, with a change applied; raises one of UNDEFINED where that has no meaning.
 
         `names`: what `reassign` gives of both, where the caller knows it.
         """
-        names = names or (drawing.names if way is None else self.names.reassign(drawing, way))
+        names = names or (drawing.names if change is None else self.names.reassign(drawing, change))
         # In the order of the prototype, which the case keeps; sizes and attributes stand under the same names.
         environment: dict[str, Any] = dict(names)
         arguments: dict[str, Any] = {}
         for item in self.spec.parameters:
-            arguments[item.name] = None if item.holds_tensors else self._plain(item, environment, drawing, way)
+            arguments[item.name] = None if item.holds_tensors else self._plain(item, environment, drawing, change)
             environment[item.name] = arguments[item.name]
         if self._sometimes:
             drawing = msgspec.structs.replace(drawing, nulls=self._left_out(drawing, environment))
         call = CallOptions()
-        if not self._tensors_of(drawing, way, environment, arguments):
+        if not self._tensors_of(drawing, change, environment, arguments):
             arguments = {name: _without_data(value) for name, value in arguments.items()}
             call = _ONE_PHASE
-        given = drawing.given if way is None or way.given is None else (*drawing.given, way.given)
+        given = drawing.given if change is None or change.given is None else (*drawing.given, change.given)
         arguments |= {name: None for name in drawing.nulls if name not in given}
         for item in self.spec.conditional:
             if item.name in self._settled or item.name in given:
                 continue
             if self.spec.leaves_out(item, arguments, drawing.target):
                 arguments[item.name] = None
-        if way is not None:
-            if way.null is not None:
-                arguments[way.null] = None
-            if way.call_null:
-                call = CallOptions(phases=call.phases, null=way.call_null)
+        if change is not None:
+            if change.null is not None:
+                arguments[change.null] = None
+            if change.call_null:
+                call = CallOptions(phases=call.phases, null=change.call_null)
         return Case(self.spec.operator, arguments, drawing.target, call, origin)
 
     def _left_out(self, drawing: Drawing, environment: Mapping[str, Any]) -> tuple[str, ...]:
         """Which of the drawn null pointers the call may have, by attributes and by the tensors before each.
 
-        And those that it must have. The shapes are those drawn: where a way changes them, an input stays as it was.
+        And those that it must have. The shapes are those drawn: where a change is to them, an input stays as it was.
         """
         seen, nulls = dict(environment), []
         for item in self.spec.parameters:
@@ -442,25 +442,27 @@ class Sampler:
         except UNDEFINED:
             return _GIVEN
 
-    def _plain(self, item: Parameter, environment: Mapping[str, Any], drawing: Drawing, way: CaseChange | None) -> Any:  # noqa: ANN401
+    def _plain(
+        self, item: Parameter, environment: Mapping[str, Any], drawing: Drawing, change: CaseChange | None
+    ) -> Any:  # noqa: ANN401
         """An attribute, a scalar, a text or an array."""
         name, kind = item.name, item.kind
-        if way is not None and name in way.values:
-            return way.values[name]
+        if change is not None and name in change.values:
+            return change.values[name]
         if kind == "scalar":
-            dtype = drawing.scalars[name] if way is None else way.dtypes.get(name, drawing.scalars[name])
+            dtype = drawing.scalars[name] if change is None else change.dtypes.get(name, drawing.scalars[name])
             return made(dtype, environment[name])
         if name not in self._shapes:
             return _number(item, environment[name])
         values = self._shapes[name](environment, drawing.target)
-        if way is not None:
-            values = _with_axes(values, name, way)
+        if change is not None:
+            values = _with_axes(values, name, change)
         if kind == "bool_array":
             return BoolArray(tuple(map(bool, values)))
         return FloatArray(tuple(map(float, values))) if kind == "float_array" else values
 
     def _tensors_of(
-        self, drawing: Drawing, way: CaseChange | None, environment: dict[str, Any], arguments: dict[str, Any]
+        self, drawing: Drawing, change: CaseChange | None, environment: dict[str, Any], arguments: dict[str, Any]
     ) -> bool:
         """Put the tensors into the arguments; False where they are descriptors alone, too large or strange for data."""
         dtypes: dict[str, str] = {}
@@ -468,30 +470,30 @@ class Sampler:
         have_data = True
         for number, item in enumerate(self._tensors):
             name = item.name
-            rank = len(self._shape(item, name, drawing, way, {**environment, INDEX: 0})) if item.layouts else 0
-            if way is None:
+            rank = len(self._shape(item, name, drawing, change, {**environment, INDEX: 0})) if item.layouts else 0
+            if change is None:
                 source = _source(item, drawing.nulls) if item.dtype_else else None
                 dtypes[name] = drawing.dtypes[source or name]
                 formats[name] = self._format(item, environment, drawing, formats, rank)
             else:
-                dtypes[name] = _followed(name, _source(item, drawing.nulls), way.dtypes, drawing.dtypes, dtypes)
+                dtypes[name] = _followed(name, _source(item, drawing.nulls), change.dtypes, drawing.dtypes, dtypes)
                 drawn = {**drawing.formats, name: self._format(item, environment, drawing, formats, rank)}
-                formats[name] = _followed(name, item.format_as, way.formats, drawn, formats)
+                formats[name] = _followed(name, item.format_as, change.formats, drawn, formats)
             looks = dtypes[name], formats[name]
             value: Tensor | TensorList
             if item.length is None:
-                value, has_data = self._tensor(item, name, looks, drawing, way, environment, number)
+                value, has_data = self._tensor(item, name, looks, drawing, change, environment, number)
                 have_data = have_data and has_data
             else:
                 length = int(item.length(environment, drawing.target))
                 if length > _MAX_ENTRIES:
                     raise UsageError(f"{name}: a list of {length} tensors; expected at most {_MAX_ENTRIES}")
                 tensors = []
-                for place in range(length if way is None else way.lengths.get(name, length)):
+                for place in range(length if change is None else change.lengths.get(name, length)):
                     environment[INDEX] = place
                     seed = number + place * len(self._tensors)
                     own = f"{name}[{place}]"
-                    tensor, has_data = self._tensor(item, own, looks, drawing, way, environment, seed)
+                    tensor, has_data = self._tensor(item, own, looks, drawing, change, environment, seed)
                     tensors.append(tensor)
                     have_data = have_data and has_data
                 environment.pop(INDEX, None)
@@ -500,7 +502,7 @@ class Sampler:
         return have_data
 
     def _shape(
-        self, item: Parameter, name: str, drawing: Drawing, way: CaseChange | None, environment: Mapping[str, Any]
+        self, item: Parameter, name: str, drawing: Drawing, change: CaseChange | None, environment: Mapping[str, Any]
     ) -> tuple[int, ...]:
         """The shape of a parameter's tensor, or of one of a list: `name` is its own.
 
@@ -512,7 +514,7 @@ class Sampler:
             shape = make({**environment, **dict.fromkeys(nulls)} if nulls else environment, drawing.target)
         except UNDEFINED:
             shape = make(environment, drawing.target)
-        return shape if way is None else _with_axes(_with_rank(shape, way.ranks.get(name)), name, way)
+        return shape if change is None else _with_axes(_with_rank(shape, change.ranks.get(name)), name, change)
 
     def _tensor(
         self,
@@ -520,7 +522,7 @@ class Sampler:
         name: str,
         looks: tuple[str, str],
         drawing: Drawing,
-        way: CaseChange | None,
+        change: CaseChange | None,
         environment: Mapping[str, Any],
         number: int,
     ) -> tuple[Tensor, bool]:
@@ -528,19 +530,20 @@ class Sampler:
 
         `name` is the tensor's own, `looks` are dtype and format.
         """
-        shape = self._shape(item, name, drawing, way, environment)
+        shape = self._shape(item, name, drawing, change, environment)
         view = drawing.views.get(item.name, 0)
         dtype, form = looks
-        if way is not None:
-            dtype, form = way.dtypes.get(name, dtype), way.formats.get(name, form)
-            view = _STEPPED if way.strided == name else view
+        if change is not None:
+            dtype, form = change.dtypes.get(name, dtype), change.formats.get(name, form)
+            view = _STEPPED if change.strided == name else view
         is_input, smallest = item.is_input, min(shape, default=1)
         most = drawing.most_data if is_input else _MAX_OUTPUT_ELEMENTS
         has_data = smallest >= 0 and math.prod(shape) <= most and dtype not in self._without_data
         data = None
         if is_input and has_data:
             # A recipe may read the shape that it fills.
-            data = self._data(item, name, drawing, {**environment, item.name: Tensor(shape, dtype, form)}, number, way)
+            seen = {**environment, item.name: Tensor(shape, dtype, form)}
+            data = self._data(item, name, drawing, seen, number, change)
         if view in EXPANDED and not self._is_expanded(item, dtype, data):
             view = 0
         layout = lay_out(shape, view) if view and smallest > 0 else None
@@ -575,13 +578,13 @@ class Sampler:
         drawing: Drawing,
         environment: Mapping[str, Any],
         number: int,
-        way: CaseChange | None,
+        change: CaseChange | None,
     ) -> Data:
-        if way is not None and name in way.data:
-            return way.data[name]
+        if change is not None and name in change.data:
+            return change.data[name]
         template = drawing.data[item.name]
         if not template.fits(environment, drawing.target):
-            # A way has changed the attribute, or a configuration wants contents of other calls.
+            # A change is to the attribute, or a configuration wants contents of other calls.
             family = "float" if drawing.dtypes[item.name] in INEXACT else "other"
             template = self._fitting(self.templates(item.name, family), environment)[0]
         seed = (drawing.seed + number) & _SEEDS
@@ -662,8 +665,8 @@ def _followed(
     return drawn[name] if source is None else settled[source]
 
 
-def _with_axes(sizes: tuple[int, ...], name: str, way: CaseChange) -> tuple[int, ...]:
-    for (owner, axis), value in way.axes.items():
+def _with_axes(sizes: tuple[int, ...], name: str, change: CaseChange) -> tuple[int, ...]:
+    for (owner, axis), value in change.axes.items():
         if owner == name:
             changed = list(sizes)
             changed[axis] = value

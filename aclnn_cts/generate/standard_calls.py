@@ -240,7 +240,7 @@ class StandardCases:
     def _case(self, drawing: Drawing, assign: Mapping[str, Any]) -> Case | None:
         """The case with names assigned; None where the document does not allow it."""
         try:
-            case = self._sampler.case(drawing, way=CaseChange(text="", assign=assign))
+            case = self._sampler.case(drawing, change=CaseChange(text="", assign=assign))
         except (*UNDEFINED, ArithmeticError, UsageError):
             return None
         return None if first_broken(self._sampler.spec, case) else case

@@ -1,4 +1,4 @@
-"""What kinds of constraint give: a test, words, and ways to break them.
+"""What kinds of constraint give: a test, words, and changes that break them.
 
 Breaking is described and not done here: a rule yields `CaseChange`s. `generate` applies them to the drawing of a valid
 case, and proves what is broken by evaluating every constraint on the result.

@@ -125,7 +125,7 @@ class FiniteRule(Rule):
             [data_is_finite(tensor, infinite=infinite) for name in names for tensor in _given(arguments[name])]
         )
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for name in self.of:
             for key, tensor in case.tensors():
                 if owner(key) == name and tensor.data is not None:
@@ -167,7 +167,7 @@ class ElementsRule(ParameterRule):
 
         return within
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         tensor = case.arguments[self.of]
         if not isinstance(tensor, Tensor) or tensor.data is None:
             return
@@ -345,7 +345,7 @@ class StructureRule(ParameterRule):
         exact = reached <= wanted if self.structure == "partial_lengths" else reached == wanted or not steps
         return exact and all(step >= self.least for step in steps)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         value = case.arguments[self.of]
         wanted = int(compile_text(self.number)(case.arguments, case.target))
         ends = tuple(int(compile_text(side)(case.arguments, case.target)) for side in self.sides)

@@ -74,7 +74,7 @@ class ListedRule(ParameterRule):
         table = {product: frozenset(names) for product, names in self.table.items()}
         return lambda arguments, target: read(arguments[of]) in table[target.product]
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         """Those that another product lists come first, then those that another tensor has; last, of a wider rule."""
         elsewhere = [name for names in self.table.values() for name in names]
         lists = attrgetter(f"{self.what}s")
@@ -112,7 +112,7 @@ class LayoutRule(ParameterRule):
         table = {rank: frozenset(names) for rank, names in self.table.items()}
         return lambda arguments, _target: arguments[of].format in table[len(arguments[of].shape)]
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         fitting = self.table.get(len(tensor_of(case, self.of).shape), ())
         names = dict.fromkeys(name for names in self.table.values() for name in names)
         yield from _other_names(spec, case, self.of, "format", [name for name in names if name not in fitting], ())
@@ -147,7 +147,7 @@ class SameDtypeRule(ParameterRule):
 
         return same
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = tensor_of(case, self.of).dtype
         followers = _followers(spec, case, self.of, "dtype")
         listed = _listed_dtypes(spec, self.of, case.product)
@@ -194,7 +194,7 @@ class DtypeRowsRule(Rule):
 
         return listed
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         rows = self.rows[case.product]
         for position, name in enumerate(self.parameters):
             if case.arguments[name] is None:
@@ -234,7 +234,7 @@ class SupportedModeRule(Rule):
 
         return supported
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         modes = self.modes
         by_dtype = modes.operand.get(case.product, {})
         old = modes.dtype_of({name: tensor_of(case, name).dtype for name in modes.sources})
@@ -270,7 +270,7 @@ class SameFormatRule(ParameterRule):
         of, other = self.of, self.other
         return lambda arguments, _target: arguments[of].format == arguments[other].format
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = tensor_of(case, self.of).format
         listed = spec.parameter(self.of).formats.get(case.product, ())
         for name in (*listed, *OTHER_FORMATS):
@@ -306,7 +306,7 @@ class DtypeRelationRule(ParameterRule):
     def test(self) -> Test:
         raise NotImplementedError
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = getattr(case.arguments[self.of], "dtype", None)
         listed = spec.parameter(self.of).dtypes.get(case.product, ())
         for dtype in dict.fromkeys((*listed, *OTHER_DTYPES)):

@@ -69,7 +69,7 @@ class RangeRule(Rule):
             low(arguments, target) <= value(arguments, target) <= high(arguments, target)
         )
 
-    def _way(self, spec: Spec, old: object, new: float) -> CaseChange | None:
+    def _change(self, spec: Spec, old: object, new: float) -> CaseChange | None:
         name = self.draw or self.of
         parameter = next((item for item in spec.parameters if item.name == name), None)
         if parameter is not None and parameter.kind == "int":
@@ -77,7 +77,7 @@ class RangeRule(Rule):
             if not least <= new <= most:
                 return None
         if parameter is not None and parameter.kind == "double":
-            return _double_way(name, old, float(new))
+            return _double_change(name, old, float(new))
         if any(draw.name == name for draw in spec.draws):
             return CaseChange(text=f"{name}: {old} -> {new}", assign={name: new})
         return CaseChange(text=f"{name}: {old} -> {new}", values={name: int(new)})
@@ -93,14 +93,14 @@ class RangeRule(Rule):
             high + step for step in offsets[1] if high is not None
         ]
         for value in dict.fromkeys(values):
-            if (way := self._way(spec, old, value)) is not None:
-                yield way
+            if (change := self._change(spec, old, value)) is not None:
+                yield change
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         if isinstance(old := case.arguments.get(self.of), float):
-            yield _double_way(self.of, old, math.nan)
+            yield _double_change(self.of, old, math.nan)
             yield from (
-                _double_way(self.of, old, beyond)
+                _double_change(self.of, old, beyond)
                 for bound, beyond in ((self.low, -math.inf), (self.high, math.inf))
                 if bound is not None
             )
@@ -116,13 +116,13 @@ class RangeRule(Rule):
         )
 
 
-def _double_way(name: str, old: object, new: float) -> CaseChange:
+def _double_change(name: str, old: object, new: float) -> CaseChange:
     return CaseChange(text=f"{name}: {old} -> {new}", values={name: new})
 
 
 @dataclass(frozen=True, slots=True)
 class PredicateRule(Rule):
-    """A predicate holds. It has no ways of its own to break it: the spec writes them (`breaks`)."""
+    """A predicate holds. It makes no changes of its own that break it: the spec writes them (`breaks`)."""
 
     text: str
 
@@ -131,7 +131,7 @@ class PredicateRule(Rule):
         predicate = compile_text(self.text)
         return lambda arguments, target: bool(predicate(arguments, target))
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         return iter(())
 
     def describe(self, product: str) -> Words:

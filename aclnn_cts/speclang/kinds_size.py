@@ -29,11 +29,11 @@ def sizes_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - a tensor or an in
     return shape
 
 
-def _axis_way(of: str, axis: int, old: object, new: int) -> CaseChange:
+def _axis_change(of: str, axis: int, old: object, new: int) -> CaseChange:
     return CaseChange(text=f"{of}[{axis}]: {old} -> {new}", axes={(of, axis): new})
 
 
-def _items_way(case: Case, of: str, count: int) -> CaseChange:
+def _items_change(case: Case, of: str, count: int) -> CaseChange:
     """Another number of items of an array: the first ones, or ones behind all of them."""
     value: Any = case.arguments[of]
     changed: Any = (*value, *([1] * count))[:count]
@@ -56,15 +56,15 @@ class LengthRangeRule(ParameterRule):
         of, low, high = self.of, self.low, self.high
         return lambda arguments, _target: low <= len(arguments[of]) <= high
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for count in dict.fromkeys((self.high + 1, self.low - 1, 0, self.high * 4)):
             if count >= 0 and not self.low <= count <= self.high:
-                yield _items_way(case, self.of, count)
+                yield _items_change(case, self.of, count)
 
     def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for count in sorted({bound + step for bound in (self.low, self.high) for step in (-1, 0, 1)}):
             if count >= 0:
-                yield _items_way(case, self.of, count)
+                yield _items_change(case, self.of, count)
 
     def describe(self, product: str) -> Words:
         to, to_zh = ("", "") if self.low == self.high else (f" to {self.high}", f" 至 {self.high}")
@@ -85,11 +85,11 @@ class LengthRule(ParameterRule):
         of, expected = self.of, compile_text(self.text)
         return lambda arguments, target: len(arguments[of]) == expected(arguments, target)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         value: Any = case.arguments[self.of]
         for count in dict.fromkeys((len(value) + 1, len(value) - 1, 0, 4 * len(value))):
             if count >= 0 and count != len(value):
-                yield _items_way(case, self.of, count)
+                yield _items_change(case, self.of, count)
 
     def describe(self, product: str) -> Words:
         return Words(f"{self.of} has {self.text} items", f"{self.of} 有 {self.text} 个元素")
@@ -117,7 +117,7 @@ class DimensionsRule(ParameterRule):
             return every
         return lambda arguments, _target: all([low <= sizes_of(arguments[of])[axis] <= high for axis in axes])
 
-    def _ways(self, spec: Spec, case: Case, values: Iterable[int]) -> Iterator[CaseChange]:
+    def _changes(self, spec: Spec, case: Case, values: Iterable[int]) -> Iterator[CaseChange]:
         shape = sizes_of(case.arguments[self.of])
         chosen = [value for value in dict.fromkeys(values) if -INT64_MAX <= value <= INT64_MAX]
         every = range(len(shape))
@@ -125,18 +125,18 @@ class DimensionsRule(ParameterRule):
         there = [every[axis] for axis in self.axes or () if -len(shape) <= axis < len(shape)]
         for axis in every if self.axes is None else there:
             for value in chosen:
-                yield from _place_ways(spec, shape, self.of, axis, value)
+                yield from _place_changes(spec, shape, self.of, axis, value)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         values = [self.low - 1] if self.low is not None else []
         values += [self.high + 1, self.high * 2, 2**40, INT64_MAX] if self.high is not None else []
         if self.low is not None and self.low < 1:
             values.append(-(2**31))
-        yield from self._ways(spec, case, values)
+        yield from self._changes(spec, case, values)
 
     def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         bounds = [bound for bound in (self.low, self.high) if bound is not None]
-        yield from self._ways(spec, case, sorted({bound + step for bound in bounds for step in (-1, 0, 1)}))
+        yield from self._changes(spec, case, sorted({bound + step for bound in bounds for step in (-1, 0, 1)}))
 
     def describe(self, product: str) -> Words:
         where = "every dimension" if self.axes is None else "dimension " + ", ".join(map(str, self.axes))
@@ -145,7 +145,7 @@ class DimensionsRule(ParameterRule):
         return Words(f"{where} of {self.of} lies in {bounds}", f"{self.of} 的{where_zh}在 {bounds} 内")
 
 
-def _place_ways(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[CaseChange]:
+def _place_changes(spec: Spec, shape: tuple[int, ...], of: str, axis: int, value: int) -> Iterator[CaseChange]:
     """Ways to give a dimension a value: through the draw that it comes from, so that the rest follows, and outright."""
     text = f"{of}[{axis}]: {shape[axis]} -> {value}"
     expression = spec.parameter(of).shape
@@ -180,18 +180,18 @@ class ShapeRule(ParameterRule):
         of, expected = self.of, compile_shape(self.shape)
         return lambda arguments, target: sizes_of(arguments[of]) == expected(arguments, target)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         sizes = sizes_of(case.arguments[self.of])
         for axis, size in enumerate(sizes):
-            yield _axis_way(self.of, axis, size, size + 1)
+            yield _axis_change(self.of, axis, size, size + 1)
             if axis == 0:
                 yield from self._as_many(case, sizes)
         for axis, size in enumerate(sizes):
             if size > 1:
-                yield _axis_way(self.of, axis, size, size - 1)
-            yield _axis_way(self.of, axis, size, size * 2 + 1)
+                yield _axis_change(self.of, axis, size, size - 1)
+            yield _axis_change(self.of, axis, size, size * 2 + 1)
             if size != 1:
-                yield _axis_way(self.of, axis, size, 1)
+                yield _axis_change(self.of, axis, size, 1)
 
     def _as_many(self, case: Case, sizes: Sequence[int]) -> Iterator[CaseChange]:
         """Other shapes of as many elements: two sizes exchanged, one dimension more, one less."""
@@ -224,7 +224,7 @@ class BroadcastRule(ParameterRule):
         broadcasts = compile_text(f"broadcasts({self.of}, {self.other})")
         return lambda arguments, target: bool(broadcasts(arguments, target))
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         own = sizes_of(case.arguments[self.of])
         others = sizes_of(compile_text(self.other)(case.arguments, case.target))
         is_tensor = self.other in case.arguments
@@ -232,13 +232,13 @@ class BroadcastRule(ParameterRule):
             size, other = own[-back], others[-back]
             axis, place = len(own) - back, len(others) - back
             if other > 1:
-                yield _axis_way(self.of, axis, size, other + 1)
+                yield _axis_change(self.of, axis, size, other + 1)
                 if other > 2:
-                    yield _axis_way(self.of, axis, size, other - 1)
+                    yield _axis_change(self.of, axis, size, other - 1)
             elif not is_tensor:
                 continue
             elif size > 1:
-                yield _axis_way(self.other, place, other, size + 1)
+                yield _axis_change(self.other, place, other, size + 1)
             else:
                 text = f"{self.of}[{axis}]: {size} -> 2, {self.other}[{place}]: {other} -> 3"
                 yield CaseChange(text=text, axes={(self.of, axis): 2, (self.other, place): 3})
@@ -262,13 +262,13 @@ class SizeRule(ParameterRule):
         of, axis, expected = self.of, self.axis, compile_text(self.text)
         return lambda arguments, target: sizes_of(arguments[of])[axis] == expected(arguments, target)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         sizes = sizes_of(case.arguments[self.of])
         axis = self.axis % len(sizes)
         old = sizes[axis]
         for new in dict.fromkeys((old + 1, old - 1, old * 2 + 1, 1)):
             if new > 0 and new != old:
-                yield _axis_way(self.of, axis, old, new)
+                yield _axis_change(self.of, axis, old, new)
 
     def describe(self, product: str) -> Words:
         return Words(f"{self.of}[{self.axis}] equals {self.text}", f"{self.of}[{self.axis}] 等于 {self.text}")

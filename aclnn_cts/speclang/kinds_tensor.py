@@ -48,7 +48,7 @@ class PresentRule(_Pointer):
         of = self.of
         return lambda arguments, _target: arguments[of] is not None
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         yield CaseChange(text=f"{self.of}: null pointer", null=self.of)
 
 
@@ -60,7 +60,7 @@ class CallPointerRule(_Pointer):
     def test(self) -> Test:
         return lambda _arguments, _target: True
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         yield CaseChange(text=f"{self.of}: null pointer", call_null=(self.of,))
 
 
@@ -76,19 +76,19 @@ class RankRangeRule(ParameterRule):
         of, low, high = self.of, self.low, self.high
         return lambda arguments, _target: low <= len(arguments[of].shape) <= high
 
-    def _way(self, case: Case, rank: int) -> CaseChange:
+    def _change(self, case: Case, rank: int) -> CaseChange:
         old = len(tensor_of(case, self.of).shape)
         return CaseChange(text=f"{self.of}: rank {old} -> {rank}", ranks={self.of: rank})
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for rank in dict.fromkeys((self.high + 1, self.low - 1, self.high + 2, 0, min(self.high * 2, MAX_RANK))):
             if 0 <= rank <= MAX_RANK and not self.low <= rank <= self.high:
-                yield self._way(case, rank)
+                yield self._change(case, rank)
 
     def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         for rank in sorted({self.low - 1, self.low, self.low + 1, self.high - 1, self.high, self.high + 1}):
             if 0 <= rank <= MAX_RANK:
-                yield self._way(case, rank)
+                yield self._change(case, rank)
 
     def describe(self, product: str) -> Words:
         return Words(
@@ -108,7 +108,7 @@ class RankRule(ParameterRule):
         of, expected = self.of, compile_text(self.text)
         return lambda arguments, target: len(arguments[of].shape) == expected(arguments, target)
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = len(tensor_of(case, self.of).shape)
         for rank in (old + 1, old - 1, old + 2):
             if 0 <= rank <= MAX_RANK:
@@ -133,7 +133,7 @@ class ContiguousRule(ParameterRule):
 
         return contiguous
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         yield CaseChange(text=f"{self.of}: contiguous -> strided with gaps", strided=self.of)
 
     def describe(self, product: str) -> Words:
@@ -149,7 +149,7 @@ class NotEmptyRule(ParameterRule):
         of = self.of
         return lambda arguments, _target: 0 not in arguments[of].shape
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         shape = tensor_of(case, self.of).shape
         for axis in range(len(shape) - 1, -1, -1):
             yield CaseChange(text=f"{self.of}: dimension {axis} {shape[axis]} -> 0", axes={(self.of, axis): 0})
@@ -175,7 +175,7 @@ class WordRule(ParameterRule):
 
         return listed
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         old = str(case.arguments[self.of])
         # Another word, the same word in other letters, no word at all, and the word cut short and continued.
         for word in dict.fromkeys(("unlisted", old.upper(), "", old.capitalize(), old[:-1], f"{old}_", f" {old}")):
@@ -212,7 +212,7 @@ class EachItemRule(ParameterRule):
         return every
 
     def _each(self, spec: Spec, case: Case, *, limits: bool) -> Iterator[CaseChange]:
-        """The ways of each tensor by itself: the first, the last, then those between."""
+        """The changes of each tensor by itself: the first, the last, then those between."""
         value = case.arguments[self.of]
         if not isinstance(value, TensorList):
             raise TypeError(f"{self.of} is no list in a case that should hold all constraints")
@@ -220,10 +220,10 @@ class EachItemRule(ParameterRule):
         for place in dict.fromkeys((last, 0, *range(1, last))) if last >= 0 else ():
             arguments = {**case.arguments, self.of: value[place], INDEX: place}
             own = msgspec.structs.replace(case, arguments=arguments)
-            for way in (self.rule.limits if limits else self.rule.ways)(spec, own):
-                yield _of_item(way, self.of, f"{self.of}[{place}]")
+            for change in (self.rule.limits if limits else self.rule.changes)(spec, own):
+                yield _of_item(change, self.of, f"{self.of}[{place}]")
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         return self._each(spec, case, limits=False)
 
     def limits(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
@@ -234,7 +234,7 @@ class EachItemRule(ParameterRule):
         return Words(f"each tensor: {words.en}", f"每个张量：{words.zh}")
 
 
-def _of_item(way: CaseChange, of: str, name: str) -> CaseChange:
+def _of_item(change: CaseChange, of: str, name: str) -> CaseChange:
     """A change to a list's only tensor as one to a tensor of it."""
 
     def renamed(entries: Mapping[_Key, Any]) -> dict[Any, Any]:
@@ -243,16 +243,16 @@ def _of_item(way: CaseChange, of: str, name: str) -> CaseChange:
             for key, value in entries.items()
         }
 
-    text = name + way.text.removeprefix(of) if way.text.startswith(of) else way.text
+    text = name + change.text.removeprefix(of) if change.text.startswith(of) else change.text
     return replace(
-        way,
+        change,
         text=text,
-        dtypes=renamed(way.dtypes),
-        formats=renamed(way.formats),
-        ranks=renamed(way.ranks),
-        axes=renamed(way.axes),
-        data=renamed(way.data),
-        strided=name if way.strided == of else way.strided,
+        dtypes=renamed(change.dtypes),
+        formats=renamed(change.formats),
+        ranks=renamed(change.ranks),
+        axes=renamed(change.axes),
+        data=renamed(change.data),
+        strided=name if change.strided == of else change.strided,
     )
 
 
@@ -260,7 +260,7 @@ def _of_item(way: CaseChange, of: str, name: str) -> CaseChange:
 class ListLengthRule(LengthRule):
     """A list has as many tensors as an expression says."""
 
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         value = case.arguments[self.of]
         old = len(value) if isinstance(value, TensorList) else 0
         for count in dict.fromkeys((old - 1, old + 1, 0, 2 * old)):

@@ -32,7 +32,7 @@ class Rule(ABC):
         """What is evaluated."""
 
     @abstractmethod
-    def ways(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
+    def changes(self, spec: Spec, case: Case) -> Iterator[CaseChange]:
         """Changes that may break it in a case that holds all, nearest first."""
 
     @property

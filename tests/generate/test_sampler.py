@@ -377,7 +377,7 @@ def test_a_way_may_give_a_tensor_that_valid_calls_leave_out() -> None:
     drawings = [chosen.draw(StreamChoices(1, "x", index)) for index in range(50)]
     alone = [item for item in drawings if chosen.case(item).arguments["weight"] is None]
     assert all(chosen.case(item).arguments["bias"] is None for item in alone)
-    given = [chosen.case(item, way=CaseChange(text="", assign={"spare": 1})).arguments["bias"] for item in alone]
+    given = [chosen.case(item, change=CaseChange(text="", assign={"spare": 1})).arguments["bias"] for item in alone]
     assert any(bias is not None for bias in given)
 
 

@@ -170,4 +170,4 @@ def test_a_call_is_made_in_what_only_a_wider_list_holds(dtype: str) -> None:
     spec = load_specs(edition="public")["aclnnConvTbcBackward"]
     rule = next(item.rule for item in spec.constraints if item.id == "gradWeight.eight_bits")
     assert isinstance(rule, ListedRule)
-    assert {"gradWeight": dtype} in [way.dtypes for way in rule.ways(spec, conv("ascend-950"))]
+    assert {"gradWeight": dtype} in [change.dtypes for change in rule.changes(spec, conv("ascend-950"))]

@@ -318,7 +318,7 @@ def _part_of_batch(sampler: Sampler, drawing: Drawing, case: Case, *, turn: int)
         fewer = rows // 2
         way = CaseChange(text="", assign={draw.name: (fewer, *size[1:]) if isinstance(size, tuple) else fewer})
         try:
-            made = sampler.case(drawing, way=way, origin=case.origin)
+            made = sampler.case(drawing, change=way, origin=case.origin)
         except UNDEFINED:
             continue
         cut = _with_data_of(case, made, sampler.spec)
