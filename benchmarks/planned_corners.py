@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
-from aclnn_cts.generate.corner_list import corner_text
+from aclnn_cts.generate.corner_recording import LONGER_CALLS
 from aclnn_cts.generate.corner_walk import CornerWalk
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
-from aclnn_cts.trials.plan import PROFILES
+from aclnn_cts.trials.plan import PROFILES, corner_calls
 from benchmarks.stored import Rounds, start, store
 from tools.markdown import table
 
@@ -23,43 +22,31 @@ NAME = "planned-corners"
 """Of the stored figures."""
 COUNTED = ("quick", "standard")
 """The profiles."""
-_HEAVY = corner_text("regime", Regime.HEAVY.value)
 COLUMNS = ("operator", "corners", *(f"{name}: visited, pairs" for name in COUNTED))
 
 
-def walked(sampler: Sampler, name: str, *, seed: int = 0) -> CornerWalk:
-    """The walk of a profile's plan, to its end."""
-    profile = PROFILES[name]
-    walk = CornerWalk(sampler, seed=seed, heavy=profile.heavy)
-    for _ in range(profile.corners):
-        walk.next_call()
-    return walk
-
-
-def shares_of_pairs(walks: Mapping[str, CornerWalk], other: CornerWalk) -> dict[str, float]:
-    """Of the feasible pairs, those that the walk of each profile has had.
-
-    Feasible is what one of these walks has had, or another of a longer profile; of a profile without the regime
-    `heavy`, what has no corner of it.
-    """
-    found = {name: walk.pairs() for name, walk in walks.items()}
-    feasible = other.pairs().union(*found.values())
-    return {
-        name: len(pairs) / sum(PROFILES[name].heavy or _HEAVY not in pair for pair in feasible)
-        for name, pairs in found.items()
-    }
+def share_of_pairs(walk: CornerWalk, other: CornerWalk) -> float:
+    """Of the feasible pairs, those that a plan's walk has had: feasible is what it has had, or another walk."""
+    pairs = walk.pairs()
+    return len(pairs) / len(pairs | other.pairs())
 
 
 def _measured() -> Rounds:
     rounds: dict[str, tuple[float, ...]] = {}
     for spec in load_specs().values():
-        sampler = Sampler(spec, Target(spec.products[0]))
-        walks = {name: walked(sampler, name) for name in COUNTED}
-        shares = shares_of_pairs(walks, walked(sampler, COUNTED[-1], seed=1))
-        for name, walk in walks.items():
+        product = spec.products[0]
+        sampler = Sampler(spec, Target(product))
+        for name in COUNTED:
+            profile = PROFILES[name]
+            calls = corner_calls(spec, product, profile)
+            walk, other = (CornerWalk(sampler, seed=seed, heavy=profile.heavy) for seed in (0, 1))
+            for _ in range(calls):
+                walk.next_call()
+            for _ in range(max(calls, LONGER_CALLS)):
+                other.next_call()
             rounds[f"{name} corners, {spec.operator}"] = (sum(len(factor.corners) for factor in walk.factors),)
             rounds[f"{name} visited, {spec.operator}"] = (walk.visited,)
-            rounds[f"{name} pairs, {spec.operator}"] = (shares[name],)
+            rounds[f"{name} pairs, {spec.operator}"] = (share_of_pairs(walk, other),)
     return rounds
 
 

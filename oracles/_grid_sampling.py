@@ -6,6 +6,7 @@ point has some taps, elements with a weight and a slope, the derivative of the w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.formula.array import Array, F
+from aclnn_cts.oracles._blocks import in_blocks
 
 Numbers: TypeAlias = "NDArray[np.float64]"
 Cells: TypeAlias = "NDArray[np.int64]"
@@ -103,7 +105,10 @@ def undecided_cells(stored: Numbers, sizes: Shape, how: Sampling, channels: int)
         place = _padded_place(place, size, how)[0]
         first = np.floor(place)
         doubt = np.abs(place - first - 0.5) <= slack
-        pairs.append(np.stack([np.where(doubt, first, np.rint(place)), np.where(doubt, first + 1, np.rint(place))], -1))
+        nearest = np.rint(place)
+        both = np.stack([np.where(doubt, first, nearest), np.where(doubt, first + 1, nearest)], -1)
+        # A place far outside is none, and need not fit int64.
+        pairs.append(np.clip(both, -1, size))
         doubts.append(doubt)
     rows = np.nonzero(np.logical_or.reduce(doubts))
     for chosen in np.ndindex(*[2] * len(sizes)):
@@ -239,8 +244,20 @@ def _cubic(f: F, position: Array, place: Numbers, size: int, how: Sampling) -> t
     return _inside(cells, size), f.evaluated(weight), f.evaluated(f.where(is_right, slope, -slope))
 
 
-def gradients(f: F, gradient: Array, values: Array, grid: Array, stored: Numbers, how: Sampling) -> tuple[Array, Array]:
-    """The gradients of what is sampled, channels in front, and of the grid."""
+def gradients(f: F, gradient: Array, values: Array, grid: Array, stored: Numbers, how: Sampling) -> Sequence[Array]:
+    """The gradients of what is sampled, channels in front, and of the grid: some batches at a time."""
+
+    def compute(place: slice) -> tuple[Sequence[Array], Sequence[Array]]:
+        if place == slice(None):
+            return _gradients(f, gradient, values, grid, stored, how), ()
+        return _gradients(f, gradient[place], values[place], grid[place], stored[place], how), ()
+
+    taps_of_each = 5 if how.mode == CUBIC else 3
+    each = math.prod(gradient.shape[1:]) * taps_of_each ** (values.ndim - 2)
+    return in_blocks(f, compute, count=values.shape[0], each=each, axis=0)[0]
+
+
+def _gradients(f: F, gradient: Array, values: Array, grid: Array, stored: Numbers, how: Sampling) -> Sequence[Array]:
     shape = values.shape
     dimensions = len(shape) - 2
     along = [taps(f, grid, stored, axis, shape[-1 - axis], how) for axis in range(dimensions)]

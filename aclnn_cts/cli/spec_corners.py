@@ -20,7 +20,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.package import folder_of
 from aclnn_cts.store.output_file import write_atomically
-from aclnn_cts.trials.plan import PROFILES, profile
+from aclnn_cts.trials.plan import PROFILES, corner_calls, profile
 
 
 @command(example="aclnn-cts spec corners softmax_backward --profile standard")
@@ -59,7 +59,8 @@ def corners(
     chosen, target = profile(profile_name), Target(checked_product(product, spec))
     walk = CornerWalk(Sampler(spec, target), seed=seed, heavy=chosen.heavy)
     met: Counter[tuple[str, str]] = Counter()
-    for _ in range(chosen.corners):
+    calls = corner_calls(spec, target.product, chosen)
+    for _ in range(calls):
         met.update(walk.next_call().corners)
     missed = {(factor, label): reason for factor, label, reason in walk.missed_corners()}
     factors = [
@@ -73,7 +74,7 @@ def corners(
         "operator": spec.operator,
         "product": target.product,
         "profile": chosen.name,
-        "calls": chosen.corners,
+        "calls": calls,
         "corners": sum(len(factor.corners) for factor in walk.factors),
         "visited": sum(len(factor.corners) for factor in walk.factors) - len(missed),
         "factors": factors,

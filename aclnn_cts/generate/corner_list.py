@@ -16,6 +16,8 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import digest_with_families, package_folder
 
 CORNERS_FORMAT = "aclnn-cts/corners/1"
+QUICK_CALLS = 300
+"""Calls of a quick plan at corners, where so many have nine tenths of the pairs of corners."""
 
 
 class RefusedCorners(msgspec.Struct, frozen=True):
@@ -40,6 +42,8 @@ class ListedProducts(msgspec.Struct, frozen=True):
     """The corners on products where they are the same."""
 
     products: tuple[str, ...]
+    quick_calls: int
+    """Calls of a quick plan until it has nine tenths of the pairs that there are; `QUICK_CALLS` at least."""
     factors: tuple[ListedFactor, ...]
 
     def reachable_corners(self, *, heavy: bool) -> Iterator[str]:

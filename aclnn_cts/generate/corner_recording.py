@@ -9,7 +9,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from aclnn_cts.core.case_json import canonical_json, case_to_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
-from aclnn_cts.generate.corner_list import CORNERS_FORMAT, CornerList, ListedFactor, ListedProducts, RefusedCorners
+from aclnn_cts.generate.corner_list import (
+    CORNERS_FORMAT,
+    QUICK_CALLS,
+    CornerList,
+    ListedFactor,
+    ListedProducts,
+    RefusedCorners,
+)
 from aclnn_cts.generate.corner_walk import CornerWalk
 from aclnn_cts.generate.corners import Factor, factors_of
 from aclnn_cts.generate.sampler import Sampler
@@ -22,6 +29,10 @@ _OFTEN = 5
 """Calls of each walk that are at a corner at least. Where fewer are, chance decides: no run is asked for it."""
 _COMPARED = 100
 """Calls by which products are compared: the documents' differences are in tables of dtypes, which each call shows."""
+LONGER_CALLS = 3 * QUICK_CALLS
+"""Calls of the walk that shows which pairs there are, and the most that a quick plan takes."""
+_STEP = 50
+"""A quick plan has a multiple of so many."""
 SELDOM = "hardly any call has such a place"
 
 
@@ -37,7 +48,24 @@ def listed_groups(spec: Spec) -> Iterator[ListedProducts]:
         sampler = Sampler(spec, Target(product))
         alike.setdefault(_shown(sampler), []).append(sampler)
     for samplers in alike.values():
-        yield ListedProducts(tuple(sampler.target.product for sampler in samplers), _factors(samplers))
+        products = tuple(sampler.target.product for sampler in samplers)
+        yield ListedProducts(products, quick_calls(samplers[0]), _factors(samplers))
+
+
+def quick_calls(sampler: Sampler) -> int:
+    """The calls of a quick plan that have nine tenths of the pairs which they, or a longer walk, have."""
+    plan, longer = CornerWalk(sampler, seed=0), CornerWalk(sampler, seed=1)
+    for _ in range(LONGER_CALLS):
+        longer.next_call()
+    pairs, number = longer.pairs(), 0
+    while number < LONGER_CALLS:
+        plan.next_call()
+        number += 1
+        if number >= QUICK_CALLS and number % _STEP == 0:
+            had = plan.pairs()
+            if 10 * len(had) >= 9 * len(had | pairs):
+                break
+    return number
 
 
 def _shown(sampler: Sampler) -> Hashable:

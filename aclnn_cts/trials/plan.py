@@ -13,6 +13,7 @@ import msgspec
 
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.printable import shown
+from aclnn_cts.generate.corner_list import QUICK_CALLS, recorded_corners
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import recorded_lines
 from aclnn_cts.speclang.sixteen_bits import inputs_of_16_bits
@@ -111,6 +112,8 @@ class Profile(msgspec.Struct, frozen=True):
     """Trials of each check of the life cycle."""
     corners: int = 0
     """Valid cases at corners of what the spec allows (`generate.corners`)."""
+    has_most_pairs: bool = False
+    """Whether an operator has as many cases at corners as nine tenths of the pairs take, and fewer random ones."""
     every_corner: bool = False
     """Whether a run conforms only where values were judged at each of them."""
     real: int = 0
@@ -132,13 +135,23 @@ class Profile(msgspec.Struct, frozen=True):
         """The same with at most so many trials of each kind."""
         numbers = ("random", "breaks", "memory", "equal_calls", "life_cycle", "corners", "real")
         fewer = {name: min(getattr(self, name), most) for name in numbers}
-        return msgspec.structs.replace(self, **fewer, most=most, every_corner=False, exhaustive=0)
+        return msgspec.structs.replace(self, **fewer, most=most, has_most_pairs=False, every_corner=False, exhaustive=0)
 
 
 PROFILES: Mapping[str, Profile] = {
     entry.name: entry
     for entry in (
-        Profile("quick", corners=300, random=60, real=_FIRST_REAL, breaks=6, memory=24, equal_calls=8, life_cycle=3),
+        Profile(
+            "quick",
+            corners=QUICK_CALLS,
+            random=60,
+            real=_FIRST_REAL,
+            breaks=6,
+            memory=24,
+            equal_calls=8,
+            life_cycle=3,
+            has_most_pairs=True,
+        ),
         Profile(
             "standard",
             corners=1_500,
@@ -222,6 +235,12 @@ class Part(msgspec.Struct, frozen=True):
     """Of the arguments of one call; set where cases are made as large as that, and 0 for no limit."""
 
 
+def corner_calls(spec: Spec, product: str, chosen: Profile) -> int:
+    """How many cases at corners an operator has in a run of a profile."""
+    listed = recorded_corners(spec, product) if chosen.has_most_pairs else None
+    return chosen.corners if listed is None else max(chosen.corners, listed.quick_calls)
+
+
 def _trials(part: Part, first: int, last: int | None = None) -> Iterator[Part]:
     """The trials of a part from number `first` on and before `last`, in parts of `CHUNK`."""
     end = part.count if last is None else min(last, part.count)
@@ -238,12 +257,14 @@ def _operator_parts(spec: Spec, product: str, chosen: Profile) -> Iterator[Part]
     name = spec.operator
     constraints = [item.id for item in spec.constraints_for(product)]
     broken = [Part(name, "status", "invalid", constraint, count=chosen.breaks) for constraint in constraints]
-    corners = Part(name, "values", "valid", count=chosen.corners, heavy=chosen.heavy, source=CaseSource.CORNERS)
+    at_corners = corner_calls(spec, product, chosen)
+    corners = Part(name, "values", "valid", count=at_corners, heavy=chosen.heavy, source=CaseSource.CORNERS)
+    random = max(0, chosen.random - (at_corners - chosen.corners))
     recorded = min(chosen.real, len(recorded_lines(spec.stem)))
     real = Part(name, "values", "valid", count=recorded, heavy=chosen.heavy, source=CaseSource.REAL)
     number = chosen.exhaustive * len(inputs_of_16_bits(spec, product))
     patterns = Part(name, "values", "valid", count=number, source=CaseSource.EXHAUSTIVE)
-    values = Part(name, "values", "valid", count=chosen.random, heavy=chosen.heavy)
+    values = Part(name, "values", "valid", count=random, heavy=chosen.heavy)
     memory = Part(name, "memory", "valid", count=chosen.memory)
     equal = [Part(name, check, check, count=chosen.equal_calls) for check in (*EQUAL_CALLS, *chosen.requested)]
     lives = [Part(name, check, LIFE_CYCLE_KIND, count=chosen.life_cycle) for check in LIFE_CYCLE]

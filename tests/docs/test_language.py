@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from aclnn_cts.plugin import pytest_addoption
+from aclnn_cts.speclang.yaml_file import read_yaml
 
 ROOT = Path(__file__).parents[2]
 MARKDOWN = [
@@ -96,7 +96,8 @@ def test_help_is_plain(page: Path) -> None:
 
 @pytest.mark.parametrize("file", WORDS, ids=lambda file: file.stem)
 def test_words_of_reports_are_plain(file: Path) -> None:
-    texts = _texts(yaml.safe_load(file.read_text(encoding="utf-8")))
+    # PyYAML alone would keep the last of two entries with one key.
+    texts = _texts(read_yaml(file).content)
     assert mistakes(sentence for text in texts for sentence in _END.split(text)) == []
 
 

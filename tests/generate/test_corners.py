@@ -18,13 +18,14 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
+from aclnn_cts.generate.corner_recording import LONGER_CALLS
 from aclnn_cts.generate.corner_walk import QUICK_ELEMENTS, CornerWalk, corner_cases
 from aclnn_cts.generate.corners import factors_of
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.plan import PROFILES
+from aclnn_cts.trials.plan import PROFILES, corner_calls
 from tests.support.targets import FIXED, HUGE, LEAST_COLUMNS, targets
 from tests.support.trial_runs import bench, specs
 
@@ -34,17 +35,6 @@ SPECS = load_specs()
 QUICK = PROFILES["quick"].corners
 FEW_FACTORS = ("softmax_backward", "tanh_backward", "glu_backward", "upsample_linear1d_backward")
 """Operators whose walks take a second each."""
-MANY_PAIRS = (
-    "convolution_backward",
-    "grid_sampler2_d_backward",
-    "grid_sampler3_d_backward",
-    "max_unpool2d_backward",
-    "max_unpool3d_backward",
-    "roi_align_v2_backward",
-    "upsample_bilinear2d_backward",
-    "upsample_bilinear2d_backward_v2",
-)
-"""Operators of which a quick plan has three quarters, as of attention: windows or scales meet planes and views."""
 each = pytest.mark.parametrize(("spec", "product"), targets())
 
 
@@ -112,12 +102,12 @@ def test_a_quick_plan_visits_every_factor(spec: Spec) -> None:
     ],
 )
 def test_a_quick_plan_has_nine_tenths_of_the_feasible_pairs(spec: Spec) -> None:
-    """Feasible is what this walk has had, or a longer one of another seed."""
+    """With another seed than the recorded number of calls is of, which costs a few pairs."""
     sampler = Sampler(spec, Target(spec.products[0]))
-    quick, other = (walked(sampler, seed=seed, calls=calls) for seed, calls in ((0, QUICK), (1, 2 * QUICK)))
+    calls = corner_calls(spec, spec.products[0], PROFILES["quick"])
+    quick, other = (walked(sampler, seed=seed, calls=calls) for seed, calls in ((2, calls), (3, LONGER_CALLS)))
     feasible = quick.pairs() | other.pairs()
-    least = 0.75 if spec.stem in MANY_PAIRS or "attention" in spec.stem else 0.9
-    assert len(quick.pairs()) >= least * len(feasible)
+    assert len(quick.pairs()) >= 0.88 * len(feasible)
 
 
 def walked(sampler: Sampler, *, seed: int, calls: int) -> CornerWalk:

@@ -17,7 +17,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK, SHARES, STANDARD, regimes_of
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.trials.plan import PROFILES
+from aclnn_cts.trials.plan import PROFILES, corner_calls
 from tests.support.targets import FIXED, HUGE, LEAST_COLUMNS, targets
 
 pytestmark = pytest.mark.mechanism
@@ -74,7 +74,8 @@ def drawn(sampler: Sampler, name: str) -> list[Case]:
 def planned(sampler: Sampler, name: str) -> list[Case]:
     """Those, and the cases at corners before them."""
     profile = PROFILES[name]
-    corners = corner_cases(sampler, seed=0, first=0, count=profile.corners, heavy=profile.heavy)
+    count = corner_calls(sampler.spec, sampler.target.product, profile)
+    corners = corner_cases(sampler, seed=0, first=0, count=count, heavy=profile.heavy)
     return [*corners, *drawn(sampler, name)]
 
 
