@@ -49,6 +49,8 @@ def test_each_family_is_tested_by_one_operator_on_each_set_of_products_once() ->
     families = [family_of(spec.operator) for spec in tested]
     assert len(families) == len(set(families))
     assert set(families) == {family_of(operator) for operator in specs}
-    whole = [tuple(spec.products) for spec in tested if not {(spec.operator, item) for item in spec.products} & products]
+    whole = [
+        tuple(spec.products) for spec in tested if not {(spec.operator, item) for item in spec.products} & products
+    ]
     assert len(whole) == len(set(whole))
     assert set(whole) == {tuple(spec.products) for spec in tested}
