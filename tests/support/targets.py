@@ -52,7 +52,9 @@ def products_proven_by_another() -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
-def first_fast(values: Iterable[T], *, of: Callable[[T], object] = lambda _value: None) -> list[ParameterSet]:
+def first_fast(
+    values: Iterable[T], *, of: Callable[[T], object] = lambda _value: None, name: Callable[[T], str] | None = None
+) -> list[ParameterSet]:
     """Parameters of a test of one mechanism, which the first value of each kind proves. The others are slow tests."""
     seen: set[object] = set()
     found: list[ParameterSet] = []
@@ -60,7 +62,7 @@ def first_fast(values: Iterable[T], *, of: Callable[[T], object] = lambda _value
         marks = [pytest.mark.slow] if of(value) in seen else []
         seen.add(of(value))
         words = value if isinstance(value, tuple) else (value,)
-        found.append(pytest.param(*words, id="-".join(map(str, words)), marks=marks))
+        found.append(pytest.param(*words, id=name(value) if name else "-".join(map(str, words)), marks=marks))
     return found
 
 
