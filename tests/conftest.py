@@ -11,9 +11,10 @@ from collections import defaultdict
 import pytest
 from hypothesis import settings
 
+from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Spec
 from tests.support.ran import make_key, ran
-from tests.support.targets import operators_by_name, products_proven_by_another, proven_by_another
+from tests.support.targets import products_proven_by_another, proven_by_another
 
 __all__ = ["make_key", "ran"]
 from syrupy.assertion import SnapshotAssertion
@@ -46,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
     if not chosen:
         return
-    operators, proven, products = operators_by_name(), proven_by_another(), products_proven_by_another()
+    operators, proven, products = load_specs().names, proven_by_another(), products_proven_by_another()
     named: defaultdict[str, list[tuple[pytest.Function, str]]] = defaultdict(list)
     for item in chosen:
         for value in item.callspec.params.values():

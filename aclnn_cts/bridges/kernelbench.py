@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,14 +120,23 @@ def judge_module(
 
 
 def _checked(arrays: Mapping[str, str], known: JudgedDocument) -> dict[str, str]:
-    """Those of the caller, by the C name of each parameter. Raises UsageError for what is none."""
+    """Those of the caller, by the C name of each parameter. UsageError for what is none, and without a gradient."""
     for name in arrays:
         if name not in known.names:
             takes = ", ".join(item.name for item in known.spec.parameters)
             raise UsageError(
                 f"arrays: {shown(name)}: {known.spec.operator} takes {takes}{did_you_mean(name, known.names)}"
             )
-    return {known.names[name]: value for name, value in arrays.items()}
+    named = {known.names[name]: value for name, value in arrays.items()}
+    if not _gradients({**_USUAL, **named}, [item.name for item in known.spec.parameters]):
+        operator = known.spec.operator
+        raise UsageError(f"arrays: no output of {operator} is a gradient of the module; name one, as d.input0")
+    return named
+
+
+def _gradients(chosen: Mapping[str, str], parameters: Sequence[str]) -> list[str]:
+    """The gradients among the arrays that parameters are."""
+    return [chosen[name] for name in parameters if chosen.get(name, "").startswith("d.")]
 
 
 def _held(
@@ -142,11 +151,8 @@ def _held(
     found = {name: made.arrays[chosen[name]] for name in parameters if chosen.get(name) in made.arrays}
     outputs = {name: array for name, array in found.items() if chosen[name].startswith("d.")}
     inputs = {name: array for name, array in found.items() if name not in outputs}
-    asked = [chosen[name] for name in parameters if chosen.get(name, "").startswith("d.")]
-    if not asked:
-        raise UsageError(f"arrays: no output of {operator} is a gradient of the module; name one, as d.input0")
     if not outputs:
-        reason = f"no gradient reaches {asked[0].removeprefix('d.')}"
+        reason = f"no gradient reaches {_gradients(chosen, parameters)[0].removeprefix('d.')}"
         return CheckResult(
             ok=False, verdict=RunVerdict.FAILS.value, operator=operator, reason=reason, fault=str(Fault.UNWRITTEN)
         )

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from aclnn_cts import __version__
 from aclnn_cts.candidates.arrays import plain_json
-from aclnn_cts.candidates.cases import CaseArrays, cases
+from aclnn_cts.candidates.cases import CaseArrays, case_of, drawn_seed, value_trials
 from aclnn_cts.candidates.check import JudgedDocument, expected_of, judged_document
 from aclnn_cts.core import hifloat8
 from aclnn_cts.core.case import TensorList
 from aclnn_cts.core.dtypes import FLOAT8, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import widen
+from aclnn_cts.generate.sampler import Sampler
 
 _TEMPLATE = "templates/operator_test.py"
 
@@ -56,11 +57,12 @@ def export_pytest(
     known = judged_document(op, product, edition)
     arrays: dict[str, NDArray[Any]] = {}
     entries: list[dict[str, Any]] = []
-    for case in cases(op, seed=seed, profile="standard", product=product, edition=edition):
+    sampler = Sampler(known.spec, known.target)
+    for trial in value_trials(known.spec, sampler, profile_name="standard", seed=drawn_seed(seed)):
         if len(entries) == n:
             break
-        if all(tensor.numel <= max_elements for _, tensor in case.case.tensors()):
-            entries += _exported(known, case, arrays)
+        if all(tensor.numel <= max_elements for _, tensor in trial.case.tensors()):
+            entries += _exported(known, case_of(known.spec, trial.case), arrays)
     if not entries:
         raise UsageError(f"--max-elements {max_elements}: no call is that small; give a larger number")
     used = {name for entry in entries for name in _dtypes(entry)}

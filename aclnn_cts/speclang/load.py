@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from aclnn_cts.core.errors import UsageError, did_you_mean
@@ -92,6 +93,11 @@ class Specs(Mapping[str, Spec]):
 
     def __len__(self) -> int:
         return len(self._specs)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Operators by their names and stems; no spec is built."""
+        return MappingProxyType(self._named)
 
     def for_product(self, product: str) -> Specs:
         """Those whose documents name a product."""

@@ -13,7 +13,7 @@ from aclnn_cts.core.note import Note
 from aclnn_cts.core.standard import STANDARDS
 from aclnn_cts.core.verdict import SHARE_EDGES, RunVerdict
 from aclnn_cts.findings.findings import findings_of
-from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
+from aclnn_cts.findings.waivers.file import Waiver, read_waivers, waivers_beside_shipped
 from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow, FindingCard, WaiverRow
 from aclnn_cts.reports.model.clause_evidence import ClauseEvidence
@@ -231,7 +231,8 @@ def _contradicted(clauses: Iterable[ClauseRow]) -> dict[str, list[tuple[str, str
 def _waivers(
     summary: Summary, findings: Sequence[FindingCard], runs: Sequence[RunDirectory], files: Sequence[Path]
 ) -> Iterator[WaiverRow]:
-    known: dict[str, Waiver] = {entry.id: entry for entry in read_waivers([*shipped_waivers(), *files])}
+    # A report makes no call of any adapter, and needs no case of a shipped waiver.
+    known: dict[str, Waiver] = {entry.id: entry for entry in waivers_beside_shipped(files, adapter="")}
     today = dict(known)
     for run in runs:
         # As the run used them: the cases that they pin lie elsewhere.

@@ -39,13 +39,14 @@ def specs_of_runs(runs: Sequence[RunDirectory], shipped: Specs) -> dict[str, Spe
     """The specs as the runs used them, by operator; UsageError where two runs used different editions of one."""
     found: dict[str, Spec] = {}
     first: dict[str, Path] = {}
-    editions = {spec.sha256: spec for spec in shipped.values()}
     for run in runs:
         for path in run.specs():
             if path.suffix != ".yaml" or path.stem in SHARED_FILES:
                 continue
             digest = hashlib.sha256(read_run_file(path, limit=YAML_BYTES)).hexdigest()
-            spec = editions.get(digest) or load_spec_file(path)
+            spec = shipped.find(path.stem) if path.stem in shipped.names else None
+            if spec is None or spec.sha256 != digest:
+                spec = load_spec_file(path)
             before = found.setdefault(spec.operator, spec)
             first.setdefault(spec.operator, path)
             if before.sha256 != digest:

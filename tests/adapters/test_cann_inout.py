@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,12 @@ from tests.adapters.loopback.support import LIBRARIES, compiler, home, needs_com
 
 pytestmark = needs_compiler
 FOLDER = Path(__file__).parents[1] / "fixtures" / "inout"
+
+
+@pytest.fixture(scope="module", name="library")
+def make_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Builds the operator with options of the compiler, once."""
+    return functools.cache(lambda *options: _library(tmp_path_factory.mktemp("library"), *options))
 
 
 def _library(folder: Path, *options: str) -> Path:
@@ -45,10 +53,10 @@ def _case(*, strided: bool) -> Case:
 
 @pytest.mark.parametrize(("options", "code"), [((), 0), (("-DWITHOUT_FORMER",), 1)])
 def test_its_contents_reach_the_device_and_its_result_comes_back(
-    options: tuple[str, ...], code: int, tmp_path: Path
+    options: tuple[str, ...], code: int, tmp_path: Path, library: Callable[..., Path]
 ) -> None:
     libraries = [str(home().lib64 / name) for name in ("libascendcl.so", "libnnopbase.so", "libopapi.so")]
-    word = f"cann:library={','.join([*libraries, str(_library(tmp_path, *options))])}"
+    word = f"cann:library={','.join([*libraries, str(library(*options))])}"
     cases = tmp_path / "cases.jsonl"
     cases.write_text("".join(json.dumps(case_to_json(_case(strided=strided))) + "\n" for strided in (False, True)))
     words = ["run", "--adapter", word, "--specs", str(FOLDER), "--cases", str(cases), "-o", str(tmp_path / "run")]
@@ -60,7 +68,9 @@ def test_its_contents_reach_the_device_and_its_result_comes_back(
 
 
 @pytest.mark.parametrize("strided", [False, True])
-def test_programs_give_it_contents_and_compare_it(tmp_path: Path, *, strided: bool) -> None:
+def test_programs_give_it_contents_and_compare_it(
+    tmp_path: Path, library: Callable[..., Path], *, strided: bool
+) -> None:
     case = _case(strided=strided)
     spec = load_specs([FOLDER])["aclnnDecayGrad"]
     facts = reproduction(case, spec, Judges(has_statuses=True, spec_folders=(FOLDER,)).of(spec), sentence="a test")
@@ -68,12 +78,12 @@ def test_programs_give_it_contents_and_compare_it(tmp_path: Path, *, strided: bo
     (tmp_path / "repro.cpp").write_text(cpp_program(program))
     (tmp_path / "repro.py").write_text(python_program(program))
     for options, code in ((), 0), (("-DWITHOUT_FORMER",), 1):
-        library = _library(tmp_path, *options)
+        operator = library(*options)
         built = [compiler(), "-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{FOLDER}", f"-I{home().include}"]
         subprocess.run(
-            [*built, str(tmp_path / "repro.cpp"), str(library), *_links(), "-o", str(tmp_path / "repro")], check=True
+            [*built, str(tmp_path / "repro.cpp"), str(operator), *_links(), "-o", str(tmp_path / "repro")], check=True
         )
         runtime = home().lib64 / "libascendcl.so"
-        for words in ([tmp_path / "repro"], [sys.executable, tmp_path / "repro.py", runtime, library]):
+        for words in ([tmp_path / "repro"], [sys.executable, tmp_path / "repro.py", runtime, operator]):
             done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
             assert done.returncode == code, done.stdout + done.stderr

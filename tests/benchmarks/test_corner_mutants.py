@@ -47,7 +47,7 @@ def test_a_call_without_values_is_no_survivor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(stored, "FOLDER", tmp_path)
-    assert main(["--profile", "quick", "--op", "group_norm_backward", "--store"]) == 0
+    assert main(["--profile", "quick", "--op", "layer_norm_backward", "--store"]) == 0
     figures = read_figures(corner_mutants.NAMES["quick"])
     assert figures is not None
     whole, of_operator = corner_rows(figures.rounds)

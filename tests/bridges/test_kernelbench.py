@@ -65,27 +65,21 @@ def test_a_right_backward_pass_conforms(tmp_path: Path) -> None:
     assert (judgement.planned, judgement.passed) == (5, 5)
 
 
-def test_a_wrong_backward_pass_fails_with_its_ratio(tmp_path: Path) -> None:
-    judgement = judge_module(written(tmp_path, "g * (1 - y)"), "tanh_backward", seed=1)
+def test_lower_precision_fails_with_its_ratio(tmp_path: Path) -> None:
+    judgement = judge_module(
+        written(tmp_path, "(g.half() * (1 - y.half() * y.half())).float()"), "tanh_backward", seed=1
+    )
     assert judgement.verdict == "fails"
     [finding] = judgement.findings
     assert float(finding.error_ratio) > 1
     assert finding.fault == "value"
 
 
-def test_lower_precision_fails(tmp_path: Path) -> None:
-    judgement = judge_module(
-        written(tmp_path, "(g.half() * (1 - y.half() * y.half())).float()"), "tanh_backward", seed=1
-    )
-    assert judgement.verdict == "fails"
-
-
 @pytest.mark.parametrize(
     ("backward", "message"),
     [
-        ("1 / 0", "ZeroDivisionError"),
         ("__import__('os')._exit(0)", "exit"),
-        ("__import__('os').kill(__import__('os').getpid(), 11)", "SIGSEGV"),
+        pytest.param("__import__('os').kill(__import__('os').getpid(), 11)", "SIGSEGV", marks=pytest.mark.slow),
         ("__import__('aclnn_cts').check", "ModuleNotFoundError"),
         ("None", "no gradient reaches input0"),
     ],
@@ -97,7 +91,7 @@ def test_what_a_file_does_is_its_failure(backward: str, message: str, tmp_path: 
 
 
 def test_a_backward_pass_that_hangs_is_a_hang(tmp_path: Path) -> None:
-    judgement = judge_module(written(tmp_path, "__import__('time').sleep(600)"), "tanh_backward", seed=1, budget="8s")
+    judgement = judge_module(written(tmp_path, "__import__('time').sleep(600)"), "tanh_backward", seed=1, budget="4s")
     assert [finding.fault for finding in judgement.findings] == ["hang"]
 
 
@@ -145,8 +139,7 @@ def test_arrays_without_room_are_not_held_against_a_file(tmp_path: Path) -> None
     ("arrays", "message"),
     [
         ({"nothing": "output"}, "arrays: 'nothing': aclnnTanhBackward takes gradOutput, output, gradInput"),
-        ({"output": "nothing"}, "arrays: output: 'nothing'; expected one of output, grad, input0"),
-        ({"gradInput": "d.weight"}, r"arrays: gradInput: 'd\.weight'; expected one of output, grad"),
+        ({"gradInput": "d.weight"}, r"arrays: gradInput: 'd\.weight'; expected one of output, grad, input0"),
     ],
 )
 def test_arrays_that_are_none_are_refused(arrays: dict[str, str], message: str, tmp_path: Path) -> None:

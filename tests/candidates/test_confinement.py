@@ -125,10 +125,10 @@ def test_a_candidate_imports_its_neighbours_and_packages(
     import importlib.util
     from columns import COLUMNS
     from helpers.rows import ROWS
-    if importlib.util.find_spec("torch"):
+    if FOLDER == "home" and importlib.util.find_spec("torch"):
         import torch
     raise ValueError("found %s" % (COLUMNS + ROWS))
-"""
+""".replace("FOLDER", repr(folder))
     assert "found 42" in said(tmp_path / folder, body.lstrip())
 
 

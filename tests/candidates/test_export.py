@@ -61,16 +61,31 @@ def lstm(**arguments):
 """
 
 
-def run_pytest(folder: Path, function: str, stem: str) -> subprocess.CompletedProcess[str]:
-    """pytest on the exported test, in a process that can import neither this package nor ml_dtypes."""
+PROGRAM = """
+import os, sys, pytest
+file, *functions = sys.argv[1:]
+for function in functions:
+    os.environ["IMPLEMENTATION"] = function
+    code = pytest.main(["-q", "-p", "no:cacheprovider", file])
+    print(f"{int(code)}\\f", end="", flush=True)
+"""
+
+
+def run_pytest(folder: Path, stem: str, *functions: str) -> list[tuple[int, str]]:
+    """The exit code and output of pytest on the exported test, for each function.
+
+    The process can import neither this package nor ml_dtypes.
+    """
     (folder / "kernels.py").write_text(KERNELS, encoding="utf-8")
     for name in ("aclnn_cts", "ml_dtypes"):
         (folder / f"{name}.py").write_text("raise ImportError('it is not there')\n", encoding="utf-8")
-    environment = {**os.environ, "IMPLEMENTATION": f"kernels:{function}", "PYTHONPATH": str(folder)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{stem}.py"]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
+    words = [f"kernels:{function}" if function else "" for function in functions]
+    command = [sys.executable, "-c", PROGRAM, f"test_{stem}.py", *words]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True, timeout=300)
+    shown = [text.rpartition("\n") for text in ran.stdout.split("\f")[:-1]]
+    assert len(shown) == len(functions)
+    return [(int(code), text) for text, _, code in shown]
 
 
 def test_a_right_function_passes_and_a_wrong_one_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,25 +94,25 @@ def test_a_right_function_passes_and_a_wrong_one_fails(tmp_path: Path, capsys: p
         assert b'"bfloat16"' in arrays["cases"].tobytes()
     assert "12 calls" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"test_softmax_backward.py", "softmax_backward.npz"}
-    right = run_pytest(tmp_path, "right", "softmax_backward")
-    assert (right.returncode, "12 passed" in right.stdout) == (0, True), right.stdout
-    bits = run_pytest(tmp_path, "bits", "softmax_backward")
-    assert (bits.returncode, "12 passed" in bits.stdout) == (0, True), bits.stdout
-    wrong = run_pytest(tmp_path, "wrong", "softmax_backward")
-    assert wrong.returncode == 1
-    assert "expected from" in wrong.stdout
-    assert "out has the dtype float64, expected float" in run_pytest(tmp_path, "wide", "softmax_backward").stdout
-    assert "the result lacks out; it has nothing" in run_pytest(tmp_path, "empty", "softmax_backward").stdout
-    assert "has the shape" in run_pytest(tmp_path, "flat", "softmax_backward").stdout
-    assert "IMPLEMENTATION=module:function names" in run_pytest(tmp_path, "", "softmax_backward").stdout
+    functions = ("right", "bits", "wrong", "wide", "empty", "flat", "")
+    right, bits, wrong, wide, empty, flat, unnamed = run_pytest(tmp_path, "softmax_backward", *functions)
+    for code, text in (right, bits):
+        assert (code, "12 passed" in text) == (0, True), text
+    for (code, text), said in (
+        (wrong, "expected from"),
+        (wide, "out has the dtype float64, expected float"),
+        (empty, "the result lacks out; it has nothing"),
+        (flat, "has the shape"),
+        (unnamed, "IMPLEMENTATION=module:function names"),
+    ):
+        assert (code, said in text) == (1, True), text
 
 
 def test_a_function_on_torch_gets_and_returns_tensors(tmp_path: Path) -> None:
     assert main(["export", "softmax_backward", "-n", "12", "--arrays", "torch", "-o", str(tmp_path)]) == 0
-    right = run_pytest(tmp_path, "of_torch", "softmax_backward")
-    assert (right.returncode, "12 passed" in right.stdout) == (0, True), right.stdout
-    wide = run_pytest(tmp_path, "wide_of_torch", "softmax_backward")
-    assert "out has the dtype float64, expected bfloat16" in wide.stdout
+    (code, right), (_, wide) = run_pytest(tmp_path, "softmax_backward", "of_torch", "wide_of_torch")
+    assert (code, "12 passed" in right) == (0, True), right
+    assert "out has the dtype float64, expected bfloat16" in wide
 
 
 @pytest.fixture(name="exported", scope="module")
@@ -150,8 +165,8 @@ def test_lists_indices_and_complex_numbers_are_exported(op: str, tmp_path: Path)
     made = export_pytest(op, n=2, max_elements=20_000)
     (tmp_path / f"test_{made.stem}.py").write_bytes(made.module)
     (tmp_path / f"{made.stem}.npz").write_bytes(made.data)
-    ran = run_pytest(tmp_path, "lstm", made.stem)
-    assert "the result lacks " in ran.stdout, "the function was called, and returned nothing"
+    [(_, text)] = run_pytest(tmp_path, made.stem, "lstm")
+    assert "the result lacks " in text, "the function was called, and returned nothing"
     with np.load(tmp_path / f"{made.stem}.npz", allow_pickle=False) as arrays:
         assert any(name.endswith("/value") for name in arrays)
 

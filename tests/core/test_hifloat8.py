@@ -97,8 +97,9 @@ def test_rounding_takes_the_nearest_number_of_the_table(value: float) -> None:
         assert {abs(least), abs(most)} == {2.0**15, INF}
         return
     distances = [abs(Fraction(value) - Fraction(number)) for number in NUMBERS.tolist()]
+    nearest_distance = min(distances)
     closest = {
-        number for number, distance in zip(NUMBERS.tolist(), distances, strict=True) if distance == min(distances)
+        number for number, distance in zip(NUMBERS.tolist(), distances, strict=True) if distance == nearest_distance
     }
     assert got in closest
     assert {least, most} >= closest or math.isinf(max(abs(least), abs(most)))

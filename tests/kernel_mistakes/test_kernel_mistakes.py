@@ -30,9 +30,9 @@ def test_there_are_forty_mistakes_each_with_a_sentence() -> None:
 
 @pytest.mark.parametrize(("kernel", "operator"), PAIRS)
 def test_no_fault_is_found_in_a_right_kernel(kernel: str, operator: str) -> None:
-    found, compared = alarms(kernel, operator, calls=40, seed=1, profile="quick")
+    found, compared = alarms(kernel, operator, calls=16, seed=1, profile="quick")
     assert found == []
-    assert compared > 25
+    assert compared > 10
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ from tests.adapters.loopback.support import home, needs_compiler
 from tests.cli.test_campaign_screen import a_status, shown
 from tests.reports.synthetic import record, softmax_case, synthetic_run
 
+FEW = ("--max-cases", "2")
 DEVICE = "software device (loopback) standing in for Ascend910B3, atlas-a2; no hardware"
 FACTS = {
     "implementation": "software device (loopback)",
@@ -145,7 +146,7 @@ def test_a_campaign_s_screen_and_progress_say_so() -> None:
 
 @needs_compiler
 def test_a_library_that_turns_out_to_be_ours_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["softmax_backward", "--adapter", f"cann:library={home().library}", "--phases", "one"]
+    words = ["softmax_backward", "--adapter", f"cann:library={home().library}", "--phases", "one", *FEW]
     assert main(["run", *words, "-o", str(tmp_path / "run")]) == 0
     assert "Ran on: software device (loopback)" in " ".join(capsys.readouterr().out.split())
     report = acceptance([tmp_path / "run"])
@@ -156,7 +157,7 @@ def test_a_library_that_turns_out_to_be_ours_is_called_so(tmp_path: Path, capsys
 @needs_compiler
 @pytest.mark.parametrize(("option", "said"), [("", "none: software device"), (":serial=SN-0815.7", "SN-0815.7")])
 def test_a_serial_number_reaches_the_page_that_is_signed(option: str, said: str, tmp_path: Path) -> None:
-    words = ["softmax_backward", "--adapter", f"loopback{option}", "--phases", "one"]
+    words = ["softmax_backward", "--adapter", f"loopback{option}", "--phases", "one", *FEW]
     assert main(["run", *words, "-o", str(tmp_path / "run")]) == 0
     assert main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "signing.html"), "--format", "signing"]) == 0
     page = (tmp_path / "signing.html").read_text(encoding="utf-8")

@@ -17,9 +17,9 @@ Run = Callable[..., Ran]
 FOLDER = str(Path(__file__).parents[1] / "fixtures" / "inout")
 
 
-@pytest.fixture
-def cases(tmp_path: Path) -> Path:
-    path = tmp_path / "cases.jsonl"
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cases") / "cases.jsonl"
     assert main(["cases", "decay_grad", "--specs", FOLDER, "--kind", "valid,invalid", "-n", "12", "-o", str(path)]) == 0
     return path
 
@@ -68,5 +68,6 @@ def test_torch_reads_and_writes_one_tensor(ran: Run, cases: Path, tmp_path: Path
             unused: {{decay: any}}
         """
     )
-    run = ran("run", "--adapter", f"torch:bindings={bindings}", "--specs", FOLDER, "--cases", str(cases))
+    words = ("--specs", FOLDER, "--cases", str(cases), "--fail-fast")
+    run = ran("run", "--adapter", f"torch:bindings={bindings}", *words)
     assert run.code == code, run.out + run.err

@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def operators_by_name() -> dict[str, str]:
-    """Operators by what parameters of tests call them: their names and stems."""
-    specs = load_specs().values()
-    return {name: spec.operator for spec in specs for name in (spec.operator, spec.stem)}
-
-
 @functools.cache
 def proven_by_another() -> frozenset[str]:
     """Operators before which there is one of their family in the catalogue."""
@@ -49,7 +43,8 @@ def products_proven_by_another() -> frozenset[tuple[str, str]]:
     proven = proven_by_another()
     seen: set[tuple[str, ...]] = set()
     found: set[tuple[str, str]] = set()
-    for spec in (spec for spec in load_specs().values() if spec.operator not in proven):
+    specs = load_specs()
+    for spec in (specs[operator] for operator in specs if operator not in proven):
         products = tuple(spec.products)
         if products in seen:
             found |= {(spec.operator, product) for product in products[1:]}
@@ -57,7 +52,9 @@ def products_proven_by_another() -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
-def first_fast(values: Iterable[T], *, of: Callable[[T], object] = lambda _value: None) -> list[ParameterSet]:
+def first_fast(
+    values: Iterable[T], *, of: Callable[[T], object] = lambda _value: None, name: Callable[[T], str] | None = None
+) -> list[ParameterSet]:
     """Parameters of a test of one mechanism, which the first value of each kind proves. The others are slow tests."""
     seen: set[object] = set()
     found: list[ParameterSet] = []
@@ -65,7 +62,7 @@ def first_fast(values: Iterable[T], *, of: Callable[[T], object] = lambda _value
         marks = [pytest.mark.slow] if of(value) in seen else []
         seen.add(of(value))
         words = value if isinstance(value, tuple) else (value,)
-        found.append(pytest.param(*words, id="-".join(map(str, words)), marks=marks))
+        found.append(pytest.param(*words, id=name(value) if name else "-".join(map(str, words)), marks=marks))
     return found
 
 

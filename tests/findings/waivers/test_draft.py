@@ -186,7 +186,7 @@ def test_shipped_waivers_excuse_no_binding_of_the_user(
     run = ("run", "--cases", "cases.jsonl", "--adapter", "torch", "--bindings")
     same = ran(*run, "same.yaml")
     assert (same.code, same.result["verdict"]) == (0, "conforms-with-waivers")
-    mine = ran(*run, "mine.yaml")
+    mine = ran(*run, "mine.yaml", "--fail-fast")
     assert (mine.code, mine.result["waived"]) == (1, 0)
     assert "1 waiver ignored: made for another binding of aclnnSoftmaxBackward" in mine.directory.summary().notices
     # A waiver of a failure of this binding names it.
