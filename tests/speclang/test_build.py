@@ -339,6 +339,18 @@ def test_the_package_is_without_mistakes() -> None:
     assert len(specs) == len([*package_folder().glob("*_*.yaml"), *package_folder().glob("editions/*/*.yaml")])
 
 
+SPEC_FILES = [path for part in ("", "families/", "editions/*/") for path in package_folder().glob(f"{part}*.yaml")]
+
+
+@pytest.mark.parametrize("path", SPEC_FILES, ids=lambda path: path.stem)
+def test_lines_of_specs_have_at_most_140_characters(path: Path) -> None:
+    """But those of facts, where shorter lines would be more than the 60 that a spec may have without its clauses."""
+    facts, *clauses = re.split(r"(?=\n(?:sentences|clauses|claims|open):)", path.read_text(encoding="utf-8"), maxsplit=1)
+    count = facts.count("\n") + 1
+    assert [line for line in "".join(clauses).splitlines() if len(line) > 140] == []
+    assert count + sum(len(line) > 140 for line in facts.splitlines()) in (count, *range(61, 61 + count))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
