@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -129,9 +130,15 @@ def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) 
     return PerformedCall(case=case, outcome=known.outcome, arrays=arrays, got=got)
 
 
+@functools.cache
+def sampler_of(operator: str) -> Sampler:
+    spec = load_specs()[operator]
+    return Sampler(spec, Target(spec.usual_product))
+
+
 def small_case(spec: Spec, number: int) -> Case | None:
     """A random call; None where its tensors have no contents."""
-    sampler = Sampler(spec, Target(spec.usual_product))
+    sampler = sampler_of(spec.operator)
     case = sampler.case(sampler.draw(StreamChoices(number, "blocks", 0), budget=160))
     return None if case.call.phases == 1 else case
 
