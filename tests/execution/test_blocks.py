@@ -269,6 +269,8 @@ def test_slices_along_leading_axes_have_the_values_of_the_whole(stem: str, specs
     spec, judge = specs.find(stem, where="test"), judges.of(specs.find(stem, where="test"))
     sliced = 0
     for case in filter(None, (small_case(spec, number) for number in range(40))):
+        if sliced == 8:
+            break
         call = PerformedCall(case=case, outcome=Outcome(), arrays=case_arrays(case, spec.given_inputs(case)))
         question = judge.question(call)
         whole = judge.oracle(question)
