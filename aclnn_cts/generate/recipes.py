@@ -520,5 +520,6 @@ def _lowest_bit(values: Array) -> float | None:
     numbers = widen(values).reshape(-1)
     if not np.isfinite(numbers).all():
         return None
-    ratios = [value.as_integer_ratio() for value in numbers.tolist() if value]
-    return min(((numerator & -numerator) / denominator for numerator, denominator in ratios), default=1.0)
+    mantissas, exponents = np.frexp(numbers[numbers != 0.0])
+    whole = np.ldexp(mantissas, 53).astype(np.int64)
+    return float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min()) if whole.size else 1.0

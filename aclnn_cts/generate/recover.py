@@ -33,13 +33,13 @@ def recover_drawing(sampler: Sampler, case: Case) -> Drawing | None:
     """
     spec = sampler.spec
     solutions = tuple(itertools.islice(_solutions(spec, case, {}, {}), _MOST_HIDDEN))
-    # Few hidden choices differ from the first ones: of every solution these come first.
-    by_solution = [[(known, hidden) for hidden in _hidden(spec, known)] for known in solutions]
-    pairs = [pair for row in itertools.zip_longest(*by_solution) for pair in row if pair is not None]
     found = (
         _recovered(sampler, case, known, hidden, is_drawn=is_drawn)
         for is_drawn in (True, False)
-        for known, hidden in pairs
+        # Few hidden choices differ from the first ones: of every solution these come first.
+        for row in itertools.zip_longest(*[_hidden(spec, known) for known in solutions])
+        for known, hidden in zip(solutions, row, strict=True)
+        if hidden is not None
     )
     return next((drawing for drawing in found if drawing is not None), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -129,9 +130,15 @@ def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) 
     return PerformedCall(case=case, outcome=known.outcome, arrays=arrays, got=got)
 
 
+@functools.cache
+def sampler_of(operator: str) -> Sampler:
+    spec = load_specs()[operator]
+    return Sampler(spec, Target(spec.usual_product))
+
+
 def small_case(spec: Spec, number: int) -> Case | None:
     """A random call; None where its tensors have no contents."""
-    sampler = Sampler(spec, Target(spec.usual_product))
+    sampler = sampler_of(spec.operator)
     case = sampler.case(sampler.draw(StreamChoices(number, "blocks", 0), budget=160))
     return None if case.call.phases == 1 else case
 
@@ -262,6 +269,8 @@ def test_slices_along_leading_axes_have_the_values_of_the_whole(stem: str, specs
     spec, judge = specs.find(stem, where="test"), judges.of(specs.find(stem, where="test"))
     sliced = 0
     for case in filter(None, (small_case(spec, number) for number in range(40))):
+        if sliced == 8:
+            break
         call = PerformedCall(case=case, outcome=Outcome(), arrays=case_arrays(case, spec.given_inputs(case)))
         question = judge.question(call)
         whole = judge.oracle(question)

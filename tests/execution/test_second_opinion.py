@@ -29,6 +29,8 @@ from aclnn_cts.trials.trial_runner import TrialRunner
 from tests.support.targets import SELDOM_DECIDED
 
 SPECS = load_specs()
+ENOUGH = 60
+"""Elements of an operator that both oracles are asked for: an operator of many outputs has them in few calls."""
 
 
 def inputs(case: Case, spec: Spec) -> OracleInput | None:
@@ -61,6 +63,8 @@ def test_both_oracles_say_the_same_of_random_elements(operator: str) -> None:
     oracle, second = registry.load(spec.stem), registry.load_second(spec.stem)
     asked = 0
     for number, choices in enumerate(stream_block(5, "second", 0, 60)):
+        if asked >= ENOUGH:
+            break
         case = sampler.case(sampler.draw(choices))
         question = inputs(case, spec)
         if question is None:

@@ -20,7 +20,7 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import package_folder
 
 SPECS = load_specs()
-QUICK_TO_WALK = ("softmax_backward", "nll_loss_backward", "glu_backward")
+QUICK_TO_WALK = ("softmax_backward",)
 each = pytest.mark.parametrize("spec", [pytest.param(spec, id=spec.stem) for spec in SPECS.values()])
 
 
@@ -48,7 +48,7 @@ def test_the_recorded_corners_are_those_of_a_walk(spec: Spec) -> None:
 
 
 def test_the_recorded_file_is_written_from_its_list() -> None:
-    spec = SPECS["aclnnGluBackward"]
+    spec = SPECS["aclnnChamferDistanceBackward"]  # two of its products have the same corners
     assert corners_path(package_folder(), spec.stem).read_bytes() == corner_list_text(listed_corners(spec))
 
 

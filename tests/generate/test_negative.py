@@ -57,7 +57,8 @@ def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: Abstr
     spec = SPECS[case.operator]
     check_prototype(spec, case, where="generated")
     assert evaluate(spec, twin).broken == ()
-    broken = evaluate(spec, case).broken
+    evaluation = evaluate(spec, case)
+    broken = evaluation.broken
     assert constraint in broken
     beside = [item for item in broken if item.id in constraint.also | empty]
     assert all(item.strength != Strength.LISTED for item in beside)
@@ -66,7 +67,7 @@ def demand_isolated(constraint: Constraint, case: Case, twin: Case, empty: Abstr
         others
     )
     promised = promised_statuses((constraint,))
-    assert evaluate(spec, case).statuses == ((*promised, ANY_ERROR) if beside else promised)
+    assert evaluation.statuses == ((*promised, ANY_ERROR) if beside else promised)
     assert case.origin.twin == case_id(twin)
     assert case.origin.constraint == constraint.id
     assert case.origin.change

@@ -35,8 +35,10 @@ class WrongSession(ReferenceSession):
         if self._fault == "refusing":
             return [Outcome(phase_one=INVALID) for _ in calls]
         outcomes = super().run(calls)
+        if self._fault in ("status", "both"):
+            outcomes = [Outcome(phase_one=INVALID) if one.phase_one == NULLPTR else one for one in outcomes]
         if self._fault == "status":
-            return [Outcome(phase_one=INVALID) if one.phase_one == NULLPTR else one for one in outcomes]
+            return outcomes
         for call, outcome in zip(calls, outcomes, strict=True):
             if call.buffers is not None and not outcome.status:
                 view = call.buffers.outputs["out"].view

@@ -109,7 +109,7 @@ def test_the_rest_of_a_batch_goes_on_before_anybody_waits_for_it(host: ProcessHo
 
 
 def test_limits_hold_while_nobody_waits() -> None:
-    for do, seconds, ended in (("hang", 1.5, CallEnd.TIME_LIMIT), ("swallow", 60.0, CallEnd.MEMORY_LIMIT)):
+    for do, seconds, ended in (("hang", 0.5, CallEnd.TIME_LIMIT), ("swallow", 60.0, CallEnd.MEMORY_LIMIT)):
         limits = RunnerLimits(call_seconds=seconds, memory_bytes=200 << 20)
         with ProcessHost(ADAPTER, target=Target(), limits=limits) as host:
             pending = host.start([call(do), call()])

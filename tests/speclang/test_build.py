@@ -345,7 +345,8 @@ SPEC_FILES = [path for part in ("", "families/", "editions/*/") for path in pack
 @pytest.mark.parametrize("path", SPEC_FILES, ids=lambda path: path.stem)
 def test_lines_of_specs_have_at_most_140_characters(path: Path) -> None:
     """But those of facts, where shorter lines would be more than the 60 that a spec may have without its clauses."""
-    facts, *clauses = re.split(r"(?=\n(?:sentences|clauses|claims|open):)", path.read_text(encoding="utf-8"), maxsplit=1)
+    text = path.read_text(encoding="utf-8")
+    facts, *clauses = re.split(r"(?=\n(?:sentences|clauses|claims|open):)", text, maxsplit=1)
     count = facts.count("\n") + 1
     assert [line for line in "".join(clauses).splitlines() if len(line) > 140] == []
     assert count + sum(len(line) > 140 for line in facts.splitlines()) in (count, *range(61, 61 + count))

@@ -21,8 +21,9 @@ from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.dtypes import COMPONENTS, INEXACT, components
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
-from aclnn_cts.core.outside import number_or_word
+from aclnn_cts.core.outside import number_or_word, numbers_as_words
 from aclnn_cts.core.printable import number_text
+from aclnn_cts.core.rounding import widen
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import PARTS, Result, SkipReason, Verdict
 from aclnn_cts.execution.executor import PerformedCall
@@ -330,26 +331,27 @@ def _part_of_batch(sampler: Sampler, drawing: Drawing, case: Case, *, turn: int)
 def _with_data_of(case: Case, made: Case, spec: Spec) -> Case | None:
     """The smaller case with the contents of the larger one; None unless sizes of an input and an output shrink."""
     inputs = spec.given_inputs(case)
-    arrays = case_arrays(case, inputs)
-    smaller = dict(made.tensors())
+    whole, smaller = dict(case.tensors()), dict(made.tensors())
+    if any(name not in smaller or not _holds(tensor.shape, smaller[name].shape) for name, tensor in whole.items()):
+        return None
+    cut = {"input" if name in inputs else "output" for name in whole if whole[name].shape != smaller[name].shape}
+    if cut != {"input", "output"}:
+        return None
     contents: dict[str, Any] = {}
-    cut: set[str] = set()
-    for name, tensor in case.tensors():
-        other = smaller.get(name)
-        if other is None or len(other.shape) != len(tensor.shape):
-            return None
-        if any(size > whole for size, whole in zip(other.shape, tensor.shape, strict=True)):
-            return None
-        if tensor.shape != other.shape:
-            cut.add("input" if name in inputs else "output")
-        if name in inputs:
-            rows = arrays[name][tuple(slice(size) for size in other.shape)]
-            data = Data(values=_values(rows, tensor.dtype))
-            contents[name] = Tensor(other.shape, other.dtype, other.format, data=data)
-    return with_arguments(made, contents) if cut == {"input", "output"} else None
+    for name, array in case_arrays(case, inputs).items():
+        other = smaller[name]
+        data = Data(values=_values(array[tuple(slice(size) for size in other.shape)], other.dtype))
+        contents[name] = Tensor(other.shape, other.dtype, other.format, data=data)
+    return with_arguments(made, contents)
+
+
+def _holds(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    """Whether no dimension of the part is larger."""
+    return len(whole) == len(part) and all(size <= most for size, most in zip(part, whole, strict=True))
 
 
 def _values(array: NDArray[Any], dtype: str) -> tuple[Any, ...]:
-    flat = components(array).reshape(-1).tolist()
-    floating = dtype in INEXACT or dtype in COMPONENTS
-    return tuple(number_or_word(float(value)) if floating else int(value) for value in flat)
+    flat = components(array).reshape(-1)
+    if dtype in INEXACT or dtype in COMPONENTS:
+        return tuple(numbers_as_words(widen(flat).tolist()))
+    return tuple(map(int, flat.tolist()))
