@@ -64,7 +64,8 @@ def drawn(sampler: Sampler, name: str) -> list[Case]:
     """The random cases of a profile's plan for values, at seed 0."""
     profile = PROFILES[name]
     stream = f"{sampler.spec.operator}/{sampler.target.product}/valid"
-    blocks = enumerate(stream_block(0, stream, 0, profile.random))
+    more = corner_calls(sampler.spec, sampler.target.product, profile) - profile.corners
+    blocks = enumerate(stream_block(0, stream, 0, max(0, profile.random - more)))
     return [
         sampler.random_case(choices, number, heavy=profile.heavy, large_calls=profile.heavy)
         for number, choices in blocks
