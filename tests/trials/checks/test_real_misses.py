@@ -192,7 +192,7 @@ def planned(operator: str) -> Iterator[Case]:
 @pytest.mark.parametrize("name", MISSES)
 def test_the_standard_plan_finds_what_was_missed(name: str) -> None:
     miss, made = MISSES[name], bench(Mistaken(MISSES[name]))
-    results: list[Result] = []
+    results: list[str] = []
     for case in islice(filter(miss.meets, planned(miss.operator)), TRIED):
         results.append(made.run_one(Trial("values", case)).verdict.result)
         if len(results) >= 2 and Result.FAILED in results:
