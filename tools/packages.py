@@ -29,7 +29,7 @@ _ROWS = {
     "sandbox": "core speclang generate adapters.protocol adapters.registry adapters.results",
     "workers": "core speclang adapters.registry store sandbox",
     "execution": "core speclang generate judgement formula oracles adapters.protocol adapters.results store sandbox",
-    "trials.plan": "core speclang",
+    "trials.plan": "core speclang generate.corner_list",
     "trials.checks": "core speclang generate judgement adapters.protocol store sandbox execution trials.plan",
     "findings": "core speclang generate store trials.plan trials.checks",
     "findings.waivers": "core speclang generate store execution trials.checks findings",
