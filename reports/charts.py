@@ -51,7 +51,7 @@ def ratio_charts(report: Acceptance) -> dict[str, RatioChart]:
     found: dict[str, list[PrecisionRow]] = {}
     for row in report.precision:
         found.setdefault(row.operator, []).append(row)
-    ranges = list(_ranges(report.share_edges))
+    ranges = list(_ranges(report.error_ratio_edges))
     return {name: _chart(rows, ranges) for name, rows in found.items()}
 
 
@@ -110,7 +110,7 @@ class SpreadBin:
     """The smallest one, as a power of two; empty for an expected zero."""
     elements: int
     largest: str
-    """Upper end of the last bin of shares that holds an element."""
+    """Upper end of the last bin of error ratios that holds an element."""
     beyond: int
 
 
@@ -140,7 +140,7 @@ def spread_rows(report: Acceptance) -> dict[str, list[tuple[PrecisionRow, list[S
     found: dict[str, list[tuple[PrecisionRow, list[SpreadBin]]]] = {part.operator: [] for part in report.operators}
     for row in report.precision:
         if row.spread:
-            found[row.operator].append((row, list(_bins(row, report.share_edges))))
+            found[row.operator].append((row, list(_bins(row, report.error_ratio_edges))))
     return found
 
 

@@ -15,7 +15,7 @@ from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import TOLERANCE_FACT, Deviation, OutOfScope, RunVerdict, ToleranceResult
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import FindingCard
-from aclnn_cts.reports.text import LANGUAGES, Language, count_text, phrase, said, share_text, spans, words
+from aclnn_cts.reports.text import LANGUAGES, Language, count_text, error_ratio_text, phrase, said, spans, words
 
 _CAUSES = 3
 """Causes of a verdict that its sentence names."""
@@ -316,7 +316,7 @@ def _element(worst: Deviation) -> str:
         got=number_text(worst.got, 9),
         expected=number_text(worst.expected, 9),
         bound=number_text(worst.bound),
-        share=share_text(worst.share),
+        error_ratio=error_ratio_text(worst.error_ratio),
         beyond=worst.beyond,
         elements=worst.elements,
     )

@@ -38,15 +38,15 @@ def percent_text(part: int, whole: int) -> str:
     return f"{min(max(100 * part / whole, 0.1), 99.9):.1f}%"
 
 
-def share_text(value: float | str) -> str:
-    """A share of a bound, or the headroom left of it: the same, without words for infinity."""
+def error_ratio_text(value: float | str) -> str:
+    """An error ratio, or the headroom left of it: the same, without words for infinity."""
     text = number_text(value)
     return {"inf": "∞", "-inf": "-∞"}.get(text, text)
 
 
 def headroom_text(value: float | str) -> str:
     """The headroom left of a limit; far beyond the limit, that it is far beyond."""
-    return "< -999" if value == "-inf" or (isinstance(value, float) and value < -999.0) else share_text(value)
+    return "< -999" if value == "-inf" or (isinstance(value, float) and value < -999.0) else error_ratio_text(value)
 
 
 def seconds_text(value: float | None) -> str:

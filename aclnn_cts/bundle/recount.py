@@ -243,7 +243,7 @@ class Recount:
 
 
 _TOLERANCE = 1e-6
-"""Relative difference of shares that another release of NumPy may make in a sum in float64."""
+"""Relative difference of error ratios that another release of NumPy may make in a sum in float64."""
 
 Blob = Callable[[str], bytes]
 
@@ -321,10 +321,10 @@ def _difference(recorded: Verdict, found: Verdict) -> str:
         if item.beyond != again.beyond:
             said = f"{item.output}: {item.beyond} elements beyond their bound are recorded, and judged again"
             return f"{said} {again.beyond}"
-        if not _close(item.share, again.share):
+        if not _close(item.error_ratio, again.error_ratio):
             return (
-                f"{item.output}: an error of {item.share!r} of its bound is recorded, and judged again it is"
-                f" {again.share!r}"
+                f"{item.output}: an error of {item.error_ratio!r} of its bound is recorded, and judged again it is"
+                f" {again.error_ratio!r}"
             )
     return ""
 

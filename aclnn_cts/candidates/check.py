@@ -328,14 +328,14 @@ def worst_element(verdict: Verdict) -> WorstElement | None:
     compared = [item for item in verdict.deviations if item.elements]
     if not compared:
         return None
-    worst = max(compared, key=lambda item: item.share)
+    worst = max(compared, key=lambda item: item.error_ratio)
     return WorstElement(
         output=worst.output,
         index=worst.cell,
         got=_number(worst.got),
         expected=_number(worst.expected),
         bound=_number(worst.bound),
-        error_ratio=_number(worst.share),
+        error_ratio=_number(worst.error_ratio),
     )
 
 

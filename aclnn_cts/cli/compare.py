@@ -168,5 +168,5 @@ def _short(value: object) -> object:
     return f"{value[:12]}…" if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else value
 
 
-def _percent(share: float | str) -> str:
-    return share if isinstance(share, str) else f"{share:.3%}"
+def _percent(error_ratio: float | str) -> str:
+    return error_ratio if isinstance(error_ratio, str) else f"{error_ratio:.3%}"

@@ -109,8 +109,10 @@ def _show_tolerances(out: Console, verdict: Verdict) -> None:
     made = table("tolerance", "output", "says", "headroom", "because", right=["headroom"])
     for number, deviation in enumerate(verdict.deviations):
         word = ToleranceVerdict.FAIL if deviation.beyond else ToleranceVerdict.PASS
-        text = f"largest error {deviation.share:.3g} of its bound"
-        made.add_row("" if number else "derived bound", deviation.output, word, _headroom(1.0 - deviation.share), text)
+        text = f"largest error {deviation.error_ratio:.3g} of its bound"
+        made.add_row(
+            "" if number else "derived bound", deviation.output, word, _headroom(1.0 - deviation.error_ratio), text
+        )
     benchmarks: dict[str, None] = {}
     for name, outputs in verdict.tolerances.items():
         for number, (output, result) in enumerate(outputs.items()):

@@ -271,7 +271,7 @@ def _round_down(values: Float64, form: BinaryFormat) -> Float64:
 
 
 TINY = 5e-324
-"""What a share is taken of where the bound is 0: the share of an exact element stays 0."""
+"""Divides an error where the bound is 0: the error ratio of an exact element stays 0."""
 _ABOVE_ONE = math.nextafter(1.0, 2.0)
 
 
@@ -283,8 +283,8 @@ class OutputElements:
     special: NDArray[np.bool_]
     """At fault, and inf or nan where it must not be, or not where it must."""
     open: NDArray[np.bool_]
-    share: Float64
-    """Error as a share of the bound: above 1 where the element is at fault, 0 where it is open."""
+    error_ratio: Float64
+    """Error divided by the bound: above 1 where the element is at fault, 0 where it is open."""
 
     @property
     def kind(self) -> str:
@@ -339,10 +339,10 @@ def sort(
     faulty = ~inside & ~is_open
     special = faulty & (~finite | required)
     width = limits.ends.width_of(values, value)
-    share = np.abs(values - value) / np.maximum(width, TINY)
-    share = np.where(faulty, np.maximum(share, _ABOVE_ONE), np.minimum(share, 1.0))
+    error_ratio = np.abs(values - value) / np.maximum(width, TINY)
+    error_ratio = np.where(faulty, np.maximum(error_ratio, _ABOVE_ONE), np.minimum(error_ratio, 1.0))
     without = np.broadcast_to(width == 0.0, values.shape)
-    share[without & ~faulty] = 0.0
-    share[special | (without & faulty)] = np.inf
-    share[is_open | (~faulty & ~finite)] = 0.0
-    return OutputElements(faulty=faulty, special=special, open=is_open, share=share)
+    error_ratio[without & ~faulty] = 0.0
+    error_ratio[special | (without & faulty)] = np.inf
+    error_ratio[is_open | (~faulty & ~finite)] = 0.0
+    return OutputElements(faulty=faulty, special=special, open=is_open, error_ratio=error_ratio)

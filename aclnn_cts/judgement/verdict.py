@@ -167,7 +167,7 @@ def _value_message(comparison: OutputComparison, model: ComputeModel) -> str:
     size = (
         "which must be exact"
         if deviation.bound == 0.0
-        else f"± {deviation.bound:.3g}, an error of {deviation.share:.3g} times the bound"
+        else f"± {deviation.bound:.3g}, an error of {deviation.error_ratio:.3g} times the bound"
     )
     text = f"{text} {size}; {beyond}"
     given = f"{model.describe()} (basis: {model.basis})"

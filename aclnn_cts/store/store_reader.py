@@ -133,7 +133,7 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
         return self._steps < 0
 
     def records(self, query: Query = _ALL, *, worst_first: bool = False, limit: int | None = None) -> Iterator[Record]:
-        """The records in order of arrival, or with the largest share of the bound first."""
+        """The records in order of arrival, or with the largest error ratio first."""
         condition, values = query.clause()
         order = "share DESC, sequence" if worst_first else "sequence"
         count = -1 if limit is None else limit
@@ -159,7 +159,7 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
             yield record
 
     def worst(self, query: Query) -> Record:
-        """The record with the largest share of the bound among those that the store says it has."""
+        """The record with the largest error ratio among those that the store says it has."""
         for record in self.records(query, worst_first=True, limit=1):
             return record
         raise HarnessError(f"{self.path}: holds no record that another of its tables counts; the file was changed")

@@ -28,13 +28,13 @@ from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.triage.comparison import (
     CaseCount,
     EndChange,
+    ErrorRatioChange,
     FindingChange,
     FindingState,
     ManifestDifference,
     RunComparison,
     RunSide,
-    ShareChange,
-    WorstShare,
+    WorstErrorRatio,
 )
 
 _STATES = (FindingState.NEW, FindingState.STILL, FindingState.FIXED, FindingState.GONE)
@@ -79,7 +79,7 @@ def compare_runs(before: Path, after: Path) -> RunComparison:
             ),
             added=gathered.counted(added=True),
             removed=gathered.counted(added=False),
-            shares=tuple(_shares(gathered, results_before, results_after)),
+            error_ratio_changes=tuple(_error_ratio_changes(gathered, results_before, results_after)),
         )
 
 
@@ -134,11 +134,13 @@ def _findings_by_key(*runs: ResultReader) -> dict[str, str]:
     return {key: name for key, (_, name) in names.items()}
 
 
-def _shares(gathered: ComparisonCounts, before: ResultReader, after: ResultReader) -> Iterator[ShareChange]:
-    for (operator, mode, dtype), found in sorted(gathered.shares.items(), key=lambda item: item[0]):
+def _error_ratio_changes(
+    gathered: ComparisonCounts, before: ResultReader, after: ResultReader
+) -> Iterator[ErrorRatioChange]:
+    for (operator, mode, dtype), found in sorted(gathered.error_ratios.items(), key=lambda item: item[0]):
         if found.worst_before is None or found.worst_after is None or not found.rose + found.fell:
             continue
-        yield ShareChange(
+        yield ErrorRatioChange(
             operator=operator,
             mode=mode,
             dtype=dtype,
@@ -150,10 +152,12 @@ def _shares(gathered: ComparisonCounts, before: ResultReader, after: ResultReade
         )
 
 
-def _worst(results: ResultReader, end: TrialEnd) -> WorstShare:
+def _worst(results: ResultReader, end: TrialEnd) -> WorstErrorRatio:
     deviations = record_of(results, end).verdict.deviations
-    output = max(deviations, key=attrgetter("share")).output if deviations else ""
-    return WorstShare(share="inf" if math.isinf(end.share) else end.share, output=output, trial=end.trial_id)
+    output = max(deviations, key=attrgetter("error_ratio")).output if deviations else ""
+    return WorstErrorRatio(
+        error_ratio="inf" if math.isinf(end.error_ratio) else end.error_ratio, output=output, trial=end.trial_id
+    )
 
 
 def _side(run: RunDirectory, results: ResultReader) -> RunSide:
@@ -227,7 +231,7 @@ class TrialEnd:
     fingerprint: str | None
     dtype: str
     mode: str
-    share: float
+    error_ratio: float
 
     @property
     def text(self) -> str:
@@ -235,7 +239,7 @@ class TrialEnd:
 
     def take(self, other: TrialEnd) -> TrialEnd:
         worst = other if _RANK[other.result] > _RANK[self.result] else self
-        worst.share = max(self.share, other.share)
+        worst.error_ratio = max(self.error_ratio, other.error_ratio)
         return worst
 
 
@@ -330,7 +334,7 @@ class ComparisonCounts:
     common: int = 0
     findings: dict[str, _Finding] = field(default_factory=dict)
     ends: dict[tuple[str, str, str, str], _Line] = field(default_factory=dict)
-    shares: dict[tuple[str, str, str], BoundUse] = field(default_factory=dict)
+    error_ratios: dict[tuple[str, str, str], BoundUse] = field(default_factory=dict)
     alone: Counter[tuple[bool, str, str, str, str]] = field(default_factory=Counter)
     """Trials of one run alone: whether that is the second, then operator, product, check and kind."""
     alone_failed: Counter[tuple[bool, str, str, str, str]] = field(default_factory=Counter)
@@ -372,7 +376,7 @@ class ComparisonCounts:
             line.number += 1
             line.name(after.trial_id)
         if before.result == after.result == Result.PASSED:
-            self._take_shares(before, after)
+            self._take_error_ratios(before, after)
 
     def _take_both(self, before: TrialEnd, after: TrialEnd) -> None:
         was, now = self.finding(before), self.finding(after)
@@ -387,17 +391,17 @@ class ComparisonCounts:
         finding.counts[word] += 1
         finding.name(after.trial_id)
 
-    def _take_shares(self, before: TrialEnd, after: TrialEnd) -> None:
+    def _take_error_ratios(self, before: TrialEnd, after: TrialEnd) -> None:
         key = (after.operator, after.mode, after.dtype)
-        found = self.shares.setdefault(key, BoundUse())
+        found = self.error_ratios.setdefault(key, BoundUse())
         found.number += 1
-        if found.worst_before is None or before.share > found.worst_before.share:
+        if found.worst_before is None or before.error_ratio > found.worst_before.error_ratio:
             found.worst_before = before
-        if found.worst_after is None or after.share > found.worst_after.share:
+        if found.worst_after is None or after.error_ratio > found.worst_after.error_ratio:
             found.worst_after = after
-        if before.share != after.share:
-            found.rose += after.share > before.share
-            found.fell += after.share < before.share
+        if before.error_ratio != after.error_ratio:
+            found.rose += after.error_ratio > before.error_ratio
+            found.fell += after.error_ratio < before.error_ratio
 
     def counted(self, *, added: bool) -> tuple[CaseCount, ...]:
         return tuple(

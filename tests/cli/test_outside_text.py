@@ -54,7 +54,7 @@ def clean(called: Called) -> Called:
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Everything that a run directory takes from an adapter, a waiver or a command line."""
-    failed: dict[str, Any] = {"result": "failed", "kind": "value", "output": "out", "share": 2.0}
+    failed: dict[str, Any] = {"result": "failed", "kind": "value", "output": "out", "error_ratio": 2.0}
     evil = record(softmax_case(1), message=EVIL, waiver=EVIL, facts={EVIL: EVIL}, **failed)
     outcome = msgspec.structs.replace(evil.attempts[0][0], message=EVIL)
     origin = msgspec.structs.replace(evil.trial.case.origin, source=EVIL, change=EVIL)

@@ -82,8 +82,8 @@ def test_known_failures_differ_in_their_evidence_alone() -> None:
             right.trial_id, right.fingerprint, right.verdict.message,
         )  # fmt: skip
         assert left.verdict.facts == right.verdict.facts, "the second oracle is asked of every failure"
-        assert [(entry.share, entry.histogram) for entry in left.verdict.deviations] == [
-            (entry.share, entry.histogram) for entry in right.verdict.deviations
+        assert [(entry.error_ratio, entry.histogram) for entry in left.verdict.deviations] == [
+            (entry.error_ratio, entry.histogram) for entry in right.verdict.deviations
         ]
 
 

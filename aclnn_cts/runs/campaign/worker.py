@@ -63,7 +63,7 @@ class CampaignWorker:
         if self.notes is not None:
             self.notes.note_idle()
         return tally.result(
-            tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good),
+            tuple(parent_of(chunk, sampler, draw, error_ratio) for error_ratio, draw in tally.good),
             seconds=time.monotonic() - began,
             broken_off=len(items) - handout.handed,
             waivers=self.waivers.evidence,
@@ -188,12 +188,12 @@ class ChunkTally:
                     self.records.append(record)
 
     def _pass(self, item: ChunkTrial, verdict: Verdict) -> None:
-        share = max((part.share for part in verdict.deviations), default=0.0)
-        if not math.isfinite(share):
+        error_ratio = max((part.error_ratio for part in verdict.deviations), default=0.0)
+        if not math.isfinite(error_ratio):
             return
-        self.worst = max(self.worst, share)
-        if item.draw >= 0 and share > 0.0 and (len(self.good) < PARENTS or share > self.good[-1][0]):
-            self.good = sorted([*self.good, (share, item.draw)], key=lambda pair: (-pair[0], pair[1]))[:PARENTS]
+        self.worst = max(self.worst, error_ratio)
+        if item.draw >= 0 and error_ratio > 0.0 and (len(self.good) < PARENTS or error_ratio > self.good[-1][0]):
+            self.good = sorted([*self.good, (error_ratio, item.draw)], key=lambda pair: (-pair[0], pair[1]))[:PARENTS]
 
     def _keep(self, record: Record) -> None:
         numbers = self.failures.setdefault(failure_name(record.key, waiver=record.waiver), Counter())
