@@ -54,11 +54,11 @@ def _batches(specs: Specs, number: int) -> Iterator[tuple[str, JudgedBatch]]:
     settings = BenchSettings(adapter="reference", target=Target())
     share = -(-number // len(specs))
     with settings.open_host(specs) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=settings)
+        runner = TrialRunner(specs=specs, host=host, settings=settings)
         for spec in specs.for_product(settings.target.product).values():
             sampler = Sampler(spec, Target())
             listed = list_cases(sampler, "valid", seed=_SEED, count=share, unproved=Counter())
-            for judged in bench.run([Trial("values", case) for case in listed]):
+            for judged in runner.run([Trial("values", case) for case in listed]):
                 yield spec.operator, judged
 
 

@@ -78,20 +78,20 @@ class Measured:
 class _Operator:
     """One operator on the mutated reference, with its plan."""
 
-    def __init__(self, spec: Spec, specs: Specs, session: MutatedSession, bench: TrialRunner) -> None:
-        self.spec, self._session, self._bench = spec, session, bench
-        parts = plan_parts([spec], product=bench.settings.target.product, chosen=profile("quick"))
-        self._plan = [trial for part in parts for trial in bench.expand(part, seed=0)]
+    def __init__(self, spec: Spec, specs: Specs, session: MutatedSession, runner: TrialRunner) -> None:
+        self.spec, self._session, self._runner = spec, session, runner
+        parts = plan_parts([spec], product=runner.settings.target.product, chosen=profile("quick"))
+        self._plan = [trial for part in parts for trial in runner.expand(part, seed=0)]
         self._calls = [list(self._calls_of(trial, specs)) for trial in self._plan]
         session.switch()
         self._passed = {record.trial_id: record for record in self._run(self._plan)}
 
     def _calls_of(self, trial: Trial, specs: Specs) -> Iterator[tuple[Case, frozenset[str]]]:
-        for call in calls_of(trial, specs, capabilities=self._bench.host.capabilities):
+        for call in calls_of(trial, specs, capabilities=self._runner.host.capabilities):
             yield call.case, frozenset(item.id for item in evaluate(self.spec, call.case).broken)
 
     def _run(self, trials: Sequence[Trial]) -> list[Record]:
-        return [record for judged in self._bench.run(trials) for record in judged.records]
+        return [record for judged in self._runner.run(trials) for record in judged.records]
 
     def measure(self, *mutants: Mutant) -> Measured:
         """Run the faults together, and group what fails as a run does."""
@@ -111,7 +111,7 @@ class _Operator:
         def of(_operator: str, result: str) -> Iterator[Record]:
             return (record for record in records if record.verdict.result == result)
 
-        found = with_conditions(failures.findings, of, self._bench)
+        found = with_conditions(failures.findings, of, self._runner)
         index = FindingIndex(found)
         return Measured(
             mutants=mutants,
@@ -131,7 +131,7 @@ class _Operator:
         stated = [compile_predicate(item.condition.when) for item in found if item.condition is not None]
         if not stated:
             return None
-        sampler = self._bench.sampler(self.spec)
+        sampler = self._runner.sampler(self.spec)
         fresh = [sampler.random_case(StreamChoices(77, "fresh", number), number) for number in range(_FRESH)]
         agree = sum(any(each(case) for each in stated) == fires(mutant, case, ()) for case in fresh)
         return agree >= _AGREE * len(fresh)
@@ -152,8 +152,10 @@ def measured(spec: Spec, specs: Specs, *, seed: str, faults: int, pairs: int) ->
     drawn = list(draw_mutants(spec, target, seed=seed, count=_DRAWN))
     random.shuffle(drawn)
     with InProcessHost(session) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
-        operator = _Operator(spec, specs, session, bench)
+        runner = TrialRunner(
+            specs=specs, host=host, settings=settings, is_waived=lambda _record: True, sample_waived=True
+        )
+        operator = _Operator(spec, specs, session, runner)
         found: list[Measured] = []
         for mutant in drawn:
             if len(found) == faults:

@@ -23,8 +23,8 @@ from aclnn_cts.core.case import (
     Scalar,
     Tensor,
     TensorList,
-    made,
     number,
+    scalar_of,
     tensors_in,
 )
 from aclnn_cts.core.dtypes import DIMENSIONS, INEXACT, acl_name, numpy_dtype
@@ -266,8 +266,8 @@ def _scalar(value: float, allowed: Sequence[str]) -> Scalar:
     Of its own dtype too where none does, which breaks a rule.
     """
     own = "BOOL" if isinstance(value, bool) else "INT64" if isinstance(value, int) else "FLOAT"
-    holding = [name for name in allowed if name in INEXACT or made(name, value).value == value]
-    return made(own if own in holding or not holding else holding[0], value)
+    holding = [name for name in allowed if name in INEXACT or scalar_of(name, value).value == value]
+    return scalar_of(own if own in holding or not holding else holding[0], value)
 
 
 def _plain(value: object) -> object:

@@ -209,12 +209,12 @@ def _file(
     settings = replace(settings, target=case.target, phases=number_of_phases(phases, [case]))
     screen = console(errors=output.is_standard_output)
     with settings.open_host(specs) as host, settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark:
-        bench = TrialRunner(
-            specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark
+        runner = TrialRunner(
+            specs=specs, host=host, settings=settings, is_waived=lambda _record: True, benchmark=benchmark
         )
 
         def execute(tried: Trial) -> Record:
-            return bench.run_one(tried, fresh=bool(tried.after))
+            return runner.run_one(tried, fresh=bool(tried.after))
 
         first = execute(trial)
         if first.verdict.result == Result.PASSED:
@@ -228,7 +228,7 @@ def _file(
         try:
             found = shrink_trial(
                 trial,
-                sampler=bench.sampler(spec),
+                sampler=runner.sampler(spec),
                 execute=execute,
                 same=lambda record: (
                     record.verdict.result == Result.FAILED

@@ -337,7 +337,7 @@ SCALAR_DTYPES = frozenset(name for name, dtype in DTYPES.items() if dtype.kind !
 """Dtypes that a number can be passed in."""
 
 
-def made(dtype: str, value: Fraction | float) -> Scalar:
+def scalar_of(dtype: str, value: Fraction | float) -> Scalar:
     """A scalar of a value: truncated and clipped for an integer dtype, whether it is not 0 for BOOL."""
     kind = DTYPES[dtype].kind
     if kind == "bool":

@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 
 _predicate = cache(compile_predicate)
 
-Spared: TypeAlias = Callable[[PerformedCall, Verdict], bool]
-"""Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
+IsSampledOut: TypeAlias = Callable[[PerformedCall, Verdict], bool]
+"""Of a call and the fault of its values: whether it is one of many known ones, and not in the sample to measure."""
 
 _OF_MEMORY = Fault.of(Family.MEMORY)
 
@@ -88,7 +88,7 @@ _SMALL_INPUTS = 1 << 16
 """The same of all inputs: a mask of attention has 4 million elements, and those of many calls take a gigabyte."""
 
 
-def _spares_none(_performed: PerformedCall, _verdict: Verdict) -> bool:
+def _keeps_all(_performed: PerformedCall, _verdict: Verdict) -> bool:
     return False
 
 
@@ -103,7 +103,7 @@ class JudgementBasis:
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges calls of one operator. Made once; it keeps nothing of a call but what `acquainted` is asked to."""
+    """Judges calls of one operator. Made once; it keeps nothing of a call but what `with_batch` is asked to."""
 
     spec: Spec
     oracle: Oracle
@@ -128,8 +128,8 @@ class Judge:
     """Which tolerances gate; failures alone are put to the others, or with `always` every call."""
     answers: Mapping[int, Answer] = field(default_factory=dict)
     """What is known already of the values of calls, by the identity of their `PerformedCall`."""
-    spared: Spared = _spares_none
-    """Of which failures tolerances and magnitudes are left out, where no tolerance gates."""
+    is_sampled_out: IsSampledOut = _keeps_all
+    """Failures without tolerances and magnitudes, where no tolerance gates."""
 
     @cached_property
     def thorough(self) -> Judge:
@@ -214,16 +214,16 @@ class Judge:
 
     def _explained(self, verdict: Verdict, answer: Answer) -> Verdict:
         """A failure with what further forms of the formula say of it."""
-        from aclnn_cts.execution.second_opinion import explained  # noqa: PLC0415 - failures alone need it
+        from aclnn_cts.execution.second_opinion import name_matching_form  # noqa: PLC0415 - failures alone need it
 
         held = {item.output: item for item in answer.outputs}
-        return explained(verdict, answer.opened.question, self.forms, held)
+        return name_matching_form(verdict, answer.opened.question, self.forms, held)
 
     def _reviewed(self, verdict: Verdict, answer: Answer) -> Verdict:
         """A failure with what the second oracle says of it."""
-        from aclnn_cts.execution.second_opinion import reviewed  # noqa: PLC0415 - failures alone need it
+        from aclnn_cts.execution.second_opinion import review  # noqa: PLC0415 - failures alone need it
 
-        return reviewed(verdict, answer.opened.question, answer.expected, self.second)
+        return review(verdict, answer.opened.question, answer.expected, self.second)
 
     def _in_blocks(self, performed: PerformedCall, outputs: Mapping[str, Tensor]) -> Verdict | None:
         """The verdict on a large call in little memory; None where it must be looked at as a whole.
@@ -256,7 +256,7 @@ class Judge:
         """The verdict with what tolerances and magnitudes say beside it, as much of that as is asked for."""
         measuring, opened = self.measuring, answer.opened
         failed = verdict.result == Result.FAILED
-        if not (measuring.always or measuring.gate) and (not failed or self.spared(opened.performed, verdict)):
+        if not (measuring.always or measuring.gate) and (not failed or self.is_sampled_out(opened.performed, verdict)):
             return verdict
         from aclnn_cts.execution.tolerances import Others, formula_outputs, with_tolerances  # noqa: PLC0415 - few need it
 
@@ -277,11 +277,11 @@ class Judge:
             benchmark=benchmark,
         )
 
-    def acquainted(self, calls: Iterable[PerformedCall], *, spared: Spared = _spares_none) -> Judge:
+    def with_batch(self, calls: Iterable[PerformedCall], *, is_sampled_out: IsSampledOut = _keeps_all) -> Judge:
         """The same judge, which has looked at the values of small calls together: that costs less than one by one.
 
         Those that did not come back in form, and those that the oracle has no answer to, are left to `values`.
-        `spared`: what the judge asks of their failures.
+        `is_sampled_out`: what the judge asks of their failures.
         """
         opened: list[Opened] = []
         for performed in calls:
@@ -296,7 +296,7 @@ class Judge:
             with contextlib.suppress(Exception):  # as above
                 answers[id(item.performed)] = self._first_answer(item)
         look_at(answers.values())
-        return replace(self, answers=answers, spared=spared)
+        return replace(self, answers=answers, is_sampled_out=is_sampled_out)
 
     def with_answers(self, calls: Iterable[PerformedCall]) -> Judge:
         """The same judge, which has asked the oracle about calls of any size that came back in form.

@@ -1,4 +1,4 @@
-"""What a bench is asked for: the settings that a run, its workers and a gate hand on unchanged; its target."""
+"""What a trial runner is asked for: the settings that a run, its workers and a gate hand on unchanged; its target."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList, made
+from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList, scalar_of
 from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT, promoted
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.regime import Regime
@@ -451,7 +451,7 @@ class Sampler:
             return change.values[name]
         if kind == "scalar":
             dtype = drawing.scalars[name] if change is None else change.dtypes.get(name, drawing.scalars[name])
-            return made(dtype, environment[name])
+            return scalar_of(dtype, environment[name])
         if name not in self._shapes:
             return _number(item, environment[name])
         values = self._shapes[name](environment, drawing.target)

@@ -299,7 +299,7 @@ def sorted_elements(
     with np.errstate(all="ignore"):
         values = widen(got)
         value = np.broadcast_to(expected.value, values.shape)
-        return sort(values, value, expected, model, bound(expected, model, operands=operands))
+        return classify_elements(values, value, expected, model, bound(expected, model, operands=operands))
 
 
 def left_open(
@@ -325,7 +325,7 @@ def left_open(
     return unsaid, may_overflow
 
 
-def sort(
+def classify_elements(
     values: Float64, value: Float64, expected: ExpectedOutput, model: ComputeModel, limits: Bound
 ) -> OutputElements:
     """The same of what was widened, with the exact values in its shape. The caller sees to NumPy's warnings."""

@@ -23,11 +23,11 @@ from aclnn_cts.judgement.bound import (
     Margins,
     OutputElements,
     bound,
+    classify_elements,
     coarsened,
     ends,
     likely_margins,
     loosest,
-    sort,
 )
 from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, histogram, index_of
 from aclnn_cts.judgement.model import ComputeModel
@@ -239,7 +239,7 @@ def _beyond_any(item: ComparedOutput, values: Float64, value: Float64, *, cut: N
     if np.logical_and.reduce((around.lower <= values) & (values <= around.upper), axis=None):
         return ""  # neither inf nor nan was asked for, or is there where it must not be
     limits = dataclasses.replace(bound(expected, coarse, operands=item.operands, known=known), cut=cut)
-    left = sort(values, value, expected, coarse, limits)
+    left = classify_elements(values, value, expected, coarse, limits)
     return left.kind if left.faulty.any() else ""
 
 
@@ -249,7 +249,7 @@ def compare_carefully(item: ComparedOutput, known: Margins) -> OutputComparison:
     shape = values.shape
     value = np.broadcast_to(expected.value, shape)
     limits = bound(expected, model, operands=item.operands, known=known)
-    elements = sort(values, value, expected, model, limits)
+    elements = classify_elements(values, value, expected, model, limits)
     worst = int(elements.error_ratio.argmax())
     ignored = int(np.count_nonzero(elements.open))
     exact = value.item(worst)

@@ -38,7 +38,7 @@ def new_manifest(  # noqa: PLR0913 - each is a fact of the run
     capabilities: Capabilities,
     profile: str = "",
 ) -> Manifest:
-    """The manifest of what begins now; `stated` are settings beside those of the bench."""
+    """The manifest of what begins now; `stated` are settings beside those of the runner."""
     return Manifest(
         command=command,
         arguments=arguments,

@@ -65,18 +65,18 @@ class PlanService:
             specs=specs,
         )
         benchmark = settings.open_benchmark(specs)
-        bench = TrialRunner(
+        runner = TrialRunner(
             specs=specs,
             host=host,
             settings=settings,
-            explained=waivers.explains,
-            sparing=True,
+            is_waived=waivers.covers,
+            sample_waived=True,
             benchmark=benchmark,
         )
 
         def do(job: PartJob) -> PartResult:
             batches: list[tuple[Part, int, JudgedBatch]] = []
-            for batch in bench.run_parts([job.part], seed=job.seed):
+            for batch in runner.run_parts([job.part], seed=job.seed):
                 batches.append(batch)
                 notes.note_batch(0, len(batches), 0)
             return PartResult(tuple(batches))

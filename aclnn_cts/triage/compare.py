@@ -57,7 +57,7 @@ def compare_runs(before: Path, after: Path) -> RunComparison:
                 gathered.take_alone(one, added=False)
             elif other is not None:
                 gathered.take_alone(other, added=True)
-        findings = [finding.told(key) for key, finding in gathered.findings.items()]
+        findings = [finding.to_change(key) for key, finding in gathered.findings.items()]
         return RunComparison(
             before=_side(first, results_before),
             after=_side(second, results_after),
@@ -73,7 +73,7 @@ def compare_runs(before: Path, after: Path) -> RunComparison:
                     before=was,
                     after=now,
                     number=line.number,
-                    trials=line.told_trials(),
+                    trials=line.example_trials(),
                 )
                 for (operator, check, was, now), line in sorted(gathered.ends.items(), key=lambda item: item[0])
             ),
@@ -281,7 +281,7 @@ class _Line:
         if len(chosen) < EXAMPLES:
             chosen.append(trial_id)
 
-    def told_trials(self) -> tuple[str, ...]:
+    def example_trials(self) -> tuple[str, ...]:
         return tuple([*self.trials, *self.unchanged][:EXAMPLES])
 
 
@@ -303,14 +303,14 @@ class _Finding(_Line):
             return FindingState.STILL if self.counts["before"] else FindingState.NEW
         return FindingState.FIXED if self.counts["fixed"] else FindingState.GONE
 
-    def told(self, key: str) -> FindingChange:
+    def to_change(self, key: str) -> FindingChange:
         return FindingChange(
             fingerprint=key_from_text(key),
             fingerprints=tuple(sorted(map(key_from_text, self.keys), key=Fingerprint.text)),
             state=self.state,
             waivers_before=tuple(sorted(self.waivers["before"])),
             waivers_after=tuple(sorted(self.waivers["after"])),
-            trials=self.told_trials(),
+            trials=self.example_trials(),
             **self.counts,
         )
 

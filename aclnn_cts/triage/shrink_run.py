@@ -73,8 +73,8 @@ def shrink_run(
         settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark,
         ResultStore(run.path / "results.sqlite", resume=True) as store,
     ):
-        bench = TrialRunner(
-            specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark
+        runner = TrialRunner(
+            specs=specs, host=host, settings=settings, is_waived=lambda _record: True, benchmark=benchmark
         )
         programs = Programs(specs=specs, spec_folders=settings.spec_folders)
         try:
@@ -84,7 +84,7 @@ def shrink_run(
                 if finding.shrunk and not again:
                     yield ShrunkFinding(finding=finding, tried=finding.trial, shrunk=None, record=None)
                     continue
-                made = _shrink_finding(bench, finding, finding.trial, executions)
+                made = _shrink_finding(runner, finding, finding.trial, executions)
                 if made.shrunk is not None:
                     findings[number] = made.finding
                     _keep(store, run, findings, made.finding, programs)
@@ -107,11 +107,11 @@ def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
         )
 
 
-def _shrink_finding(bench: TrialRunner, finding: Finding, trial: Trial, executions: int) -> ShrunkFinding:
+def _shrink_finding(runner: TrialRunner, finding: Finding, trial: Trial, executions: int) -> ShrunkFinding:
     keys = {finding.key, *(item.key for item in finding.fingerprints)}
 
     def execute(tried: Trial) -> Record:
-        return bench.run_one(tried, fresh=bool(tried.after))
+        return runner.run_one(tried, fresh=bool(tried.after))
 
     def same(record: Record) -> bool:
         """Whether a record fails like this."""
@@ -126,7 +126,7 @@ def _shrink_finding(bench: TrialRunner, finding: Finding, trial: Trial, executio
         return ShrunkFinding(finding=finding, tried=trial, shrunk=None, record=first)
     found = shrink_trial(
         trial,
-        sampler=bench.sampler(bench.specs[trial.case.operator]),
+        sampler=runner.sampler(runner.specs[trial.case.operator]),
         execute=execute,
         same=lambda record: not is_milder(record.verdict.kind, than=first.verdict.kind) and same(record),
         executions=executions,

@@ -133,9 +133,9 @@ def test_unsafe_is_refused_on_hardware() -> None:
 def test_without_unsafe_the_engine_skips_them_and_nothing_is_called() -> None:
     device = RecordingDevice()
     host = InProcessHost(open_session(device, hardware=True))
-    bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="cann", target=A2))
+    runner = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="cann", target=A2))
     trials = [Trial("status", case) for case, _ in ALWAYS.values()]
-    records = [record for judged in bench.run(trials) for record in judged.records]
+    records = [record for judged in runner.run(trials) for record in judged.records]
     assert {(record.verdict.result, record.verdict.kind) for record in records} == {(Result.SKIPPED, SkipReason.UNSAFE)}
     assert all(words in record.verdict.message for record, (_, words) in zip(records, ALWAYS.values(), strict=True))
     assert device.log == []

@@ -149,7 +149,7 @@ def test_inf_among_the_inputs_is_said_not_to_be_asked(tmp_path: Path) -> None:
 
 def test_a_run_reviews_its_failures() -> None:
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
-        [judged] = bench.run([Trial("values", softmax((1.0, 2.0, 3.0, 4.0)))])
+        runner = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
+        [judged] = runner.run([Trial("values", softmax((1.0, 2.0, 3.0, 4.0)))])
     assert judged.records[0].verdict.result == Result.PASSED
-    assert bench.judge(SPECS["aclnnSoftmaxBackward"]).second is not None
+    assert runner.judge(SPECS["aclnnSoftmaxBackward"]).second is not None

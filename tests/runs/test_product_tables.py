@@ -45,8 +45,8 @@ def test_only_a_dtype_that_decides_every_call_tells_of_another_soc(
     ]
     tables = ProductTables(product=TARGET.product, specs=[SPEC])
     with open_host(adapter, target=TARGET, specs=SPECS, isolate=False) as host:
-        bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter=adapter, target=TARGET))
-        for judged in bench.run(trials):
+        runner = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter=adapter, target=TARGET))
+        for judged in runner.run(trials):
             tables(BatchJudged(records=judged.records))
     assert bool(tables.suspicion) == suspected
     assert ("as on atlas-training" in tables.suspicion) == suspected

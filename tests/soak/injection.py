@@ -174,8 +174,8 @@ def injected_device() -> TimedHost:
 
 def run(planned: Sequence[Planned], host: ProcessHost) -> list[Record]:
     """The records of all trials, in their order."""
-    bench = TrialRunner(specs=load_specs(), host=host, settings=BenchSettings(adapter=ADAPTER, target=TARGET))
-    return [record for judged in bench.run([item.trial for item in planned]) for record in judged.records]
+    runner = TrialRunner(specs=load_specs(), host=host, settings=BenchSettings(adapter=ADAPTER, target=TARGET))
+    return [record for judged in runner.run([item.trial for item in planned]) for record in judged.records]
 
 
 def mistakes(planned: Sequence[Planned], records: Sequence[Record]) -> list[str]:

@@ -51,8 +51,8 @@ def records(adapter: str, specs: Specs, cases: Sequence[Case], *, strict_limits:
     target = Target(product=cases[0].product)
     settings = BenchSettings(adapter=adapter, target=target, strict_limits=strict_limits)
     with open_host(adapter, target=target, specs=specs, isolate=False) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=settings)
-        return [record for judged in bench.run(Trial("values", case) for case in cases) for record in judged.records]
+        runner = TrialRunner(specs=specs, host=host, settings=settings)
+        return [record for judged in runner.run(Trial("values", case) for case in cases) for record in judged.records]
 
 
 # No valid call gives attention's dpseOut: a rule forbids that.

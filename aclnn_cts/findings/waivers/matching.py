@@ -122,8 +122,8 @@ class Waivers:
         speaking = [waiver for waiver in admitting if admits_trial(waiver, record, cases)]
         return waivers_by_output(record, speaking)
 
-    def explains(self, record: Record) -> bool:
-        """Whether waivers speak for a failure."""
+    def covers(self, record: Record) -> bool:
+        """Whether waivers cover a failure."""
         return bool(self.waivers_needed_for(record))
 
     def _see_pin(self, record: Record) -> None:

@@ -118,7 +118,7 @@ class CampaignService:
         from aclnn_cts.runs.campaign.worker import open_worker  # noqa: PLC0415 - the head needs none of it
 
         worker = open_worker(self, notes)
-        return Worker(worker.do, worker.bench.host)
+        return Worker(worker.do, worker.runner.host)
 
     def moved(self, folder: Path, *, cores: int) -> CampaignService:
         """The same on a node of a cluster, where `ship` has filled the folder."""

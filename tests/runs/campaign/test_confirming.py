@@ -108,7 +108,7 @@ def test_a_finding_takes_no_longer_than_it_may(ran: Run) -> None:
     assert found.trial is not None
     settings = BenchSettings(adapter="rare_adapter:Rare,fault=tail", target=run.directory.manifest.target)
     worker = open_worker(CampaignService(settings=settings, waivers=(), chunk_seconds=600.0), None)
-    with worker.bench.host:
+    with worker.runner.host:
         job = TriageJob(key=found.key, trials=(found.trial,), chunk=None, seconds=0.0)
         answer = examined(worker, job)
         assert answer.confirmed == Confirmation.WAITING

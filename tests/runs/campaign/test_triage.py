@@ -32,7 +32,7 @@ def make_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CampaignWorker]:
     settings = BenchSettings(adapter="rare_adapter:Rare,fault=tail", target=Target(product="atlas-a2"))
     worker = open_worker(CampaignService(settings=settings, waivers=(), chunk_seconds=60.0), None)
     yield worker
-    worker.bench.host.close()
+    worker.runner.host.close()
 
 
 @pytest.mark.slow
