@@ -34,7 +34,7 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.selftest.generated_mutants import draw_mutants
-from aclnn_cts.selftest.kinds import STALE, described, fires
+from aclnn_cts.selftest.kinds import STALE, describe_mutant, fires
 from aclnn_cts.selftest.mutated_session import MutatedSession
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -198,7 +198,7 @@ def _show(item: Measured) -> None:
     print(f"{name}: {len(item.findings)} findings{pair}, {item.seconds:.0f} s", flush=True)
     if len(item.findings) != len(item.mutants) or item.apart != len(item.mutants) or item.right is False:
         for mutant in item.mutants:
-            print(f"  fault: {described(mutant)}")
+            print(f"  fault: {describe_mutant(mutant)}")
         for found in item.findings:
             when = f", when {found.condition.when}" if found.condition is not None else ""
             print(f"  {title_of(found)} ({found.failures}){when}", flush=True)

@@ -14,7 +14,7 @@ from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import CheckRow, ClauseRow
 from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict
 from aclnn_cts.reports.model.precision import PrecisionRow
-from aclnn_cts.reports.text import VERDICTS, both, count_text
+from aclnn_cts.reports.text import VERDICTS, count_text, in_both_languages
 
 LEAST = 30
 """Values of a row at least: fewer show no distribution."""
@@ -79,7 +79,7 @@ def _chart(rows: Sequence[PrecisionRow], ranges: Sequence[tuple[str, range, bool
             for row, line in zip(shown, counts, strict=True)
         ),
         left_out=len(rows) - len(shown),
-        note=both(
+        note=in_both_languages(
             "precision.counted", elements=count_text(sum(row.elements for row in rows)), beyond=count_text(beyond)
         ),
     )
@@ -206,7 +206,7 @@ def families(rows: Sequence[StartRow]) -> list[tuple[str, list[StartRow]]]:
     return sorted(found.items(), key=lambda item: (-sum(row.part.ends.unwaived for row in item[1]), item[0]))
 
 
-def unremarkable(rows: Sequence[ClauseRow]) -> frozenset[str]:
+def unremarkable_clauses(rows: Sequence[ClauseRow]) -> frozenset[str]:
     """The clauses that give nothing to look at: met, left open by the document, or beyond any test."""
     return frozenset(
         row.clause.at

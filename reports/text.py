@@ -122,13 +122,13 @@ def phrase(address: str, language: Language, /, **values: object) -> str:
     return found[LANGUAGES.index(language)].format(**values)
 
 
-def said(address: str, /, **values: object) -> str:
+def chinese_sentence(address: str, /, **values: object) -> str:
     """A Chinese sentence of `words/said.yaml` with its names filled in."""
     text: str = words("said")[address]
     return text.format(**values)
 
 
-def both(address: str, /, **values: object) -> Markup:
+def in_both_languages(address: str, /, **values: object) -> Markup:
     """A text in both languages as HTML, of which the page shows one; values are escaped, `words` are code."""
     safe = {name: escape(value) for name, value in values.items()}
     found = pair(address)

@@ -22,7 +22,7 @@ from aclnn_cts.core.dtypes import component
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import CallEnd
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.rounding import BINARY_FORMATS, spacing
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, RunVerdict, SkipReason
@@ -60,7 +60,7 @@ def seconds_of(budget: str | float) -> float:
     found = _DURATION.fullmatch(str(budget).strip())
     seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
     if not 0 < seconds <= 86_400:
-        raise UsageError(f"budget {shown(budget)}: expected a time such as 500ms, 10s or 2m, at most a day")
+        raise UsageError(f"budget {quote(budget)}: expected a time such as 500ms, 10s or 2m, at most a day")
     return seconds
 
 
@@ -170,7 +170,7 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
     seconds = seconds_of(budget)
     for name, number, least in (("reveal", reveal, 0), ("workers", workers, 1)):
         if not (is_integer(number) and number >= least):
-            raise UsageError(f"{name}: {shown(number)}; expected an integer, {least} or more")
+            raise UsageError(f"{name}: {quote(number)}; expected an integer, {least} or more")
     drawn = drawn_seed(seed)
     known = judged_document(op, product, edition)
     found = prepare_candidate(candidate, sandbox=sandbox)

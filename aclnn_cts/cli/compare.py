@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aclnn_cts.cli.options import command, json_option
-from aclnn_cts.cli.output import begin, joined
+from aclnn_cts.cli.output import begin, join_words
 from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, show
 from aclnn_cts.core.faults import fault_name
 
@@ -161,7 +161,7 @@ def _details(item: FindingChange) -> Iterator[str]:
     """Checks, clauses, modes and dtypes of a finding."""
     for name in ("check", "clause", "mode", "dtype"):
         if words := sorted({getattr(each, name) for each in item.fingerprints} - {""}):
-            yield joined(words)
+            yield join_words(words)
 
 
 def _short(value: object) -> object:

@@ -20,11 +20,11 @@ from aclnn_cts.cli.options import (
     phases_option,
     specs_option,
 )
-from aclnn_cts.cli.output import begin, console, count, joined, note, wrap
+from aclnn_cts.cli.output import begin, console, count, join_words, note, wrap
 from aclnn_cts.cli.run import adapter_option, benchmark_option, call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins_with
 
@@ -188,7 +188,7 @@ def _file(
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.core.verdict import Record, Result
     from aclnn_cts.findings.fingerprint import is_milder
-    from aclnn_cts.sandbox.interrupts import interrupted
+    from aclnn_cts.sandbox.interrupts import annotate_interrupt
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.case_files import trial_text
     from aclnn_cts.triage.shrink import ShrinkInterrupted
@@ -240,12 +240,12 @@ def _file(
         except ShrinkInterrupted as error:
             found, stopped = error.shrunk, error
     if stopped is not None and found.record is None:
-        raise interrupted(stopped, f"nothing smaller was found yet; {output} is not written")
+        raise annotate_interrupt(stopped, f"nothing smaller was found yet; {output} is not written")
     output.write(trial_text(_marked(found.trial, file)))
     record = found.record or first
     size = f"{size_of(trial)} elements before, {size_of(found.trial)} now"
     if stopped is not None:
-        raise interrupted(stopped, f"the smallest trial found so far is kept in {output}: {size}")
+        raise annotate_interrupt(stopped, f"the smallest trial found so far is kept in {output}: {size}")
     wrap(screen, f"{fault_name(record.verdict.kind)}: {record.verdict.message}")
     rest = "" if found.complete else "; the limit was reached before everything was tried (--executions)"
     wrap(screen, f"{output}: {size}, after {count(found.executions, 'execution')}{rest}")
@@ -285,7 +285,7 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
     for word in languages:
         if word not in SUFFIXES:
-            raise UsageError(f"--language: {shown(word)}; expected any of {', '.join(SUFFIXES)}")
+            raise UsageError(f"--language: {quote(word)}; expected any of {', '.join(SUFFIXES)}")
     if len(languages) > 1 and out == STANDARD_OUTPUT:
         raise UsageError(f"-o {out}: standard output takes one program, not {len(languages)}; name a folder")
     outputs = {
@@ -352,6 +352,6 @@ def add(*, finding: Path, out: Path | None) -> int:
         output.write(draft.text.encode())
         note(f"{output}: drafted, its pinned case in {pinned}")
     if draft.waived_by:
-        note(f"failures of this finding are waived already, by {joined(draft.waived_by)}")
+        note(f"failures of this finding are waived already, by {join_words(draft.waived_by)}")
     note("fill in reason, owner and expiry, and narrow the scope where other cases must not hide behind it")
     return 0

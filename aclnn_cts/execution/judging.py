@@ -50,7 +50,7 @@ from aclnn_cts.judgement.operands import (
 )
 from aclnn_cts.judgement.verdict import (
     OUTPUT_FACT,
-    compared,
+    compared_outputs,
     conclude,
     ended_badly,
     judge_form,
@@ -139,7 +139,7 @@ class Judge:
     def question(self, performed: PerformedCall) -> OracleInput:
         """What the oracle is asked about a call."""
         case = performed.case
-        tensors = promoted_inputs(widened(case, performed.arrays), self.spec.promoting, self.spec.computed_in(case))
+        tensors = promoted_inputs(as_operands(case, performed.arrays), self.spec.promoting, self.spec.computed_in(case))
         return self._question(case, tensors)
 
     def _question(self, case: Case, tensors: Mapping[str, NDArray[Any]]) -> OracleInput:
@@ -353,7 +353,7 @@ class Judge:
         performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
         expected, operands = known_operands(oracle, question, models, values=opened.values)
         models = {name: model.using(expected[name].functions) for name, model in models.items()}
-        asked = compared(expected=expected, got=opened.got, outputs=outputs, models=models, operands=operands)
+        asked = compared_outputs(expected=expected, got=opened.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
         return Answer(
@@ -468,7 +468,7 @@ class Judge:
         )
 
 
-def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def as_operands(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The inputs as oracles take them: floating dtypes (complex ones as components) in float64, integers in int64."""
     return {name: as_operand(components(array)) for name, array in arrays.items() if case.tensor(name) is not None}
 

@@ -75,7 +75,7 @@ class Bound:
     """Where such an overflow may be truncated to the largest finite number instead, so that nothing can be required."""
 
 
-def loosest(model: ComputeModel) -> ComputeModel:
+def loosest_model(model: ComputeModel) -> ComputeModel:
     """The coarsest arithmetic that any reading of the promised formats leaves room for.
 
     It accumulates in the narrowest of the formats that take part and are computed in, truncates, and flushes. An
@@ -92,7 +92,7 @@ def loosest(model: ComputeModel) -> ComputeModel:
     )
 
 
-def coarsened(expected: ExpectedOutput, model: ComputeModel) -> ExpectedOutput:
+def coarsen_expected(expected: ExpectedOutput, model: ComputeModel) -> ExpectedOutput:
     """What an oracle says in a coarser arithmetic than its own: there exact sums are rounded too.
 
     An addition is off by the unit roundoff of the largest intermediate at most, unless that has few enough digits.

@@ -24,10 +24,10 @@ from aclnn_cts.judgement.bound import (
     OutputElements,
     bound,
     classify_elements,
-    coarsened,
+    coarsen_expected,
     ends,
     likely_margins,
-    loosest,
+    loosest_model,
 )
 from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, histogram, index_of
 from aclnn_cts.judgement.model import ComputeModel
@@ -232,8 +232,8 @@ def _limits(part: Sequence[Pending], values: Float64, exact: Float64) -> tuple[F
 
 def _beyond_any(item: ComparedOutput, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
     """The fault that is left in the coarsest arithmetic of the promised formats; empty: all errors fit it."""
-    coarse = loosest(item.model)
-    expected = coarsened(item.expected, coarse)
+    coarse = loosest_model(item.model)
+    expected = coarsen_expected(item.expected, coarse)
     known = likely_margins(expected, coarse, operands=item.operands)
     around = ends(value, coarse, below=known.below, above=known.above)
     if np.logical_and.reduce((around.lower <= values) & (values <= around.upper), axis=None):

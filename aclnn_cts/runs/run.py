@@ -24,7 +24,7 @@ from aclnn_cts.runs.beginning import is_tested, new_manifest, why_not_tested
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
-from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
+from aclnn_cts.sandbox.interrupts import annotate_interrupt, interrupts_held_back
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import (
@@ -173,7 +173,7 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                 with contextlib.suppress(OSError):
                     # The terminal may be gone with whoever sent the signal.
                     _pass_to_all(*consumers)(ended)
-                raise interrupted(error, f"what had finished is kept in {options.out}") from None
+                raise annotate_interrupt(error, f"what had finished is kept in {options.out}") from None
             with interrupts_held_back():
                 tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
             return writer.summary

@@ -31,7 +31,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.selftest.generated_mutants import CorrectVariant, draw_decoys, draw_mutants
 from aclnn_cts.selftest.kill_matrix import document_of
-from aclnn_cts.selftest.kinds import STALE, UNCHECKED, described, fires
+from aclnn_cts.selftest.kinds import STALE, UNCHECKED, describe_mutant, fires
 from aclnn_cts.selftest.mutated_session import MutatedSession
 from aclnn_cts.selftest.power import slices
 from aclnn_cts.speclang.evaluate import evaluate
@@ -296,7 +296,7 @@ class _Measured:
             id=self.mutant.id,
             operator=self.mutant.operator,
             change=self.mutant.kind,
-            text=described(self.mutant),
+            text=describe_mutant(self.mutant),
             found=first is not None,
             check=first.trial.check if first is not None else "",
             kind=first.verdict.kind if first is not None else "",

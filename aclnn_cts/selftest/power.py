@@ -88,7 +88,7 @@ def attempt(task: Task, specs: Specs, *, workers: int = 1) -> tuple[Attempt, Rec
     cases = cases_to_first = errors = 0
     seconds_to_first = 0.0
     failures = Failures()
-    with opened(task, settings, specs, workers=workers) as host:
+    with open_faulty(task, settings, specs, workers=workers) as host:
         # Known to fail: up to the first failure nobody needs to see it a second time.
         runner = TrialRunner(specs=specs, host=host, settings=settings, is_waived=lambda _record: not task.to_end)
         for record in _records(task, runner):
@@ -114,7 +114,7 @@ def attempt(task: Task, specs: Specs, *, workers: int = 1) -> tuple[Attempt, Rec
 
 
 @contextlib.contextmanager
-def opened(task: Task, settings: BenchSettings, specs: Specs, *, workers: int = 1) -> Iterator[SessionHost]:
+def open_faulty(task: Task, settings: BenchSettings, specs: Specs, *, workers: int = 1) -> Iterator[SessionHost]:
     """The implementation with the fault."""
     if task.subjects:
         session = MutatedSession(settings.target, specs)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from aclnn_cts.core.case import Argument, Case, TensorList
-from aclnn_cts.core.dtypes import promoted
+from aclnn_cts.core.dtypes import promoted_dtype
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
@@ -251,7 +251,7 @@ class Modes:
 
     def dtype_of(self, dtypes: Mapping[str, str]) -> str:
         """The dtype that selects the row, of tensors with these; empty where they do not promote."""
-        return promoted([dtypes[name] for name in self.sources]) or ""
+        return promoted_dtype([dtypes[name] for name in self.sources]) or ""
 
     def supported(self, product: str, dtype: str) -> tuple[int, ...]:
         """The values that the document does not reject."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import final
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import printable, shown
+from aclnn_cts.core.printable import printable, quote
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.record_codec import decode_value, encode_record, encode_value, key_text
 
@@ -245,12 +245,12 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
             raise HarnessError(f"{path}: not the results of a run ({error})") from None
         raise
     if rows != [(SCHEMA_VERSION,)]:
-        found = ", ".join(shown(version) for (version,) in rows) or "none"
+        found = ", ".join(quote(version) for (version,) in rows) or "none"
         raise HarnessError(f"{path}: schema version {found}; expected {SCHEMA_VERSION}; use the program that wrote it")
     if strange := objects - _known_objects():
         kind, name, *_ = min(strange, key=str)
         raise HarnessError(
-            f"{path}: its {printable(str(kind), 20)} {shown(name)} is none that aclnn-cts makes; the file was"
+            f"{path}: its {printable(str(kind), 20)} {quote(name)} is none that aclnn-cts makes; the file was"
             " changed, or written by another version"
         )
 

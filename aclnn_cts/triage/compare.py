@@ -50,7 +50,7 @@ def compare_runs(before: Path, after: Path) -> RunComparison:
         gathered = ComparisonCounts(
             findings_by_key=_findings_by_key(results_before, results_after),
         )
-        for one, other in pairs(ends(results_before), ends(results_after)):
+        for one, other in trial_pairs(trial_ends(results_before), trial_ends(results_after)):
             if one is not None and other is not None:
                 gathered.take(one, other)
             elif one is not None:
@@ -243,14 +243,16 @@ class TrialEnd:
         return worst
 
 
-def ends(results: ResultReader) -> Iterator[TrialEnd]:
+def trial_ends(results: ResultReader) -> Iterator[TrialEnd]:
     """One end for each trial, by trial id."""
     rows = (TrialEnd(*row) for row in results.rows_by_trial(*_COLUMNS))
     for _, of_trial in groupby(rows, key=attrgetter("trial_id")):
         yield reduce(TrialEnd.take, of_trial)
 
 
-def pairs(first: Iterator[TrialEnd], second: Iterator[TrialEnd]) -> Iterator[tuple[TrialEnd | None, TrialEnd | None]]:
+def trial_pairs(
+    first: Iterator[TrialEnd], second: Iterator[TrialEnd]
+) -> Iterator[tuple[TrialEnd | None, TrialEnd | None]]:
     """The trials of both, those of one run alone beside None."""
     both = heapq.merge(zip(repeat(0), first), zip(repeat(1), second), key=lambda item: item[1].trial_id)
     for _, of_trial in groupby(both, key=lambda item: item[1].trial_id):

@@ -17,7 +17,7 @@ from aclnn_cts.findings.findings import findings_of, meets_condition
 from aclnn_cts.findings.fingerprint import is_milder
 from aclnn_cts.repro.keep import keep_programs
 from aclnn_cts.repro.write import Programs, languages_of
-from aclnn_cts.sandbox.interrupts import interrupted
+from aclnn_cts.sandbox.interrupts import annotate_interrupt
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.case_files import trial_text
 from aclnn_cts.store.output_file import write_atomically
@@ -90,7 +90,7 @@ def shrink_run(
                     _keep(store, run, findings, made.finding, programs)
                 yield made
         except KeyboardInterrupt as error:
-            raise interrupted(error, f"what was shrunk is kept in {run.path}") from None
+            raise annotate_interrupt(error, f"what was shrunk is kept in {run.path}") from None
         finally:
             store.finish()
 

@@ -15,7 +15,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, SkipReason
 from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
-from aclnn_cts.execution.judging import Judge, widened
+from aclnn_cts.execution.judging import Judge, as_operands
 from aclnn_cts.execution.settings import BenchSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import case_arrays
@@ -36,7 +36,7 @@ ENOUGH = 60
 def inputs(case: Case, spec: Spec) -> OracleInput | None:
     """The question that a case puts to the oracles; None where its data hold inf or nan."""
     arrays = case_arrays(case, tuple(spec.given_inputs(case)))
-    tensors = widened(case, arrays)
+    tensors = as_operands(case, arrays)
     if not all(np.isfinite(array).all() for array in tensors.values()):
         return None
     return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))

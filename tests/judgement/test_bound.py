@@ -12,7 +12,7 @@ import pytest
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to, to_dtype, widen
-from aclnn_cts.judgement.bound import bound, loosest, sorted_elements
+from aclnn_cts.judgement.bound import bound, loosest_model, sorted_elements
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from tests.judgement.emulation import ORDERS, dot, flushed, forward, fused, known, truncated, truncating
 from tests.support.compared import compare
@@ -353,7 +353,7 @@ def test_double_leaves_room_for_the_oracle_itself() -> None:
 
 
 def test_the_loosest_model_is_coarser_in_every_respect() -> None:
-    coarse = loosest(model("BF16"))
+    coarse = loosest_model(model("BF16"))
     assert (coarse.accumulation.name, coarse.truncates, coarse.output_truncates) == ("BF16", True, True)
     expected = ExpectedOutput(value=np.array([1.0, -1.0, 1.003]))
     limits = bound(expected, coarse)
