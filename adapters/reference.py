@@ -110,13 +110,13 @@ class ReferenceSession:
             ),
             arguments=case.arguments,
             target=case.target,
-            updated=spec.updated(case),
+            updated=spec.updated_tensors(case),
         )
         condensed = self._condensed(spec, question)
         question = question if condensed is None else condensed.question
         values = self._values(spec)(question)
         results = {}
-        for name in spec.computed(case):
+        for name in spec.computed_outputs(case):
             if name not in buffers.outputs:
                 continue
             dtype, whole = _descriptor(case, name).dtype, _descriptor(case, name).shape

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.output import console, wrap
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
@@ -92,7 +92,7 @@ def _generation(out: Console, chosen: Sequence[Spec], target: Target, rounds: in
 def _judgement(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
     found = {}
     with open_host("reference", target=target, specs=specs) as host:
-        runner = TrialRunner(specs=specs, host=host, settings=BenchSettings(adapter="reference", target=target))
+        runner = TrialRunner(specs=specs, host=host, settings=RunnerSettings(adapter="reference", target=target))
         for spec in chosen:
             work = judged(runner, runner.sampler(spec), JUDGED, lambda _case: True, Counter())
             [figure] = interleave((work,), rounds)
@@ -117,7 +117,7 @@ def _pipeline(
     found, notes = {}, []
     # Without a spare, whose start would be counted.
     with ProcessHost("torch", target=target, spare=False) as host:
-        settings = BenchSettings(adapter="torch", target=target)
+        settings = RunnerSettings(adapter="torch", target=target)
         known = waivers_of_run(
             read_waivers(shipped_waivers()),
             settings=settings,

@@ -21,7 +21,7 @@ from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.cli.output import console, show_table, table
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.listing import list_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import Specs, load_specs, package_folder
@@ -51,7 +51,7 @@ _SEED = 1
 
 def _batches(specs: Specs, number: int) -> Iterator[tuple[str, JudgedBatch]]:
     """Trials of all operators, run on the reference and judged."""
-    settings = BenchSettings(adapter="reference", target=Target())
+    settings = RunnerSettings(adapter="reference", target=Target())
     share = -(-number // len(specs))
     with settings.open_host(specs) as host:
         runner = TrialRunner(specs=specs, host=host, settings=settings)

@@ -17,7 +17,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.runs.campaign.corpus.check_coverage import CoverageFactors, check_coverage
@@ -50,7 +50,7 @@ def faults(specs: Specs, target: Target, seeds: int) -> Rounds:
     found: dict[str, tuple[float, ...]] = {}
     spec = specs["aclnnSoftmaxBackward"]
     for fault in FAULTS:
-        settings = BenchSettings(adapter=f"benchmarks.rare_faults:RareFaults,fault={fault}", target=target)
+        settings = RunnerSettings(adapter=f"benchmarks.rare_faults:RareFaults,fault={fault}", target=target)
         host = InProcessHost(load(parse_adapter_word(settings.adapter)).open(target, specs))
         runner = TrialRunner(specs=specs, host=host, settings=settings, is_waived=lambda _record: True)
         plain = [_search_plain(runner, spec, seed) for seed in range(seeds)]

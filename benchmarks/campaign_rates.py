@@ -18,7 +18,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.runs.campaign.corpus.schedule import RANDOM, Chunk, chunk_trials
 from aclnn_cts.runs.campaign.jobs import CampaignService
@@ -55,7 +55,7 @@ def random_chunk(spec: Spec, number: int, draws: int) -> Chunk:
 @contextlib.contextmanager
 def open_alone(adapter: str, target: Target) -> Iterator[CampaignWorker]:
     """A campaign's worker in this process, closed afterwards."""
-    settings = BenchSettings(adapter=adapter, target=target)
+    settings = RunnerSettings(adapter=adapter, target=target)
     worker = open_worker(CampaignService(settings=settings, waivers=(), chunk_seconds=3600.0), None)
     with worker.runner.host:
         yield worker

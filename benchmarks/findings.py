@@ -26,7 +26,7 @@ from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.finding_text import title_of
 from aclnn_cts.findings.findings import Failures, FindingIndex
 from aclnn_cts.formula.mutants import Mutant
@@ -147,7 +147,7 @@ def measured(spec: Spec, specs: Specs, *, seed: str, faults: int, pairs: int) ->
     """So many faults of an operator that its plan finds, then so many pairs of them."""
     target = Target(product=spec.usual_product)
     session = MutatedSession(target, specs)
-    settings = BenchSettings(adapter="reference", target=target)
+    settings = RunnerSettings(adapter="reference", target=target)
     random = Random(f"{seed}/{spec.stem}")  # noqa: S311 - drawn again by the same seed
     drawn = list(draw_mutants(spec, target, seed=seed, count=_DRAWN))
     random.shuffle(drawn)

@@ -26,7 +26,7 @@ from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.buffers import CallBuffers, InputGuards, block_layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -132,7 +132,7 @@ def status_rates(specs: Specs) -> dict[str, StatusRate]:
     found = {}
     with ProcessHost("loopback", target=target, spare=False) as host:
         runner = TrialRunner(
-            specs=specs, host=host, settings=BenchSettings(adapter="loopback", target=target, phases=1)
+            specs=specs, host=host, settings=RunnerSettings(adapter="loopback", target=target, phases=1)
         )
         for spec in specs.values():
             if not runner.scope.offers(spec.operator, PRODUCT):

@@ -19,7 +19,7 @@ from aclnn_cts.candidates.verdict import Isolation
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.printable import quote
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateFunction, CandidateHost, output_orders, plain_argument
 from aclnn_cts.sandbox.candidate_program import LoadedCandidate, results_by_output, store_results, to_torch
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
@@ -63,7 +63,7 @@ class PreparedCandidate:
 
     def open(
         self,
-        settings: BenchSettings,
+        settings: RunnerSettings,
         specs: Specs,
         *,
         spec: Spec,
@@ -92,7 +92,7 @@ class PreparedCandidate:
             self.function,
             names=names,
             outputs=tuple(spec.outputs),
-            computed=spec.computed,
+            computed=spec.computed_outputs,
             target=settings.target,
             call_seconds=settings.call_seconds or 60.0,
             memory_bytes=memory,
@@ -221,6 +221,6 @@ class _ClosureSession:
             arrays = {name: to_torch(array) for name, array in arrays.items()}
         values = {name: plain_argument(name, value, arrays) for name, value in case.arguments.items()}
         formats = {name: tensor.format for name, tensor in case.tensors()}
-        orders = output_orders(tuple(self._spec.outputs), outputs, self._spec.computed(case))
+        orders = output_orders(tuple(self._spec.outputs), outputs, self._spec.computed_outputs(case))
         results = results_by_output(self._function(values, formats), outputs, orders, self._function)
         return Outcome(facts=store_results(results, outputs))

@@ -260,7 +260,7 @@ def _call(
                 call, rules = other, again
     given = {
         name: dtype
-        for name in known.spec.computed(call.case)
+        for name in known.spec.computed_outputs(call.case)
         if name in outputs and _differs(known, call.case, name, dtype := acl_name(outputs[name].dtype))
     }
     if given and DTYPES.keys() >= set(given.values()):
@@ -381,7 +381,7 @@ def named_outputs(known: JudgedDocument, outputs: object) -> dict[str, NDArray[A
 
 def _wrong_outputs(known: JudgedDocument, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> CheckResult | None:
     """The check of outputs that are missing, or have another shape or dtype than follows from the inputs."""
-    for name in known.spec.computed(call.case):
+    for name in known.spec.computed_outputs(call.case):
         tensor = call.case.tensor(name)
         if tensor is None or owner(name) not in (*call.inferred, *known.spec.inputs):
             continue

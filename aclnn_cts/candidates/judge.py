@@ -26,7 +26,7 @@ from aclnn_cts.core.printable import quote
 from aclnn_cts.core.rounding import BINARY_FORMATS, spacing
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, RunVerdict, SkipReason
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.finding_text import quoted_clause
 from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateHost
 from aclnn_cts.sandbox.host import SessionHost
@@ -175,7 +175,7 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
     known = judged_document(op, product, edition)
     found = prepare_candidate(candidate, sandbox=sandbox)
     specs = shipped_specs(edition or "")
-    settings = BenchSettings(
+    settings = RunnerSettings(
         adapter=found.adapter or found.word,
         target=known.target,
         edition=edition or "",

@@ -137,7 +137,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.cli.campaign_screen import ProgressJson, show_campaign_end
     from aclnn_cts.cli.progress_line import PROGRESS_FILE
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
     from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.campaign.head import StopLimits
     from aclnn_cts.runs.campaign.resuming import CHUNK_TRIALS, CampaignOptions, earlier_campaign
@@ -166,7 +166,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         arguments=tuple(sys.argv[2:]),
         specs=specs,
         operators=chosen,
-        settings=BenchSettings(
+        settings=RunnerSettings(
             adapter=adapter,
             target=checked_target(product),
             spec_folders=folders,

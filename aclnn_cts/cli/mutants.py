@@ -182,7 +182,7 @@ def _measure(
         seed=wanted.seed,
         plan_seed=wanted.plan_seed,
         witness_values=wanted.witness_values,
-        made_by=beginning.ended(),
+        made_by=beginning.made_by(),
         mutants=tuple(row for row in results if isinstance(row, MutantResult)),
         decoys=tuple(row for row in results if not isinstance(row, MutantResult)),
     )

@@ -265,7 +265,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.cli.progress_line import PROGRESS_FILE, ProgressFile
     from aclnn_cts.cli.screen import Screen, show_end, show_openness, show_regimes
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
     from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.runs.run import run as run_engine
@@ -289,7 +289,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         arguments=tuple(sys.argv[2:]),
         specs=specs,
         operators=chosen,
-        settings=BenchSettings(
+        settings=RunnerSettings(
             adapter=adapter,
             target=target,
             spec_folders=folders,

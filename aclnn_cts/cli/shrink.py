@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aclnn_cts.core.case import Case
     from aclnn_cts.core.fingerprint import Fingerprint
     from aclnn_cts.core.trial import Trial
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
 
 
 _SOURCE = "shrunk from "
@@ -110,10 +110,10 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     if again:
         raise UsageError("--reshrink: is for a run; leave it out")
     from aclnn_cts.core.target import Target
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
     from aclnn_cts.triage.run_settings import run_of, with_settings_of_run
 
-    settings = BenchSettings(
+    settings = RunnerSettings(
         adapter=adapter,
         target=Target(),
         spec_folders=folders,
@@ -182,7 +182,7 @@ def _file(
     out: Path,
     executions: int,
     phases: str | None,
-    settings: BenchSettings,
+    settings: RunnerSettings,
 ) -> int:
     """`settings`: but for the target and the phases, which are the trial's."""
     from aclnn_cts.core.trial import Trial

@@ -51,7 +51,10 @@ def with_forward_results(case: Case, spec: Spec) -> Case | None:
     operator = load_formula(spec.stem)
     given = case_arrays(case, spec.given_inputs(case))
     call = OracleInput(
-        tensors=as_operands(case, given), arguments=case.arguments, target=case.target, updated=spec.updated(case)
+        tensors=as_operands(case, given),
+        arguments=case.arguments,
+        target=case.target,
+        updated=spec.updated_tensors(case),
     )
     first = next(
         tensor for name, tensor in case.tensors() if tensor.dtype in INEXACT and tensor.data and name not in tensors

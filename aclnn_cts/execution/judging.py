@@ -152,7 +152,7 @@ class Judge:
             arguments=case.arguments,
             target=case.target,
             lattices=lattices,
-            updated=self.spec.updated(case),
+            updated=self.spec.updated_tensors(case),
         )
 
     def outputs_of_mode(self, performed: PerformedCall) -> tuple[str, ...]:
@@ -352,7 +352,7 @@ class Judge:
     def _answer(self, opened: Opened, oracle: Oracle) -> Answer:
         performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
         expected, operands = known_operands(oracle, question, models, values=opened.values)
-        models = {name: model.using(expected[name].functions) for name, model in models.items()}
+        models = {name: model.with_functions(expected[name].functions) for name, model in models.items()}
         asked = compared_outputs(expected=expected, got=opened.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
@@ -412,7 +412,7 @@ class Judge:
         return {
             name: JudgementBasis(
                 expected=expected[name],
-                model=opened.models[name].using(expected[name].functions),
+                model=opened.models[name].with_functions(expected[name].functions),
                 operands=facts[name],
             )
             for name in opened.outputs
@@ -421,7 +421,7 @@ class Judge:
     def _outputs(self, case: Case, arguments: Mapping[str, Argument] | None = None) -> dict[str, Tensor]:
         """The outputs that a case asks for; as `arguments` has them where a smaller call takes its place."""
         given = case if arguments is None else msgspec.structs.replace(case, arguments=arguments)
-        return {name: value for name in self.spec.computed(case) if (value := given.tensor(name)) is not None}
+        return {name: value for name in self.spec.computed_outputs(case) if (value := given.tensor(name)) is not None}
 
     def memory(self, performed: PerformedCall) -> Verdict:
         """The verdict on what a valid call wrote, whatever its values."""
@@ -432,7 +432,7 @@ class Judge:
             return self.values(performed)
         if (verdict := late_write(outcome)) is not None:
             return verdict
-        asked = self.spec.computed(performed.case)
+        asked = self.spec.computed_outputs(performed.case)
         unwritten = {name: outcome.buffers[name].unwritten for name in asked if name in outcome.buffers}
         for name, count in unwritten.items():
             if count:

@@ -57,7 +57,9 @@ def compare_blocks(
                     break
             else:
                 merged = {name: output.merged() for name, output in blockwise.items()}
-                return merged, {name: models[name].using(output.functions) for name, output in blockwise.items()}
+                return merged, {
+                    name: models[name].with_functions(output.functions) for name, output in blockwise.items()
+                }
         mixed |= unsettled
 
 

@@ -14,7 +14,7 @@ from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.explain import explain_record, replay_command
 from aclnn_cts.findings.finding_text import finding_text
 from aclnn_cts.findings.findings import Failures, with_best_record
@@ -49,7 +49,7 @@ _SEEDS = 2**64
 class GateOptions:
     """What a gate is opened with."""
 
-    settings: BenchSettings
+    settings: RunnerSettings
     profile: Profile
     seed: int
     specs: Specs
@@ -111,7 +111,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     if change is not None:
         chosen &= change.operators
     return GateOptions(
-        settings=BenchSettings(
+        settings=RunnerSettings(
             adapter=adapter,
             target=Target(product=product or OWN_PRODUCT),
             spec_folders=tuple(spec_folders),

@@ -15,7 +15,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, SkipReason
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
@@ -65,7 +65,7 @@ class RunOptions:
     arguments: tuple[str, ...]
     specs: Specs
     operators: tuple[Spec, ...]
-    settings: BenchSettings
+    settings: RunnerSettings
     out: Path
     seed: int = 0
     profile: Profile | None = None
@@ -192,7 +192,7 @@ def _of_waivers(waivers: Waivers, summary: Summary, *, is_whole: bool) -> Sequen
 
 
 def _benchmark_uses(
-    benchmark: SessionHost | None, operators: Sequence[Spec], settings: BenchSettings
+    benchmark: SessionHost | None, operators: Sequence[Spec], settings: RunnerSettings
 ) -> tuple[BenchmarkUse, ...]:
     """What listens to whether a second implementation answers, where there is one that may."""
     if benchmark is None:

@@ -21,7 +21,7 @@ from aclnn_cts.core.outside import DOCUMENT_BYTES, read_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.formula.emulator import ORDERS
 from aclnn_cts.formula.mutants import Mutant
 from aclnn_cts.generate.choices import Choices, stream_block
@@ -212,7 +212,7 @@ def measure_operator(task: OperatorTask, specs: Specs) -> Iterator[MutantResult 
     target = Target(product=spec.usual_product)
     mutants, decoys = population(spec, wanted, ids=task.ids)
     session = MutatedSession(target, specs)
-    settings = BenchSettings(adapter="reference", target=target)
+    settings = RunnerSettings(adapter="reference", target=target)
     with InProcessHost(session) as host:
         runner = TrialRunner(
             specs=specs, host=host, settings=settings, is_waived=lambda _record: True, sample_waived=True

@@ -206,7 +206,7 @@ class MutatedSession:
             tensors=promoted_inputs(tensors, spec.promoting, spec.computed_in(case)),
             arguments=case.arguments,
             target=case.target,
-            updated=spec.updated(case),
+            updated=spec.updated_tensors(case),
         )
 
     def _computed(self, case: Case, mutants: Sequence[Mutant], given: _Given) -> tuple[Values, Values] | None:

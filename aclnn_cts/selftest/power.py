@@ -18,7 +18,7 @@ from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import Failures
 from aclnn_cts.formula.mutants import Mutant
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
@@ -83,7 +83,7 @@ def attempt(task: Task, specs: Specs, *, workers: int = 1) -> tuple[Attempt, Rec
     """
     began = time.perf_counter()
     adapter = "reference" if task.subjects else "loopback" if task.decoy else f"loopback:timeout={_DEVICE_SECONDS}"
-    settings = BenchSettings(adapter=adapter, target=Target(product=DEFAULT_PRODUCT))
+    settings = RunnerSettings(adapter=adapter, target=Target(product=DEFAULT_PRODUCT))
     first: Record | None = None
     cases = cases_to_first = errors = 0
     seconds_to_first = 0.0
@@ -114,7 +114,7 @@ def attempt(task: Task, specs: Specs, *, workers: int = 1) -> tuple[Attempt, Rec
 
 
 @contextlib.contextmanager
-def open_faulty(task: Task, settings: BenchSettings, specs: Specs, *, workers: int = 1) -> Iterator[SessionHost]:
+def open_faulty(task: Task, settings: RunnerSettings, specs: Specs, *, workers: int = 1) -> Iterator[SessionHost]:
     """The implementation with the fault."""
     if task.subjects:
         session = MutatedSession(settings.target, specs)

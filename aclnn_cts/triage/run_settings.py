@@ -8,7 +8,7 @@ from pathlib import Path
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import quote
 from aclnn_cts.execution.measuring import chosen_tolerances
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.store.run_directory import FAILURES, MANIFEST, RunDirectory
 
@@ -22,7 +22,7 @@ def run_of(source: Path) -> RunDirectory | None:
 
 def settings_of(
     run: RunDirectory, *, adapter: str | None = None, benchmark: str = "", spec_folders: tuple[Path, ...] = ()
-) -> BenchSettings:
+) -> RunnerSettings:
     """The run's own: its adapter and target, and whatever decides which failure a trial is.
 
     Code that the run names and that is not part of this program runs only where a person names it too (`adapter`,
@@ -40,7 +40,7 @@ def settings_of(
             f"{run.path}: was made with operators in {quote(list(manifest.spec_folders))}, whose Python runs; give the"
             " folders with --specs"
         )
-    settings = BenchSettings(
+    settings = RunnerSettings(
         adapter=manifest.adapter,
         target=manifest.target,
         spec_folders=spec_folders,
@@ -51,7 +51,7 @@ def settings_of(
     return with_settings_of_run(settings, run)
 
 
-def with_settings_of_run(settings: BenchSettings, run: RunDirectory) -> BenchSettings:
+def with_settings_of_run(settings: RunnerSettings, run: RunDirectory) -> RunnerSettings:
     """These settings; what they leave at its default of limits, tolerances and benchmark is the run's own.
 
     UsageError for another benchmark, and for one of the user's own that the settings do not name.

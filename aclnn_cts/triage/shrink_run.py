@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import findings_of, meets_condition
 from aclnn_cts.findings.fingerprint import is_milder
 from aclnn_cts.repro.keep import keep_programs
@@ -53,7 +53,7 @@ def size_of(trial: Trial) -> int:
 
 
 def shrink_run(
-    run: RunDirectory, *, specs: Specs, settings: BenchSettings, executions: int = EXECUTIONS, again: bool = False
+    run: RunDirectory, *, specs: Specs, settings: RunnerSettings, executions: int = EXECUTIONS, again: bool = False
 ) -> Iterator[ShrunkFinding]:
     """Shrink each finding of a finished run; it is stored when it is yielded, with the record of its smallest trial.
 

@@ -15,7 +15,7 @@ from aclnn_cts.core.trial import EarlierCall, Trial, of_first_phase
 from aclnn_cts.core.verdict import Record, Result, Verdict, compares_values, is_valid_call
 from aclnn_cts.execution.executor import CallPerformer, CallRequest
 from aclnn_cts.execution.judging import Judge, Judges
-from aclnn_cts.execution.settings import BenchSettings, unsupported_phases
+from aclnn_cts.execution.settings import RunnerSettings, unsupported_phases
 from aclnn_cts.generate.regime_cells import cells_of, planned_cells
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK, STANDARD
@@ -69,7 +69,7 @@ class TrialRunner:
 
     specs: Specs
     host: SessionHost
-    settings: BenchSettings
+    settings: RunnerSettings
     """With the target that cases are made for."""
     is_waived: Callable[[Record], bool] = lambda _record: False
     """True if a waiver covers the failure; a waived failure is not run again alone."""

@@ -24,7 +24,7 @@ from aclnn_cts.core.verdict import (
 )
 from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.fingerprint import fingerprint_of_rejected_twin, with_whole_fingerprint
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, fingerprint
 from aclnn_cts.speclang.evaluate import Evaluation
@@ -82,7 +82,7 @@ class TrialJudge:
 
     specs: Specs
     judges: Judges
-    settings: BenchSettings
+    settings: RunnerSettings
     is_waived: Callable[[Record], bool]
     """True if a waiver covers the failure."""
     sample_waived: bool
@@ -157,7 +157,7 @@ class TrialJudge:
         if outcome.ended != CallEnd.RETURNED or outcome.status:
             return []
         spec = self.specs[performed.case.operator]
-        asked = {*spec.computed(performed.case), *spec.updated(performed.case)}
+        asked = {*spec.computed_outputs(performed.case), *spec.updated_tensors(performed.case)}
         return [
             name
             for name, array in performed.got.items()

@@ -16,7 +16,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, SkipReason
 from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judge, as_operands
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -39,7 +39,9 @@ def inputs(case: Case, spec: Spec) -> OracleInput | None:
     tensors = as_operands(case, arrays)
     if not all(np.isfinite(array).all() for array in tensors.values()):
         return None
-    return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))
+    return OracleInput(
+        tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated_tensors(case)
+    )
 
 
 TWO_READINGS = {
@@ -149,7 +151,7 @@ def test_inf_among_the_inputs_is_said_not_to_be_asked(tmp_path: Path) -> None:
 
 def test_a_run_reviews_its_failures() -> None:
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        runner = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
+        runner = TrialRunner(specs=SPECS, host=host, settings=RunnerSettings(adapter="reference", target=Target()))
         [judged] = runner.run([Trial("values", softmax((1.0, 2.0, 3.0, 4.0)))])
     assert judged.records[0].verdict.result == Result.PASSED
     assert runner.judge(SPECS["aclnnSoftmaxBackward"]).second is not None

@@ -115,11 +115,11 @@ def test_exact_sums_are_rounded_in_narrow_accumulation(got: float, summands: flo
 
 def test_a_bound_on_functions_has_their_basis() -> None:
     document = dataclasses.replace(model(), basis="document")
-    using = document.using(("exp",))
+    using = document.with_functions(("exp",))
     assert using.basis == "assumed"
     assert "exp within 2 ulp" in using.describe()
     assert [name for name, _, _ in using.sources if name == "exp"] == ["exp"]
-    assert document.using(()) is document
+    assert document.with_functions(()) is document
 
 
 def test_functions_are_stated_by_product() -> None:

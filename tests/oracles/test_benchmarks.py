@@ -26,7 +26,9 @@ SPECS = load_specs()
 
 def question_of(spec: Spec, case: Case) -> OracleInput:
     tensors = as_operands(case, case_arrays(case, list(spec.given_inputs(case))))
-    return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))
+    return OracleInput(
+        tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated_tensors(case)
+    )
 
 
 @pytest.mark.mechanism

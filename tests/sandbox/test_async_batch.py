@@ -15,7 +15,7 @@ from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.sandbox.batch import PendingBatch
 from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.process import ProcessHost
@@ -143,7 +143,7 @@ def test_few_quick_calls_are_made_at_once(host: ProcessHost) -> None:
 
 
 def _runner(host: ProcessHost) -> TrialRunner:
-    return TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=TARGET))
+    return TrialRunner(specs=SPECS, host=host, settings=RunnerSettings(adapter="reference", target=TARGET))
 
 
 def _told(record: Record) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.measuring import Measuring
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.sandbox.host import InProcessHost
@@ -46,7 +46,7 @@ def test_what_is_sampled_among_all_trials_is_measured() -> None:
 def failures(*, is_waived: Callable[[Record], bool], sample_waived: bool, gate: tuple[str, ...] = ()) -> list[Record]:
     """The same trials on an implementation whose every value is wrong."""
     target = Target()
-    settings = BenchSettings(adapter="test", target=target, measuring=Measuring(gate=gate))
+    settings = RunnerSettings(adapter="test", target=target, measuring=Measuring(gate=gate))
     session = Wrong(fault="value").open(target, SPECS)
     runner = TrialRunner(
         specs=SPECS, host=InProcessHost(session), settings=settings, is_waived=is_waived, sample_waived=sample_waived

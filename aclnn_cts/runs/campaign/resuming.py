@@ -11,7 +11,7 @@ import msgspec
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import sha256_of
-from aclnn_cts.execution.settings import PHASES, BenchSettings
+from aclnn_cts.execution.settings import PHASES, RunnerSettings
 from aclnn_cts.findings.waivers.file import Waiver, waivers_beside_shipped
 from aclnn_cts.runs.campaign.head import StopLimits
 from aclnn_cts.speclang.load import Specs
@@ -207,7 +207,7 @@ class CampaignOptions:
     arguments: tuple[str, ...]
     specs: Specs
     operators: tuple[Spec, ...]
-    settings: BenchSettings
+    settings: RunnerSettings
     out: Path
     stop: StopLimits
     seed: int = 0

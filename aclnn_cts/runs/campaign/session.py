@@ -20,7 +20,7 @@ from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.outside import numbers_as_words
 from aclnn_cts.core.printable import printable_json
 from aclnn_cts.core.trial import Trial, of_first_phase, trial_to_json
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import FINDING_STATE, findings_in
 from aclnn_cts.findings.waivers.file import waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
@@ -323,7 +323,7 @@ def _note_session(writer: RunWriter, options: CampaignOptions) -> None:
     writer.append_part(Summary(), state={f"{SESSION_STATE}{number:04d}": entry})
 
 
-def _devices(options: CampaignOptions) -> list[BenchSettings]:
+def _devices(options: CampaignOptions) -> list[RunnerSettings]:
     """The settings of each worker."""
     settings = replace(options.settings, workers=options.workers)
     if not options.devices:
