@@ -25,7 +25,7 @@ from aclnn_cts.adapters.protocol import Inexpressible
 from aclnn_cts.core.case import BoolArray, Case, FloatArray, Scalar, Tensor, number
 from aclnn_cts.core.dtypes import PRIVATE_FORMATS
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, quote
 
 _INT64_LIMIT = 2**63
 
@@ -104,7 +104,7 @@ def _plain(case: Case, name: str) -> object:
     try:
         return _PLAIN[type(value)](value)
     except KeyError:
-        raise Inexpressible(f"{name} is {shown(str(value))}, for which there is no value in Python") from None
+        raise Inexpressible(f"{name} is {quote(str(value))}, for which there is no value in Python") from None
 
 
 _CONVERSIONS: Mapping[Conversion, Callable[..., Any]] = MappingProxyType(
@@ -204,7 +204,7 @@ class CompiledBinding:
             found = by(scope)
             key = str(found).lower() if isinstance(found, bool) or found is None else str(found)
             if key not in options:
-                raise Inexpressible(f"{name} is {shown(key)}, which has no counterpart; expected {', '.join(options)}")
+                raise Inexpressible(f"{name} is {quote(key)}, which has no counterpart; expected {', '.join(options)}")
             return options[key](scope)
 
         return choose

@@ -20,7 +20,7 @@ from msgspec import Meta
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.shared_schema import FileEntry
@@ -246,7 +246,7 @@ class _FileModel(FileEntry, frozen=True, kw_only=True):
     bindings: dict[_Operator, _BindingModel]
 
 
-def shipped(library: str) -> Mapping[str, Binding]:
+def shipped_bindings(library: str) -> Mapping[str, Binding]:
     """The bindings of the package on a library, which lie in a file for each operator."""
     found: dict[str, Binding] = {}
     for path in sorted((Path(__file__).resolve().parent / _SHIPPED / library).glob("*.yaml")):
@@ -316,7 +316,7 @@ class _Reader:
         for name in gradients:
             if name not in let:
                 self._add(
-                    (*path, "gradients", name), f"{shown(name)}; expected a name of `let`{did_you_mean(name, let)}"
+                    (*path, "gradients", name), f"{quote(name)}; expected a name of `let`{did_you_mean(name, let)}"
                 )
         called_as = None
         if (called := entry.called_as) is not None:
@@ -367,7 +367,7 @@ class _Reader:
         if named and isinstance(raw, dict) and raw and all(_is_word(name) for name in raw):
             return MappingProxyType({name: self.value(item, (*path, name)) for name, item in raw.items()})
         form = "a mapping of outputs to values" if named else "a list of outputs, one for each result"
-        self._add(path, f"{shown(raw)}; expected {form}")
+        self._add(path, f"{quote(raw)}; expected {form}")
         return {}
 
     def _list(self, raw: object, path: _Path) -> tuple[Value, ...]:
@@ -382,7 +382,7 @@ class _Reader:
             return None
         if isinstance(raw, list) and raw and all(not isinstance(item, dict) for item in raw):
             return tuple(tuple(item) if isinstance(item, list) else item for item in raw)
-        self._add((*self._path, "unused", name), f"{shown(raw)}; expected `any`, or a list of values")
+        self._add((*self._path, "unused", name), f"{quote(raw)}; expected `any`, or a list of values")
         return None
 
     def value(self, raw: object, path: _Path, *, depth: int = 0) -> Value:
@@ -395,7 +395,7 @@ class _Reader:
         if isinstance(raw, str):
             if _is_word(raw):
                 return Name(raw)
-            self._add(path, f"{shown(raw)}; expected the name of a parameter, or {{text: WORD}} for a word")
+            self._add(path, f"{quote(raw)}; expected the name of a parameter, or {{text: WORD}} for a word")
         elif isinstance(raw, list):
             if len(raw) <= _ITEMS:
                 return Items(tuple(self.value(item, (*path, n), depth=depth + 1) for n, item in enumerate(raw)))
@@ -414,7 +414,7 @@ class _Reader:
                 return LibraryCall(
                     function, self._arguments(raw["arguments"], (*path, "arguments"), depth=depth), where
                 )
-            self._add((*path, "call"), f"{shown(function)}; expected the name of a function")
+            self._add((*path, "call"), f"{quote(function)}; expected the name of a function")
             return Literal(None)
         if set(raw) == {"choose", "from"}:
             return self._choose(raw["choose"], raw["from"], path, depth=depth)
@@ -422,7 +422,7 @@ class _Reader:
         if len(raw) == 1 and (word := next(iter(raw))) in known:
             return self._convert(known[word], raw[word], (*path, word), depth=depth)
         words = [*known, "text", "call", "choose"]
-        given = ", ".join(map(shown, list(raw)[:4])) or "an empty mapping"
+        given = ", ".join(map(quote, list(raw)[:4])) or "an empty mapping"
         self._add(path, f"{given}; expected one of {', '.join(words)}{did_you_mean(str(next(iter(raw), '')), words)}")
         return Literal(None)
 
@@ -440,7 +440,7 @@ class _Reader:
             if is_dtype and not self._problems.known(str(operand), DTYPES, place, "dtype"):
                 return Literal(None)
             if kind is Conversion.FORMAT and not (isinstance(operand, str) and _is_word(operand)):
-                self._add(place, f"{shown(operand)}; expected the name of a parameter")
+                self._add(place, f"{quote(operand)}; expected the name of a parameter")
                 return Literal(None)
             made.append(Literal(str(operand)) if is_dtype else self.value(operand, place, depth=depth))
         return Convert(kind, tuple(made), path)
@@ -453,7 +453,7 @@ class _Reader:
             options = raw.items()
         else:
             self._add(
-                (*path, "from"), f"{shown(raw)}; expected a list of values from 0 on, or a mapping of words to values"
+                (*path, "from"), f"{quote(raw)}; expected a list of values from 0 on, or a mapping of words to values"
             )
         made = {
             str(key): self.value(option, (*path, "from", key), depth=depth)  # type: ignore[arg-type]  # str or int
@@ -514,7 +514,7 @@ def check_names(binding: Binding, *, parameters: Sequence[str], outputs: Sequenc
     if (called := binding.called_as) is not None:
         placed |= {value.name for value in _parts(called.call) if isinstance(value, Name)} | set(called.unused)
     found = [
-        f"{binding.where}: {shown(name)} is no parameter of the operator and no name of `let`; expected any of "
+        f"{binding.where}: {quote(name)} is no parameter of the operator and no name of `let`; expected any of "
         f"{', '.join([*parameters, *let])}{did_you_mean(name, [*parameters, *let])}"
         for name in sorted(placed - set(parameters))
     ]

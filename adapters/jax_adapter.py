@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from aclnn_cts.adapters.bindings import read_own_bindings, shipped
+from aclnn_cts.adapters.bindings import read_own_bindings, shipped_bindings
 from aclnn_cts.adapters.protocol import Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.registry import import_extra, read_bool
 from aclnn_cts.adapters.results import outcome_of, run_each
@@ -52,7 +52,7 @@ class JaxSession:
         from aclnn_cts.adapters.jax_bindings import JaxBinding  # noqa: PLC0415 - it imports JAX
 
         own, sources = read_own_bindings(adapter.files, specs)
-        bindings = {**shipped("jax"), **own}
+        bindings = {**shipped_bindings("jax"), **own}
         self._bindings = {operator: JaxBinding(binding, jit=adapter.jit) for operator, binding in bindings.items()}
         self._config = jax.config
         settings = {"jax_enable_x64": True, "jax_platforms": "cpu", "jax_default_matmul_precision": "highest"}

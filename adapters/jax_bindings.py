@@ -20,7 +20,7 @@ from aclnn_cts.adapters.protocol import Buffers, Inexpressible, Rejected
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 _REJECTIONS = (IndexError, TypeError, ValueError)
 
@@ -106,7 +106,7 @@ class _Jax:
         function = FUNCTIONS.get(call.function)
         if function is None:
             raise UnboundError(
-                f"{where}: {shown(call.function)} is not offered; expected one of {', '.join(FUNCTIONS)}"
+                f"{where}: {quote(call.function)} is not offered; expected one of {', '.join(FUNCTIONS)}"
                 f"{did_you_mean(call.function, FUNCTIONS)}"
             )
         if set(arguments) != set(function.arguments):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, outcome_of, run_each
 from aclnn_cts.core.case import Case, Tensor
-from aclnn_cts.core.dtypes import component, components, composed, promoted_inputs
+from aclnn_cts.core.dtypes import component, components, from_components, promoted_inputs
 from aclnn_cts.core.errors import OracleError
 from aclnn_cts.core.expected import Condensed, Float64, OracleInput
 from aclnn_cts.core.outcome import STATUSES, SUCCESS, CallEnd, Outcome
@@ -110,18 +110,18 @@ class ReferenceSession:
             ),
             arguments=case.arguments,
             target=case.target,
-            updated=spec.updated(case),
+            updated=spec.updated_tensors(case),
         )
         condensed = self._condensed(spec, question)
         question = question if condensed is None else condensed.question
         values = self._values(spec)(question)
         results = {}
-        for name in spec.computed(case):
+        for name in spec.computed_outputs(case):
             if name not in buffers.outputs:
                 continue
             dtype, whole = _descriptor(case, name).dtype, _descriptor(case, name).shape
             rounded = to_dtype(np.broadcast_to(values[name], question.shape(name)), component(dtype))
-            written = composed(rounded, dtype)
+            written = from_components(rounded, dtype)
             results[name] = written if condensed is None else np.zeros(whole, written.dtype)
             if condensed is not None:
                 results[name][condensed.rows[name]] = written

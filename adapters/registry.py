@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.registry import items_by_name
 
 
@@ -126,7 +126,7 @@ def parse_adapter_word(word: str) -> AdapterChoice:
         )
     if not factory.isidentifier() or not all(part.isidentifier() for part in head.split(".")):
         raise UsageError(
-            f"--adapter {word}: no adapter is called {shown(head)}; expected one of {', '.join(ADAPTERS)}, or "
+            f"--adapter {word}: no adapter is called {quote(head)}; expected one of {', '.join(ADAPTERS)}, or "
             f"package.module:factory for one of your own{did_you_mean(head, ADAPTERS)}"
         )
     return AdapterChoice(word, f"{head}:{factory}", isolate=True, options=_options(word, texts))
@@ -171,7 +171,7 @@ def load(choice: AdapterChoice) -> Adapter:
     if not callable(factory):
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise UsageError(
-            f"--adapter {choice.word}: {module_name} has no callable {shown(name)}; expected the class or "
+            f"--adapter {choice.word}: {module_name} has no callable {quote(name)}; expected the class or "
             f"function that "
             f"makes the adapter{did_you_mean(name, known)}"
         )
@@ -193,10 +193,10 @@ def _options(word: str, texts: list[str], *, lists: frozenset[str] = frozenset()
         key, equals, value = text.partition("=")
         if not equals or not key.isidentifier():
             raise UsageError(
-                f"--adapter {word}: {shown(text)}; expected options as key=value, with commas between them"
+                f"--adapter {word}: {quote(text)}; expected options as key=value, with commas between them"
             )
         if key in options:
-            raise UsageError(f"--adapter {word}: {shown(key)} is given twice; expected it once")
+            raise UsageError(f"--adapter {word}: {quote(key)} is given twice; expected it once")
         options[key] = value
     return MappingProxyType(options)
 
@@ -223,7 +223,7 @@ def _import(module_name: str, word: str) -> object:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise UsageError(
-                f"--adapter {word}: no module {shown(error.name)}; expected package.module:factory that can be "
+                f"--adapter {word}: no module {quote(error.name)}; expected package.module:factory that can be "
                 f"imported "
                 f"from here (is its folder on PYTHONPATH?)"
             ) from None
@@ -248,7 +248,7 @@ def _check_options(factory: Any, choice: AdapterChoice) -> None:  # noqa: ANN401
     for key in choice.options:
         if key not in known and not takes_any:
             raise UsageError(
-                f"--adapter {choice.word}: unknown option {shown(key)}; expected {', '.join(known) or 'no options'}"
+                f"--adapter {choice.word}: unknown option {quote(key)}; expected {', '.join(known) or 'no options'}"
                 f"{did_you_mean(key, known)}"
             )
     try:

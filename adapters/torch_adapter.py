@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from aclnn_cts.adapters.bindings import read_own_bindings, shipped
+from aclnn_cts.adapters.bindings import read_own_bindings, shipped_bindings
 from aclnn_cts.adapters.protocol import Buffers, Call, Capabilities, Inexpressible
 from aclnn_cts.adapters.registry import import_extra, read_bool, read_number
 from aclnn_cts.adapters.results import MESSAGE_LIMIT, mismatch, run_each
@@ -80,7 +80,7 @@ class TorchSession:
 
         self._device = torch_settings.find_device(adapter.device)
         own, sources = read_own_bindings(adapter.files, specs)
-        bindings = {**shipped("torch"), **own}
+        bindings = {**shipped_bindings("torch"), **own}
         self._bindings, missing = torch_bindings.compile_bindings(bindings, device=self._device)
         if mistakes := [missing[operator] for operator in own if operator in missing]:
             raise UsageError("\n".join(mistakes))

@@ -29,7 +29,7 @@ from aclnn_cts.adapters.torch_functions import (
 from aclnn_cts.adapters.torch_settings import DISPATCH_KEYS, call_torch
 from aclnn_cts.adapters.torch_tensors import TORCH_DTYPES, BoundTensors, Results, acl_name
 from aclnn_cts.core.errors import did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 FUNCTIONS: Mapping[str, Callable[[BoundTensors], Results]] = MappingProxyType(
     {
@@ -68,7 +68,7 @@ class TorchBinding(CompiledBinding):
         self._shape = None if binding.shape is None else self.compiled(binding.shape)
         if binding.form is BindingForm.FUNCTION and binding.function not in FUNCTIONS:
             raise UnboundError(
-                f"{binding.where}.function: {shown(binding.function)}; expected one of {', '.join(FUNCTIONS)}"
+                f"{binding.where}.function: {quote(binding.function)}; expected one of {', '.join(FUNCTIONS)}"
                 f"{did_you_mean(binding.function, FUNCTIONS)}"
             )
 
@@ -237,7 +237,7 @@ class Aten:
         for name in arguments:
             if name not in taken:
                 raise UnboundError(
-                    f"{where}: aten::{call.function} has no argument {shown(name)}; expected {', '.join(taken)}"
+                    f"{where}: aten::{call.function} has no argument {quote(name)}; expected {', '.join(taken)}"
                     f"{did_you_mean(name, taken)}"
                 )
         for name, item in taken.items():
@@ -276,7 +276,7 @@ def _looked_up(name: str, where: str) -> tuple[Any, Any]:
     word = word or ("default" if "default" in overloads or len(overloads) > 1 else overloads[0])
     if word not in overloads:
         raise UnboundError(
-            f"{where}: aten::{base} has no overload {shown(word)}; expected one of "
+            f"{where}: aten::{base} has no overload {quote(word)}; expected one of "
             f"{', '.join(f'{base}.{item}' for item in overloads)}"
         )
     return packet, getattr(packet, word)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from aclnn_cts.cli.output import console, wrap
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.waivers.file import read_waivers, shipped_waivers
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.sampler import Sampler
@@ -92,9 +92,9 @@ def _generation(out: Console, chosen: Sequence[Spec], target: Target, rounds: in
 def _judgement(out: Console, specs: Specs, chosen: Sequence[Spec], target: Target, rounds: int) -> Rounds:
     found = {}
     with open_host("reference", target=target, specs=specs) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=BenchSettings(adapter="reference", target=target))
+        runner = TrialRunner(specs=specs, host=host, settings=RunnerSettings(adapter="reference", target=target))
         for spec in chosen:
-            work = judged(bench, bench.sampler(spec), JUDGED, lambda _case: True, Counter())
+            work = judged(runner, runner.sampler(spec), JUDGED, lambda _case: True, Counter())
             [figure] = interleave((work,), rounds)
             found[f"{REFERENCE}, {spec.operator}"] = figure.values
     show_operators(
@@ -117,7 +117,7 @@ def _pipeline(
     found, notes = {}, []
     # Without a spare, whose start would be counted.
     with ProcessHost("torch", target=target, spare=False) as host:
-        settings = BenchSettings(adapter="torch", target=target)
+        settings = RunnerSettings(adapter="torch", target=target)
         known = waivers_of_run(
             read_waivers(shipped_waivers()),
             settings=settings,
@@ -125,10 +125,10 @@ def _pipeline(
             bindings=host.capabilities.bindings,
             specs=specs,
         )
-        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=known.explains, sparing=True)
+        runner = TrialRunner(specs=specs, host=host, settings=settings, is_waived=known.covers, sample_waived=True)
         for spec in (spec for spec in chosen if spec.operator in TESTS):
             counter, dense = Counter(), Counter()
-            works = {TORCH: judged(bench, bench.sampler(spec), PIPELINE, as_plain, counter, small)}
+            works = {TORCH: judged(runner, runner.sampler(spec), PIPELINE, as_plain, counter, small)}
             if not alone:
                 works[PLAIN] = plain_examples(TESTS[spec.operator], PLAIN_EXAMPLES, dense, dense=True)
                 works[FILLED] = plain_examples(TESTS[spec.operator], PLAIN_EXAMPLES, Counter(), dense=False)

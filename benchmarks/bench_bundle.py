@@ -21,7 +21,7 @@ from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.cli.output import console, show_table, table
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.listing import list_cases
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.load import Specs, load_specs, package_folder
@@ -51,14 +51,14 @@ _SEED = 1
 
 def _batches(specs: Specs, number: int) -> Iterator[tuple[str, JudgedBatch]]:
     """Trials of all operators, run on the reference and judged."""
-    settings = BenchSettings(adapter="reference", target=Target())
+    settings = RunnerSettings(adapter="reference", target=Target())
     share = -(-number // len(specs))
     with settings.open_host(specs) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=settings)
+        runner = TrialRunner(specs=specs, host=host, settings=settings)
         for spec in specs.for_product(settings.target.product).values():
             sampler = Sampler(spec, Target())
             listed = list_cases(sampler, "valid", seed=_SEED, count=share, unproved=Counter())
-            for judged in bench.run([Trial("values", case) for case in listed]):
+            for judged in runner.run([Trial("values", case) for case in listed]):
                 yield spec.operator, judged
 
 

@@ -26,7 +26,7 @@ import msgspec
 from aclnn_cts.cli.output import console, show_table, table, wrap
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.runs.campaign.corpus.schedule import PLAN
 from aclnn_cts.runs.campaign.head import StopLimits
 from aclnn_cts.runs.campaign.jobs import ChunkJob, ChunkResult
@@ -202,7 +202,7 @@ def simulate(specs: Specs, target: Target, recordings: Recordings, *, devices: i
         arguments=(),
         specs=specs,
         operators=specs.select([]),
-        settings=BenchSettings(adapter="reference", target=target),
+        settings=RunnerSettings(adapter="reference", target=target),
         out=folder / "run",
         stop=StopLimits(),
         workers=devices,

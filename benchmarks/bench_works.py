@@ -79,7 +79,7 @@ def as_plain(case: Case) -> bool:
 
 
 def judged(
-    bench: TrialRunner,
+    runner: TrialRunner,
     sampler: Sampler,
     count: int,
     chosen: Callable[[Case], bool],
@@ -94,7 +94,7 @@ def judged(
     def work(number: int) -> int:
         cases = [case for case in _cases(sampler, number, count, budgets) if chosen(case)]
         done = 0
-        for batch in bench.run([Trial("values", case) for case in cases]):
+        for batch in runner.run([Trial("values", case) for case in cases]):
             done += sum(record.verdict.result in (Result.PASSED, Result.FAILED) for record in batch.records)
         counter.judged += done
         counter.calls += len(cases)

@@ -17,7 +17,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.runs.campaign.corpus.check_coverage import CoverageFactors, check_coverage
@@ -50,11 +50,11 @@ def faults(specs: Specs, target: Target, seeds: int) -> Rounds:
     found: dict[str, tuple[float, ...]] = {}
     spec = specs["aclnnSoftmaxBackward"]
     for fault in FAULTS:
-        settings = BenchSettings(adapter=f"benchmarks.rare_faults:RareFaults,fault={fault}", target=target)
+        settings = RunnerSettings(adapter=f"benchmarks.rare_faults:RareFaults,fault={fault}", target=target)
         host = InProcessHost(load(parse_adapter_word(settings.adapter)).open(target, specs))
-        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True)
-        plain = [_search_plain(bench, spec, seed) for seed in range(seeds)]
-        ours = [_search_campaign(bench, spec, specs, seed) for seed in range(seeds)]
+        runner = TrialRunner(specs=specs, host=host, settings=settings, is_waived=lambda _record: True)
+        plain = [_search_plain(runner, spec, seed) for seed in range(seeds)]
+        ours = [_search_campaign(runner, spec, specs, seed) for seed in range(seeds)]
         columns = (*zip(plain, ours, strict=True),)
         for place, what in enumerate(("cases", "seconds")):
             found[f"plain {what}, {fault}"] = tuple(float(left[place]) for left, _ in columns)
@@ -105,8 +105,8 @@ def _shares(rounds: Rounds) -> dict[str, float]:
     return {name: fast[name].median / slow[name].median for name, item in cases.items() if item.median > EASY}
 
 
-def _search_plain(bench: TrialRunner, spec: Spec, seed: int) -> tuple[int, float]:
-    strategy = valid_cases(spec, bench.settings.target)
+def _search_plain(runner: TrialRunner, spec: Spec, seed: int) -> tuple[int, float]:
+    strategy = valid_cases(spec, runner.settings.target)
     began = processor_seconds()
     tried = 0
 
@@ -126,7 +126,7 @@ def _search_plain(bench: TrialRunner, spec: Spec, seed: int) -> tuple[int, float
     def test(case: Case) -> None:
         nonlocal tried
         tried += 1
-        for judged in bench.run([Trial("values", case)]):
+        for judged in runner.run([Trial("values", case)]):
             if judged.records[0].verdict.result == Result.FAILED:
                 raise FoundError
 
@@ -135,14 +135,14 @@ def _search_plain(bench: TrialRunner, spec: Spec, seed: int) -> tuple[int, float
     return tried, processor_seconds() - began
 
 
-def _search_campaign(bench: TrialRunner, spec: Spec, specs: Specs, seed: int) -> tuple[int, float]:
+def _search_campaign(runner: TrialRunner, spec: Spec, specs: Specs, seed: int) -> tuple[int, float]:
     """The chunks of a campaign without its plan, in order, each after what those before it taught."""
     began = processor_seconds()
-    factors = {spec.operator: CoverageFactors(bench.sampler(spec))}
+    factors = {spec.operator: CoverageFactors(runner.sampler(spec))}
     coverage = {name: check_coverage(each, seed=seed) for name, each in factors.items()}
-    schedule = Schedule(operators=(spec,), factors=factors, product=bench.settings.target.product, seed=seed, size=200)
-    waivers = waivers_of_run((), settings=bench.settings, environment={}, bindings={}, specs=specs)
-    worker = CampaignWorker(bench=bench, waivers=waivers, notes=None, chunk_seconds=3600.0)
+    schedule = Schedule(operators=(spec,), factors=factors, product=runner.settings.target.product, seed=seed, size=200)
+    waivers = waivers_of_run((), settings=runner.settings, environment={}, bindings={}, specs=specs)
+    worker = CampaignWorker(runner=runner, waivers=waivers, notes=None, chunk_seconds=3600.0)
     learned = {spec.operator: CorpusUpdate()}
     snapshot = Snapshot(-1)
     tried = 0

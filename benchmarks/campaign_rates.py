@@ -18,7 +18,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.strategies import valid_cases
 from aclnn_cts.runs.campaign.corpus.schedule import RANDOM, Chunk, chunk_trials
 from aclnn_cts.runs.campaign.jobs import CampaignService
@@ -55,18 +55,18 @@ def random_chunk(spec: Spec, number: int, draws: int) -> Chunk:
 @contextlib.contextmanager
 def open_alone(adapter: str, target: Target) -> Iterator[CampaignWorker]:
     """A campaign's worker in this process, closed afterwards."""
-    settings = BenchSettings(adapter=adapter, target=target)
+    settings = RunnerSettings(adapter=adapter, target=target)
     worker = open_worker(CampaignService(settings=settings, waivers=(), chunk_seconds=3600.0), None)
-    with worker.bench.host:
+    with worker.runner.host:
         yield worker
 
 
-def _bare(bench: TrialRunner, spec: Spec, draws: int) -> Callable[[int], int]:
+def _bare(runner: TrialRunner, spec: Spec, draws: int) -> Callable[[int], int]:
     """Generator, adapter and judge, and nothing else."""
 
     def work(number: int) -> int:
-        trials = [item.trial for item in chunk_trials(random_chunk(spec, number, draws), bench.sampler(spec))]
-        return sum(len(judged.records) for judged in bench.run(trials))
+        trials = [item.trial for item in chunk_trials(random_chunk(spec, number, draws), runner.sampler(spec))]
+        return sum(len(judged.records) for judged in runner.run(trials))
 
     return work
 
@@ -78,9 +78,9 @@ def _campaign(worker: CampaignWorker, spec: Spec, draws: int) -> Callable[[int],
     return work
 
 
-def _hypothesis(bench: TrialRunner, spec: Spec, draws: int) -> Callable[[int], int]:
+def _hypothesis(runner: TrialRunner, spec: Spec, draws: int) -> Callable[[int], int]:
     """The same cases drawn by Hypothesis, one judged at a time."""
-    strategy = valid_cases(spec, bench.settings.target)
+    strategy = valid_cases(spec, runner.settings.target)
 
     def work(number: int) -> int:
         done = 0
@@ -96,7 +96,7 @@ def _hypothesis(bench: TrialRunner, spec: Spec, draws: int) -> Callable[[int], i
         @hypothesis.given(strategy)
         def test(case: Case) -> None:
             nonlocal done
-            for judged in bench.run([Trial("values", case)]):
+            for judged in runner.run([Trial("values", case)]):
                 done += len(judged.records)
 
         test()
@@ -221,9 +221,9 @@ def _of_the_engine(
 ) -> Rounds:
     found = {}
     for spec in chosen:
-        works = {CAMPAIGN: _campaign(worker, spec, CASES), BARE: _bare(worker.bench, spec, CASES)}
+        works = {CAMPAIGN: _campaign(worker, spec, CASES), BARE: _bare(worker.runner, spec, CASES)}
         if not alone:
-            works[BY_HYPOTHESIS] = _hypothesis(worker.bench, spec, CASES // 5)
+            works[BY_HYPOTHESIS] = _hypothesis(worker.runner, spec, CASES // 5)
         for name, figure in zip(works, interleave(tuple(works.values()), rounds, turns=TURNS), strict=True):
             found[f"{name}, {spec.operator}"] = figure.values
         if device is not None:
@@ -253,7 +253,7 @@ def _of_the_engine(
 
 def _without_adapter(worker: CampaignWorker, spec: Spec, number: int) -> float:
     """Cases a second with the time that the adapter itself took subtracted."""
-    host = worker.bench.host
+    host = worker.runner.host
     spent = 0.0
     original = host.run
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.runs.campaign.head import StopLimits
 from aclnn_cts.runs.campaign.resuming import CampaignOptions
 from aclnn_cts.runs.campaign.session import fuzz
@@ -57,7 +57,7 @@ def _fuzzed(specs: Specs, chosen: tuple[Spec, ...], target: Target, *, workers: 
             arguments=(),
             specs=specs,
             operators=chosen,
-            settings=BenchSettings(adapter="reference", target=target),
+            settings=RunnerSettings(adapter="reference", target=target),
             out=folder / "run",
             stop=StopLimits(chunks=_CHUNKS),
             workers=workers,

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Judged, Record, Result, SkipReason
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.formula.mutants import Mutant, Site
 from aclnn_cts.generate.corner_list import recorded_corners
 from aclnn_cts.sandbox.host import InProcessHost
@@ -54,14 +54,16 @@ def missing_corners(spec: Spec, profile: Profile, specs: Specs, *, trigger: str 
     missing = {corner: Counter[str]() for corner in listed_corners(spec, profile)}
     session = MutatedSession(target, specs)
     session.switch(Mutant(kind=SPOILED, site=Site.STORE, operator=spec.operator, trigger=trigger))
-    settings = BenchSettings(adapter="reference", target=target)
+    settings = RunnerSettings(adapter="reference", target=target)
     with InProcessHost(session) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
+        runner = TrialRunner(
+            specs=specs, host=host, settings=settings, is_waived=lambda _record: True, sample_waived=True
+        )
         for part in plan_parts([spec], product=target.product, chosen=profile):
-            trials = list(bench.expand(part, seed=0)) if missing and part.source is CaseSource.CORNERS else []
+            trials = list(runner.expand(part, seed=0)) if missing and part.source is CaseSource.CORNERS else []
             for chosen in slices(trials, first=8, most=64):
                 wanted = [trial for trial in chosen if not missing.keys().isdisjoint(trial.case.origin.corners)]
-                for judged in bench.run(wanted):
+                for judged in runner.run(wanted):
                     for record in judged.records:
                         _count(record, missing)
     return missing

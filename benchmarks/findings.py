@@ -26,7 +26,7 @@ from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.finding_text import title_of
 from aclnn_cts.findings.findings import Failures, FindingIndex
 from aclnn_cts.formula.mutants import Mutant
@@ -34,7 +34,7 @@ from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.predicate import compile_predicate
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.selftest.generated_mutants import draw_mutants
-from aclnn_cts.selftest.kinds import STALE, described, fires
+from aclnn_cts.selftest.kinds import STALE, describe_mutant, fires
 from aclnn_cts.selftest.mutated_session import MutatedSession
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -78,20 +78,20 @@ class Measured:
 class _Operator:
     """One operator on the mutated reference, with its plan."""
 
-    def __init__(self, spec: Spec, specs: Specs, session: MutatedSession, bench: TrialRunner) -> None:
-        self.spec, self._session, self._bench = spec, session, bench
-        parts = plan_parts([spec], product=bench.settings.target.product, chosen=profile("quick"))
-        self._plan = [trial for part in parts for trial in bench.expand(part, seed=0)]
+    def __init__(self, spec: Spec, specs: Specs, session: MutatedSession, runner: TrialRunner) -> None:
+        self.spec, self._session, self._runner = spec, session, runner
+        parts = plan_parts([spec], product=runner.settings.target.product, chosen=profile("quick"))
+        self._plan = [trial for part in parts for trial in runner.expand(part, seed=0)]
         self._calls = [list(self._calls_of(trial, specs)) for trial in self._plan]
         session.switch()
         self._passed = {record.trial_id: record for record in self._run(self._plan)}
 
     def _calls_of(self, trial: Trial, specs: Specs) -> Iterator[tuple[Case, frozenset[str]]]:
-        for call in calls_of(trial, specs, capabilities=self._bench.host.capabilities):
+        for call in calls_of(trial, specs, capabilities=self._runner.host.capabilities):
             yield call.case, frozenset(item.id for item in evaluate(self.spec, call.case).broken)
 
     def _run(self, trials: Sequence[Trial]) -> list[Record]:
-        return [record for judged in self._bench.run(trials) for record in judged.records]
+        return [record for judged in self._runner.run(trials) for record in judged.records]
 
     def measure(self, *mutants: Mutant) -> Measured:
         """Run the faults together, and group what fails as a run does."""
@@ -111,7 +111,7 @@ class _Operator:
         def of(_operator: str, result: str) -> Iterator[Record]:
             return (record for record in records if record.verdict.result == result)
 
-        found = with_conditions(failures.findings, of, self._bench)
+        found = with_conditions(failures.findings, of, self._runner)
         index = FindingIndex(found)
         return Measured(
             mutants=mutants,
@@ -131,7 +131,7 @@ class _Operator:
         stated = [compile_predicate(item.condition.when) for item in found if item.condition is not None]
         if not stated:
             return None
-        sampler = self._bench.sampler(self.spec)
+        sampler = self._runner.sampler(self.spec)
         fresh = [sampler.random_case(StreamChoices(77, "fresh", number), number) for number in range(_FRESH)]
         agree = sum(any(each(case) for each in stated) == fires(mutant, case, ()) for case in fresh)
         return agree >= _AGREE * len(fresh)
@@ -147,13 +147,15 @@ def measured(spec: Spec, specs: Specs, *, seed: str, faults: int, pairs: int) ->
     """So many faults of an operator that its plan finds, then so many pairs of them."""
     target = Target(product=spec.usual_product)
     session = MutatedSession(target, specs)
-    settings = BenchSettings(adapter="reference", target=target)
+    settings = RunnerSettings(adapter="reference", target=target)
     random = Random(f"{seed}/{spec.stem}")  # noqa: S311 - drawn again by the same seed
     drawn = list(draw_mutants(spec, target, seed=seed, count=_DRAWN))
     random.shuffle(drawn)
     with InProcessHost(session) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
-        operator = _Operator(spec, specs, session, bench)
+        runner = TrialRunner(
+            specs=specs, host=host, settings=settings, is_waived=lambda _record: True, sample_waived=True
+        )
+        operator = _Operator(spec, specs, session, runner)
         found: list[Measured] = []
         for mutant in drawn:
             if len(found) == faults:
@@ -196,7 +198,7 @@ def _show(item: Measured) -> None:
     print(f"{name}: {len(item.findings)} findings{pair}, {item.seconds:.0f} s", flush=True)
     if len(item.findings) != len(item.mutants) or item.apart != len(item.mutants) or item.right is False:
         for mutant in item.mutants:
-            print(f"  fault: {described(mutant)}")
+            print(f"  fault: {describe_mutant(mutant)}")
         for found in item.findings:
             when = f", when {found.condition.when}" if found.condition is not None else ""
             print(f"  {title_of(found)} ({found.failures}){when}", flush=True)

@@ -26,7 +26,7 @@ from aclnn_cts.core.case import Case, Data, Tensor
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.buffers import CallBuffers, InputGuards, block_layout, prepare
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -131,16 +131,18 @@ def status_rates(specs: Specs) -> dict[str, StatusRate]:
     target = Target(product=PRODUCT)
     found = {}
     with ProcessHost("loopback", target=target, spare=False) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=BenchSettings(adapter="loopback", target=target, phases=1))
+        runner = TrialRunner(
+            specs=specs, host=host, settings=RunnerSettings(adapter="loopback", target=target, phases=1)
+        )
         for spec in specs.values():
-            if not bench.scope.offers(spec.operator, PRODUCT):
+            if not runner.scope.offers(spec.operator, PRODUCT):
                 continue
             parts = plan_parts([spec], product=PRODUCT, chosen=profile("quick"), phases=1)
             times = [processor_seconds()]
             # A trial of the life cycle is four thousand calls.
-            trials = [trial for part in parts if part.kind != LIFE_CYCLE_KIND for trial in bench.expand(part, seed=0)]
+            trials = [trial for part in parts if part.kind != LIFE_CYCLE_KIND for trial in runner.expand(part, seed=0)]
             times.append(processor_seconds())
-            number = sum(len(judged.records) for judged in bench.run(trials))
+            number = sum(len(judged.records) for judged in runner.run(trials))
             times.append(processor_seconds())
             found[spec.operator] = StatusRate(trials=number, generated=times[1] - times[0], run=times[2] - times[1])
     return found

@@ -38,8 +38,8 @@ def overlap(out: Console, chosen: Sequence[Spec], target: Target, rounds: int) -
         try:
             with open_alone(adapter, target) as worker:
                 for spec in chosen:
-                    works = (_chunk(worker, spec), _plan(worker.bench, spec))
-                    figures = [_saved(worker.bench, work, rounds) for work in works]
+                    works = (_chunk(worker, spec), _plan(worker.runner, spec))
+                    figures = [_saved(worker.runner, work, rounds) for work in works]
                     for column, figure in zip(columns, figures, strict=True):
                         column.append(figure)
                     made.add_row(name, spec.operator.removeprefix("aclnn"), *(item.text(".2f") for item in figures))
@@ -64,23 +64,23 @@ def _chunk(worker: CampaignWorker, spec: Spec) -> Callable[[int], object]:
     return lambda number: worker.judge(random_chunk(spec, number, CASES))
 
 
-def _plan(bench: TrialRunner, spec: Spec) -> Callable[[int], object]:
+def _plan(runner: TrialRunner, spec: Spec) -> Callable[[int], object]:
     """The parts of a quick run, as one worker of it runs them."""
-    parts = plan_parts([spec], product=bench.settings.target.product, chosen=profile("quick"))
-    return lambda number: sum(len(judged.records) for _, _, judged in bench.run_parts(parts, seed=number))
+    parts = plan_parts([spec], product=runner.settings.target.product, chosen=profile("quick"))
+    return lambda number: sum(len(judged.records) for _, _, judged in runner.run_parts(parts, seed=number))
 
 
-def _saved(bench: TrialRunner, work: Callable[[int], object], rounds: int) -> Figure:
+def _saved(runner: TrialRunner, work: Callable[[int], object], rounds: int) -> Figure:
     """Wall time without over with, round by round."""
     work(0)
     values = []
     for number in range(1, rounds + 1):
         seconds = {}
         for overlapped in (number % 2 == 0, number % 2 == 1):
-            bench.overlapped = overlapped
+            runner.overlapped = overlapped
             began = time.perf_counter()
             work(number)
             seconds[overlapped] = time.perf_counter() - began
         values.append(seconds[False] / seconds[True])
-    bench.overlapped = True
+    runner.overlapped = True
     return Figure(tuple(values))

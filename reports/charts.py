@@ -14,7 +14,7 @@ from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts, VerdictRow
 from aclnn_cts.reports.model.acceptance_rows import CheckRow, ClauseRow
 from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict
 from aclnn_cts.reports.model.precision import PrecisionRow
-from aclnn_cts.reports.text import VERDICTS, both, count_text
+from aclnn_cts.reports.text import VERDICTS, count_text, in_both_languages
 
 LEAST = 30
 """Values of a row at least: fewer show no distribution."""
@@ -51,7 +51,7 @@ def ratio_charts(report: Acceptance) -> dict[str, RatioChart]:
     found: dict[str, list[PrecisionRow]] = {}
     for row in report.precision:
         found.setdefault(row.operator, []).append(row)
-    ranges = list(_ranges(report.share_edges))
+    ranges = list(_ranges(report.error_ratio_edges))
     return {name: _chart(rows, ranges) for name, rows in found.items()}
 
 
@@ -79,7 +79,7 @@ def _chart(rows: Sequence[PrecisionRow], ranges: Sequence[tuple[str, range, bool
             for row, line in zip(shown, counts, strict=True)
         ),
         left_out=len(rows) - len(shown),
-        note=both(
+        note=in_both_languages(
             "precision.counted", elements=count_text(sum(row.elements for row in rows)), beyond=count_text(beyond)
         ),
     )
@@ -110,7 +110,7 @@ class SpreadBin:
     """The smallest one, as a power of two; empty for an expected zero."""
     elements: int
     largest: str
-    """Upper end of the last bin of shares that holds an element."""
+    """Upper end of the last bin of error ratios that holds an element."""
     beyond: int
 
 
@@ -140,7 +140,7 @@ def spread_rows(report: Acceptance) -> dict[str, list[tuple[PrecisionRow, list[S
     found: dict[str, list[tuple[PrecisionRow, list[SpreadBin]]]] = {part.operator: [] for part in report.operators}
     for row in report.precision:
         if row.spread:
-            found[row.operator].append((row, list(_bins(row, report.share_edges))))
+            found[row.operator].append((row, list(_bins(row, report.error_ratio_edges))))
     return found
 
 
@@ -206,7 +206,7 @@ def families(rows: Sequence[StartRow]) -> list[tuple[str, list[StartRow]]]:
     return sorted(found.items(), key=lambda item: (-sum(row.part.ends.unwaived for row in item[1]), item[0]))
 
 
-def unremarkable(rows: Sequence[ClauseRow]) -> frozenset[str]:
+def unremarkable_clauses(rows: Sequence[ClauseRow]) -> frozenset[str]:
     """The clauses that give nothing to look at: met, left open by the document, or beyond any test."""
     return frozenset(
         row.clause.at

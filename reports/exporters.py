@@ -56,7 +56,7 @@ def junit_bytes(report: Acceptance, rows: object, language: str) -> bytes:
                 ("product", product_text(run, "en")),
                 ("profile", run.manifest.profile),
             ):
-                SubElement(properties, "property", name=key, value=cleaned(value))
+                SubElement(properties, "property", name=key, value=xml_text(value))
         found = {card.id for unit in units for card in unit.unwaived}
         SubElement(properties, "property", name="findings", value=str(len(found)))
         for unit in units:
@@ -80,26 +80,26 @@ def _add(suite: Element, unit: TestUnit) -> None:
         cards = unit.unwaived
         first = cards[0].message if cards else "; ".join(unit.violations) or counts_line(unit.ends)
         kind = cards[0].kind if cards else "failed"
-        failure = SubElement(test, "failure", type=kind, message=cleaned(first))
-        failure.text = cleaned("\n\n".join([*unit.violations, *map(finding_text, cards)]))
+        failure = SubElement(test, "failure", type=kind, message=xml_text(first))
+        failure.text = xml_text("\n\n".join([*unit.violations, *map(finding_text, cards)]))
     elif unit.state == "error":
         SubElement(
             test,
             "error",
             type="error of the harness",
-            message=cleaned("; ".join(unit.problems) or counts_line(unit.ends)),
+            message=xml_text("; ".join(unit.problems) or counts_line(unit.ends)),
         )
     elif unit.state == "skipped":
         SubElement(test, "skipped", message=counts_line(unit.ends))
     waived = [card for card in unit.findings if card.waived]
     if waived:
         output = SubElement(test, "system-out")
-        output.text = cleaned(
+        output.text = xml_text(
             "\n\n".join(f"waived by {', '.join(card.waivers)}\n{finding_text(card)}" for card in waived)
         )
 
 
-def cleaned(text: str) -> str:
+def xml_text(text: str) -> str:
     """Text without what XML cannot hold."""
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", printable_document(text))
 
@@ -327,11 +327,11 @@ def csv_bytes(report: Acceptance, rows: Callable[[], Iterable[TrialRow]], langua
     writer = csv.writer(target, lineterminator="\r\n")
     writer.writerow(names)
     for row in rows():
-        writer.writerow([harmless(getattr(row, name)) for name in names])
+        writer.writerow([spreadsheet_text(getattr(row, name)) for name in names])
     return target.getvalue().encode("utf-8-sig")
 
 
-def harmless(value: object) -> object:
+def spreadsheet_text(value: object) -> object:
     """A cell that no spreadsheet takes for a formula (OWASP, CSV injection): text gets an apostrophe before it.
 
     Hidden characters are spelled out; many readers and Python 3.10's writer of CSV refuse a NUL.

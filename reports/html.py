@@ -27,7 +27,7 @@ from aclnn_cts.reports.charts import (
     spread_rows,
     spread_total,
     start_rows,
-    unremarkable,
+    unremarkable_clauses,
 )
 from aclnn_cts.reports.model.acceptance import Acceptance, EvidenceFile, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import ClauseRow
@@ -35,10 +35,10 @@ from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.sentences import (
     chinese_message,
     note_markup,
-    outside,
+    outside_markup,
     product_text,
-    recorded,
-    remarks,
+    recorded_markup,
+    remark_markup,
     tolerance_markup,
     verdict_sentence,
 )
@@ -46,15 +46,15 @@ from aclnn_cts.reports.text import (
     LANGUAGES,
     VERDICTS,
     Language,
-    both,
     bytes_text,
     capital,
     code_marked,
     count_text,
+    error_ratio_text,
     headroom_text,
+    in_both_languages,
     phrase,
     seconds_text,
-    share_text,
     short_count_text,
     spans,
     words,
@@ -108,7 +108,7 @@ def templates() -> Environment:
     environment.filters.update(
         count=count_text,
         number=number_text,
-        share=share_text,
+        error_ratio=error_ratio_text,
         headroom=headroom_text,
         seconds=seconds_text,
         bytes=bytes_text,
@@ -143,8 +143,8 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             style=Markup(style),  # noqa: S704 - as said
             script=Markup(script),  # noqa: S704 - as said
             policy=_POLICY.format(digest),
-            t=both,
-            mark={name: both(f"mark.{name}") for name in words("page")["mark"]},
+            t=in_both_languages,
+            mark={name: in_both_languages(f"mark.{name}") for name in words("page")["mark"]},
             spans=spans,
             t_en=lambda address: phrase(address, "en"),
             t_zh=lambda address: phrase(address, "zh"),
@@ -153,7 +153,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             least=LEAST,
             chinese=chinese_message,
             tolerance=tolerance_markup,
-            recorded=recorded,
+            recorded=recorded_markup,
             note=note_markup,
             product_of=lambda run: spans(*(product_text(run, name) for name in LANGUAGES)),
             operators=[part.operator for part in report.operators],
@@ -162,8 +162,8 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             severities=_severities(report),
             sentence=verdict_sentence(report),
             verdict=report.verdict.value,
-            outside=outside,
-            remarks=remarks(report),
+            outside=outside_markup,
+            remarks=remark_markup(report),
             matrix=check_matrix(report),
             spread=spread_total(report),
             spread_rows=spread_rows(report),
@@ -174,7 +174,7 @@ def render_html(report: Acceptance, *, language: Language = "en", sections: Sequ
             start_rows=rows,
             families=families(rows),
             operator_verdicts=list(dict.fromkeys(row.part.found.verdict.value for row in rows)),
-            unremarkable=unremarkable,
+            unremarkable=unremarkable_clauses,
             clause_note=_clause_note,
             anchors=anchors(report),
             number=report_number(report),
@@ -202,8 +202,8 @@ def _packed(content: str) -> Markup:
 def _clause_note(rows: Sequence[ClauseRow]) -> Markup:
     """How many clauses have each verdict."""
     counts = ((name, sum(row.verdict == name for row in rows)) for name in VERDICTS)
-    texts = [Markup("{} {}").format(number, both(f"verdict.{name}")) for name, number in counts if number]
-    return both("mark.list").join(texts)
+    texts = [Markup("{} {}").format(number, in_both_languages(f"verdict.{name}")) for name, number in counts if number]
+    return in_both_languages("mark.list").join(texts)
 
 
 def read_template(name: str) -> str:

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from aclnn_cts import __version__
 from aclnn_cts.core.verdict import RunVerdict
-from aclnn_cts.reports.exporters import cleaned, rule_id, sarif_log, xml_bytes
+from aclnn_cts.reports.exporters import rule_id, sarif_log, xml_bytes, xml_text
 
 Document = Mapping[str, Any]
 """A judgement as `to_json` gives it."""
@@ -40,18 +40,18 @@ def judgements_junit(judgements: Sequence[Document]) -> bytes:
 
 
 def _test(suite: Element, item: Document) -> None:
-    name = cleaned(str(item["candidate"]))
+    name = xml_text(str(item["candidate"]))
     test = SubElement(suite, "testcase", classname=str(item["operator"]), name=name, time=f"{item['seconds']:.3f}")
     properties = SubElement(test, "properties")
     for key in ("seed", "product", "planned", "passed", "failed", "unjudged", "repeated", "isolation"):
-        SubElement(properties, "property", name=key, value=cleaned(str(item[key])))
+        SubElement(properties, "property", name=key, value=xml_text(str(item[key])))
     if item["verdict"] == RunVerdict.FAILS.value:
         found = item["findings"]
         kind = str(found[0]["fault"]) if found else "failed"
-        failure = SubElement(test, "failure", type=cleaned(kind), message=cleaned(str(item["reason"])))
-        failure.text = cleaned("\n\n".join(map(_text, found)))
+        failure = SubElement(test, "failure", type=xml_text(kind), message=xml_text(str(item["reason"])))
+        failure.text = xml_text("\n\n".join(map(_text, found)))
     elif item["verdict"] == RunVerdict.INCONCLUSIVE.value:
-        SubElement(test, "error", type="inconclusive", message=cleaned(str(item["reason"])))
+        SubElement(test, "error", type="inconclusive", message=xml_text(str(item["reason"])))
 
 
 def _text(finding: Document) -> str:

@@ -9,7 +9,7 @@ from aclnn_cts.reports.markdown import cell, condition_texts, plain_text, table
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.precision import PrecisionRow
 from aclnn_cts.reports.sentences import chinese_message, product_text, ran_on_text, verdict_text
-from aclnn_cts.reports.text import Language, capital, count_text, phrase, share_text
+from aclnn_cts.reports.text import Language, capital, count_text, error_ratio_text, phrase
 
 _ROWS, _FINDINGS, _RUNS = 12, 5, 4
 """With them a page has 40 lines, which a reviewer sees without scrolling; what is left out is counted."""
@@ -107,7 +107,7 @@ def _largest(row: PrecisionRow) -> tuple[float, float]:
 
 def _ratio(row: PrecisionRow, language: Language) -> str:
     """The worst error ratio; beside it the larger one of failures that waivers accept."""
-    unwaived, largest = share_text(row.largest_unwaived), share_text(row.largest)
+    unwaived, largest = error_ratio_text(row.largest_unwaived), error_ratio_text(row.largest)
     return unwaived if unwaived == largest else phrase("pr.waived", language, ratio=unwaived, waived=largest)
 
 

@@ -15,7 +15,16 @@ from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import TOLERANCE_FACT, Deviation, OutOfScope, RunVerdict, ToleranceResult
 from aclnn_cts.reports.model.acceptance import Acceptance, RunFacts
 from aclnn_cts.reports.model.acceptance_rows import FindingCard
-from aclnn_cts.reports.text import LANGUAGES, Language, count_text, phrase, said, share_text, spans, words
+from aclnn_cts.reports.text import (
+    LANGUAGES,
+    Language,
+    chinese_sentence,
+    count_text,
+    error_ratio_text,
+    phrase,
+    spans,
+    words,
+)
 
 _CAUSES = 3
 """Causes of a verdict that its sentence names."""
@@ -78,7 +87,7 @@ def outside_text(names: Iterable[str], language: Language) -> str:
     return phrase("mark.list", language).join(_not_offered(name, language) for name in names)
 
 
-def outside(names: Iterable[str]) -> Markup:
+def outside_markup(names: Iterable[str]) -> Markup:
     """`outside_text` in both languages."""
     known = list(names)
     return spans(*(outside_text(known, language) for language in LANGUAGES))
@@ -161,7 +170,7 @@ def verdict_sentence(report: Acceptance) -> Markup:
     return spans(*(verdict_text(report, language) for language in LANGUAGES))
 
 
-def remarks(report: Acceptance) -> list[Markup]:
+def remark_markup(report: Acceptance) -> list[Markup]:
     """`remark_texts` in both languages, with the recorded text behind a note that has no other."""
     notes = dict.fromkeys(note_markup(note, within="cover.problem") for run in report.runs for note in run_notes(run))
     settings = zip(*(_remarks(report, language) for language in LANGUAGES), strict=True)
@@ -199,10 +208,10 @@ def note_markup(note: Note, *, within: str = "") -> Markup:
     if within:
         texts = (phrase(within, "en", text=texts[0]), phrase(within, "zh", text=texts[1]))
     told = spans(*texts)
-    return told + recorded(note.text) if note.code in _MORE_IN_TEXT else told
+    return told + recorded_markup(note.text) if note.code in _MORE_IN_TEXT else told
 
 
-def recorded(text: str) -> Markup:
+def recorded_markup(text: str) -> Markup:
     """An English text of a record, for the Chinese page alone."""
     return Markup(
         '<details class="l recorded" lang="zh"><summary>{}</summary><span lang="en">{}</span></details>'
@@ -214,10 +223,10 @@ def _chinese(note: Note) -> str:
     if note.code == NoteCode.TOTAL:
         values["kind"] = values["kind"] or "—"
     elif note.code == NoteCode.NOTHING_JUDGED:
-        values["operator"] = values["operator"] or said("all operators")
+        values["operator"] = values["operator"] or chinese_sentence("all operators")
     elif note.code == NoteCode.DISPUTE:
         values["second"] = values["second"] or words("said")["beyond float64"]
-    return said(note.code or "unsaid", **values)
+    return chinese_sentence(note.code or "unsaid", **values)
 
 
 def tolerance_text(result: ToleranceResult) -> str:
@@ -225,7 +234,7 @@ def tolerance_text(result: ToleranceResult) -> str:
     if result.why:
         return str(words("tolerances")["why"].get(result.why, ""))
     return "、".join(
-        said(
+        chinese_sentence(
             "figure",
             name=_figure_name(item.name),
             value=number_text(item.value),
@@ -239,7 +248,7 @@ def tolerance_text(result: ToleranceResult) -> str:
 def tolerance_markup(result: ToleranceResult) -> Markup:
     """What a tolerance says in both languages; the recorded text where that is all there is."""
     told = tolerance_text(result)
-    return spans(result.message, told or said("unsaid")) + ("" if told else recorded(result.message))
+    return spans(result.message, told or chinese_sentence("unsaid")) + ("" if told else recorded_markup(result.message))
 
 
 @functools.cache
@@ -265,7 +274,7 @@ def chinese_message(card: FindingCard) -> str:
     text = _sentence(card)
     facts = card.fault
     if facts.call and facts.calls > 1 and card.record.verdict.kind not in (Fault.STATUS, Fault.LEAK):
-        text += said("call", calls=facts.calls, call=facts.call)
+        text += chinese_sentence("call", calls=facts.calls, call=facts.call)
     return text
 
 
@@ -278,8 +287,8 @@ def _sentence(card: FindingCard) -> str:
             return _meaning(card)
         text = _element(worst)
         if kind == Fault.MODEL:
-            text += said("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
-        return said("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
+            text += chinese_sentence("model", basis=phrase(f"basis.{facts.basis or 'unknown'}", "zh"))
+        return chinese_sentence("limit", constraint=card.constraint) + text if kind == Fault.LIMIT_VALUE else text
     if kind == Fault.TOLERANCE:
         verdict = card.record.verdict
         name = str(verdict.facts.get(TOLERANCE_FACT, ""))
@@ -287,11 +296,11 @@ def _sentence(card: FindingCard) -> str:
         if result is None:
             return _meaning(card)
         told = tolerance_text(result)
-        return said("tolerance", output=card.output, tolerance=name, figures=told and f"：{told}")
+        return chinese_sentence("tolerance", output=card.output, tolerance=name, figures=told and f"：{told}")
     if kind in (Fault.STATUS, Fault.REJECTED):
         return _status(card)
     if kind == Fault.CRASH:
-        return said(outcome.ended if outcome.ended in _ENDS else "crash", signal=outcome.signal)
+        return chinese_sentence(outcome.ended if outcome.ended in _ENDS else "crash", signal=outcome.signal)
     figures: Mapping[str, tuple[str, dict[str, object]]] = {
         Fault.HANG: ("hang", {"seconds": number_text(outcome.seconds)}),
         Fault.UNWRITTEN: ("unwritten", {"number": state.unwritten}),
@@ -304,19 +313,19 @@ def _sentence(card: FindingCard) -> str:
     known = figures.get(kind)
     if known is None or not facts.call or (kind in (Fault.SHAPE, Fault.DTYPE) and not facts.form):
         return _meaning(card)
-    return said(known[0], output=card.output, **known[1])
+    return chinese_sentence(known[0], output=card.output, **known[1])
 
 
 def _element(worst: Deviation) -> str:
     special = isinstance(worst.got, str) or isinstance(worst.expected, str)
     name = "special" if special else "value" if worst.bound else "exact"
-    return said(
+    return chinese_sentence(
         name,
         place=worst.place,
         got=number_text(worst.got, 9),
         expected=number_text(worst.expected, 9),
         bound=number_text(worst.bound),
-        share=share_text(worst.share),
+        error_ratio=error_ratio_text(worst.error_ratio),
         beyond=worst.beyond,
         elements=worst.elements,
     )
@@ -328,10 +337,10 @@ def _status(card: FindingCard) -> str:
         return _meaning(card)
     names = {"constraint": card.constraint, "returned": facts.returned, "promised": " / ".join(facts.promised)}
     if card.record.verdict.kind == Fault.REJECTED:
-        return said("rejected" if facts.returned else "raised", **names)
+        return chinese_sentence("rejected" if facts.returned else "raised", **names)
     if not facts.returned:
-        return said("status_raised", **names)
-    return said("phase_two" if facts.returned in facts.promised else "status", **names)
+        return chinese_sentence("status_raised", **names)
+    return chinese_sentence("phase_two" if facts.returned in facts.promised else "status", **names)
 
 
 def _worst(card: FindingCard) -> Deviation | None:

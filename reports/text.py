@@ -38,15 +38,15 @@ def percent_text(part: int, whole: int) -> str:
     return f"{min(max(100 * part / whole, 0.1), 99.9):.1f}%"
 
 
-def share_text(value: float | str) -> str:
-    """A share of a bound, or the headroom left of it: the same, without words for infinity."""
+def error_ratio_text(value: float | str) -> str:
+    """An error ratio, or the headroom left of it: the same, without words for infinity."""
     text = number_text(value)
     return {"inf": "∞", "-inf": "-∞"}.get(text, text)
 
 
 def headroom_text(value: float | str) -> str:
     """The headroom left of a limit; far beyond the limit, that it is far beyond."""
-    return "< -999" if value == "-inf" or (isinstance(value, float) and value < -999.0) else share_text(value)
+    return "< -999" if value == "-inf" or (isinstance(value, float) and value < -999.0) else error_ratio_text(value)
 
 
 def seconds_text(value: float | None) -> str:
@@ -122,13 +122,13 @@ def phrase(address: str, language: Language, /, **values: object) -> str:
     return found[LANGUAGES.index(language)].format(**values)
 
 
-def said(address: str, /, **values: object) -> str:
+def chinese_sentence(address: str, /, **values: object) -> str:
     """A Chinese sentence of `words/said.yaml` with its names filled in."""
     text: str = words("said")[address]
     return text.format(**values)
 
 
-def both(address: str, /, **values: object) -> Markup:
+def in_both_languages(address: str, /, **values: object) -> Markup:
     """A text in both languages as HTML, of which the page shows one; values are escaped, `words` are code."""
     safe = {name: escape(value) for name, value in values.items()}
     found = pair(address)

@@ -136,7 +136,7 @@ def _failed(rows: Iterable[TrialRow], cards: Mapping[str, FindingCard]) -> Itera
     for row in rows:
         yield (
             row.run, row.operator, row.product, row.check, row.constraint, row.why, row.message, row.waiver,
-            row.dtype, row.mode, row.share, row.case, row.trial_id, *_finding(row, cards),
+            row.dtype, row.mode, row.error_ratio, row.case, row.trial_id, *_finding(row, cards),
         )  # fmt: skip
 
 
@@ -150,8 +150,8 @@ def _precision(rows: Iterable[TrialRow], cards: Mapping[str, FindingCard]) -> It
     for row in rows:
         if row.why in _PRECISION:
             yield (
-                row.run, row.operator, row.output, row.why, row.share, row.dtype, row.mode, row.waiver, row.message,
-                row.trial_id, *_finding(row, cards),
+                row.run, row.operator, row.output, row.why, row.error_ratio, row.dtype, row.mode, row.waiver,
+                row.message, row.trial_id, *_finding(row, cards),
             )  # fmt: skip
 
 

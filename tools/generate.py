@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from aclnn_cts.adapters.bindings import Binding, BindingForm, shipped
+from aclnn_cts.adapters.bindings import Binding, BindingForm, shipped_bindings
 from aclnn_cts.authoring.catalogue import family_of
 from aclnn_cts.cli.ops import completeness_of
 from aclnn_cts.cli.screen import short_name
@@ -275,7 +275,7 @@ def _standing(spec: Spec) -> Iterator[str]:
 
 
 _LIBRARIES = ("torch", "jax")
-_bound_in: Callable[[str], Mapping[str, Binding]] = functools.cache(shipped)
+_bound_in: Callable[[str], Mapping[str, Binding]] = functools.cache(shipped_bindings)
 
 
 def _bound(spec: Spec, library: str) -> str:

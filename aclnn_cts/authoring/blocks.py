@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 try:
     from markdown_it import MarkdownIt
@@ -123,7 +123,7 @@ def read_blocks(text: str, *, name: str) -> tuple[tuple[Block, ...], tuple[str, 
     body = LexborHTMLParser(html).body
     reader = _Reader(name)
     blocks = tuple(reader.blocks(body)) if body is not None else ()
-    reader.remarks.extend(f"product mark {shown(mark)} never ends" for mark, _ in reader.marks)
+    reader.remarks.extend(f"product mark {quote(mark)} never ends" for mark, _ in reader.marks)
     return blocks, tuple(reader.remarks)
 
 
@@ -236,14 +236,14 @@ class _Reader:
         comment = comment.strip()
         if (opened := _OPENS.match(comment)) is not None:
             words = [word.strip() for word in opened[1].split(",")]
-            self.remarks.extend(f"product mark {shown(word)} is not known" for word in words if word not in MARKS)
+            self.remarks.extend(f"product mark {quote(word)} is not known" for word in words if word not in MARKS)
             self.marks.append((opened[2], tuple(MARKS[word] for word in words if word in MARKS)))
         elif (ended := _ENDS.match(comment)) is not None:
             numbers = [number for number, (mark, _) in enumerate(self.marks) if mark == ended[1]]
             if numbers:
                 del self.marks[numbers[-1]]
             else:
-                self.remarks.append(f"product mark {shown(ended[1])} ends and never began")
+                self.remarks.append(f"product mark {quote(ended[1])} ends and never began")
 
     def _inline(self, node: LexborNode, depth: int) -> str:
         """The text of a node, `<sub>` as `_`, `<sup>` as `^`."""

@@ -19,7 +19,7 @@ import msgspec
 from aclnn_cts.authoring.agreement import DocumentDifference, differences_by_address, find_differences
 from aclnn_cts.authoring.model import Document, Statement
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.model import Clause, Spec
 from aclnn_cts.speclang.package import checked_file
 from aclnn_cts.speclang.problems import Problems
@@ -101,7 +101,7 @@ def read_claims(path: Path, spec: Spec, *, is_replaced: bool = False) -> Claims:
     model = checked_file(file, _ClaimsModel)
     problems = Problems(file)
     if model.operator != spec.operator:
-        problems.add(("operator",), f"{shown(model.operator)}; expected {spec.operator}, the operator of {spec.path}")
+        problems.add(("operator",), f"{quote(model.operator)}; expected {spec.operator}, the operator of {spec.path}")
     known = [clause.at for clause in spec.clauses]
     is_made = file.text.startswith(MADE)
     if is_made and is_replaced:

@@ -16,7 +16,7 @@ from aclnn_cts.core.case import Argument, Case, Data, Origin, Tensor
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS, component
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.outside import ARRAY_LIMIT, DOCUMENT_BYTES, NON_FINITE, RANK_LIMIT, read_outside, strict_json
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import stream_words
@@ -136,7 +136,7 @@ def _spec(entry: Mapping[str, Any], specs: Specs) -> Spec:
     name = word if word.startswith("aclnn") else f"aclnn{word}"
     if name not in specs:
         raise UnsupportedAtkError(
-            f"aclnn_name: {shown(word)}: there is no spec of {printable(name, ECHO_LIMIT)}"
+            f"aclnn_name: {quote(word)}: there is no spec of {printable(name, ECHO_LIMIT)}"
             f"{did_you_mean(name, list(specs))}"
         )
     return specs[name]
@@ -152,9 +152,9 @@ def _inputs(entries: list[Any]) -> dict[str, _Input]:
         if not isinstance(name, str):
             raise UnsupportedAtkError(f"inputs[{position}]: has no name, so that its parameter is not known")
         if name in found:
-            raise UnsupportedAtkError(f"inputs[{position}]: {shown(name)} stands twice")
+            raise UnsupportedAtkError(f"inputs[{position}]: {quote(name)} stands twice")
         if not isinstance(kind, str) or kind not in (_ARRAYS if isinstance(entry, list) else _ALONE):
-            raise UnsupportedAtkError(f"{_word(name)}: type {shown(kind)} is not one that case files have")
+            raise UnsupportedAtkError(f"{_word(name)}: type {quote(kind)} is not one that case files have")
         found[name] = _Input(name, tuple(parts), array=isinstance(entry, list))
     return found
 
@@ -185,7 +185,7 @@ def _format(inputs: Mapping[str, _Input]) -> str:
         return _DEFAULT_FORMAT
     value = inputs[_FORMAT].first.get("range_values")
     if not isinstance(value, str) or value not in FORMATS:
-        raise UnsupportedAtkError(f"format: {shown(value)} is no aclFormat")
+        raise UnsupportedAtkError(f"format: {quote(value)} is no aclFormat")
     return value
 
 
@@ -196,7 +196,7 @@ def _argument(item: _Input | None, parameter: Parameter, *, seed: int, form: str
         parameter.kind == "tensor"
     ):
         raise UnsupportedAtkError(
-            f"{item.name}: type {shown(item.first.get('type'))}; the prototype has {parameter.type}"
+            f"{item.name}: type {quote(item.first.get('type'))}; the prototype has {parameter.type}"
         )
     if parameter.kind == "tensor":
         return _tensor(item, name=parameter.name, seed=seed, form=form, data=True)
@@ -216,9 +216,9 @@ def _argument(item: _Input | None, parameter: Parameter, *, seed: int, form: str
 def _tensor(item: _Input, *, name: str, seed: int, form: str, data: bool) -> Tensor:
     word, shape = item.first.get("dtype"), item.first.get("shape")
     if not isinstance(word, str) or word not in ATK_DTYPES:
-        raise UnsupportedAtkError(f"{item.name}: dtype {shown(word)} is not known")
+        raise UnsupportedAtkError(f"{item.name}: dtype {quote(word)} is not known")
     if not isinstance(shape, list) or not all(isinstance(size, int) and not isinstance(size, bool) for size in shape):
-        raise UnsupportedAtkError(f"{item.name}: shape {shown(shape)} is no list of integers")
+        raise UnsupportedAtkError(f"{item.name}: shape {quote(shape)} is no list of integers")
     if len(shape) > RANK_LIMIT:
         raise UnsupportedAtkError(f"{item.name}: {len(shape)} dimensions; expected at most {RANK_LIMIT}")
     if item.first.get("outlier_values") is not None:
@@ -274,7 +274,7 @@ def _replacement(
 
 def _word(value: object) -> str:
     """A value of the file as a message names it."""
-    return printable(value, ECHO_LIMIT) if isinstance(value, str) else shown(value)
+    return printable(value, ECHO_LIMIT) if isinstance(value, str) else quote(value)
 
 
 def _standard(entry: Mapping[str, Any]) -> str:
@@ -397,7 +397,7 @@ def _truth(value: object) -> bool | None:
 def _finite(value: float, name: str) -> float:
     number = _double(value)
     if math.isinf(number):
-        raise UnsupportedAtkError(f"{name}: range_values {shown(value)}: larger than any double")
+        raise UnsupportedAtkError(f"{name}: range_values {quote(value)}: larger than any double")
     return number
 
 
@@ -433,4 +433,4 @@ def _drawn(bounds: tuple[float, float], *, seed: int, stream: str) -> float:
 
 
 def _shown(ranges: object) -> str:
-    return shown(ranges, 60)
+    return quote(ranges, 60)

@@ -22,7 +22,7 @@ from aclnn_cts.authoring.blocks import (
 from aclnn_cts.authoring.model import CParameter, Document, ErrorRow, ParameterColumn, Row, Section, Statement
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import MARKDOWN_BYTES, read_outside
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 CALL_POINTERS = ("workspaceSize", "executor")
 """The parameters at the end of every first phase."""
@@ -82,7 +82,7 @@ def parse_document(text: str, *, name: str, sha256: str | None = None) -> Docume
     title = next((block.text for block in blocks if isinstance(block, Heading)), "")
     if _OPERATOR.match(title) is None:
         raise UsageError(
-            f"{name}: its first heading is {shown(title)}; expected the C name of an operator, such as "
+            f"{name}: its first heading is {quote(title)}; expected the C name of an operator, such as "
             f"`# aclnnTanhBackward`"
         )
     reader = _Reader(operator=title, remarks=list(remarks))
@@ -220,7 +220,7 @@ class _Reader:
             name, inside = found.groups()
             first = name == f"{self.operator}GetWorkspaceSize"
             if not first and name != self.operator:
-                self.remarks.append(f"prototype of another function, {shown(name)}")
+                self.remarks.append(f"prototype of another function, {quote(name)}")
                 continue
             parameters = tuple(self._parameters(inside))
             phase = "prototype/phase1" if first else "prototype/phase2"
@@ -236,7 +236,7 @@ class _Reader:
         for number, word in enumerate(re.sub(r"//[^\n]*", "", inside).split(","), start=1):
             found = _declared(word)
             if found is None:
-                self.remarks.append(f"parameter {number} of the prototype, {shown(word.strip())}, cannot be read")
+                self.remarks.append(f"parameter {number} of the prototype, {quote(word.strip())}, cannot be read")
                 continue
             if len(found) > 1:
                 self.remarks.append(f"a comma is missing in the prototype, behind parameter {number}")
@@ -273,17 +273,17 @@ class _Reader:
         for row in table.rows[1:]:
             found = _NAME.match(row[0].text.strip())
             if found is None:
-                self.remarks.append(f"a row of the parameter table names {shown(row[0].text)}; expected a parameter")
+                self.remarks.append(f"a row of the parameter table names {quote(row[0].text)}; expected a parameter")
                 continue
             for column, cell in self._cells(row, table.head):
                 self._cell(found[0], column, cell.lines if cell.is_origin else ())
         names = {item.name for item in self.parameters}
         for name in self.rows:
             if names and name not in names and name not in CALL_POINTERS:
-                self.remarks.append(f"the parameter table describes {shown(name)}, which the prototype lacks")
+                self.remarks.append(f"the parameter table describes {quote(name)}, which the prototype lacks")
         for name in (item.name for item in self.parameters):
             if name not in self.rows:
-                self.remarks.append(f"the parameter table lacks {shown(name)} of the prototype")
+                self.remarks.append(f"the parameter table lacks {quote(name)} of the prototype")
 
     def _cell(self, name: str, column: ParameterColumn, lines: Sequence[DocumentLine]) -> None:
         cell = self.rows.setdefault(name, {}).setdefault(column, [])

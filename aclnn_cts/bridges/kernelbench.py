@@ -22,7 +22,7 @@ from aclnn_cts.candidates.verdict import CandidateFinding, Isolation, Judgement
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import CallEnd
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.verdict import RunVerdict
 from aclnn_cts.sandbox.child import ChildEnd
 from aclnn_cts.sandbox.module_host import BackwardPass, ModuleProcess
@@ -68,7 +68,7 @@ def judge_module(
     """
     began, seconds = time.monotonic(), seconds_of(budget)
     if not (is_integer(trials) and trials >= 1):
-        raise UsageError(f"trials: {shown(trials)}; expected a number of trials, at least 1")
+        raise UsageError(f"trials: {quote(trials)}; expected a number of trials, at least 1")
     known, drawn = judged_document(op), drawn_seed(seed)
     named = _checked(arrays or {}, known)
     given = {known.names.get(name, name): value for name, value in (attributes or {}).items()}
@@ -125,7 +125,7 @@ def _checked(arrays: Mapping[str, str], known: JudgedDocument) -> dict[str, str]
         if name not in known.names:
             takes = ", ".join(item.name for item in known.spec.parameters)
             raise UsageError(
-                f"arrays: {shown(name)}: {known.spec.operator} takes {takes}{did_you_mean(name, known.names)}"
+                f"arrays: {quote(name)}: {known.spec.operator} takes {takes}{did_you_mean(name, known.names)}"
             )
     named = {known.names[name]: value for name, value in arrays.items()}
     if not _gradients({**_USUAL, **named}, [item.name for item in known.spec.parameters]):
@@ -146,7 +146,7 @@ def _held(
     for name, array in named.items():
         # A gradient that does not come is the module's mistake.
         if array.removeprefix("d.") not in made.arrays:
-            raise UsageError(f"arrays: {name}: {shown(array)}; expected one of {', '.join(made.arrays)}")
+            raise UsageError(f"arrays: {name}: {quote(array)}; expected one of {', '.join(made.arrays)}")
     chosen = {**_USUAL, **named}
     found = {name: made.arrays[chosen[name]] for name in parameters if chosen.get(name) in made.arrays}
     outputs = {name: array for name, array in found.items() if chosen[name].startswith("d.")}

@@ -16,7 +16,7 @@ from typing import IO, BinaryIO
 
 import msgspec
 
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.store.run_directory import RUN_DOCUMENT_BYTES
 
 CHUNK = 1 << 20
@@ -158,7 +158,7 @@ def open_archive(file: BinaryIO) -> tuple[zipfile.ZipFile, BundleHeader]:
     except (msgspec.MsgspecError, RecursionError, *_UNREADABLE) as error:
         raise InvalidBundleError(ABOUT, f"cannot be read: {error}") from None
     if about.format != BUNDLE_FORMAT:
-        raise InvalidBundleError(ABOUT, f"has the format {shown(about.format)}; this version reads {BUNDLE_FORMAT!r}")
+        raise InvalidBundleError(ABOUT, f"has the format {quote(about.format)}; this version reads {BUNDLE_FORMAT!r}")
     return archive, about
 
 

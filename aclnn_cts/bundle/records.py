@@ -12,7 +12,7 @@ from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.outside import numbers_as_words
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.trial import Trial, earlier_from_json, earlier_to_json, trial_from_json, trial_to_json
 from aclnn_cts.core.verdict import Record, Verdict
 
@@ -57,7 +57,7 @@ def record_from_json(document: Mapping[str, Any], *, where: str) -> Record:
             after=earlier_from_json(document.get("after", []), where=where),
         )
     except (KeyError, TypeError, msgspec.ValidationError, UsageError) as error:
-        raise HarnessError(f"{where}: no record of the format {shown(RECORD_FORMAT)}: {error}") from None
+        raise HarnessError(f"{where}: no record of the format {quote(RECORD_FORMAT)}: {error}") from None
 
 
 def _trial(document: object, where: str) -> Trial:

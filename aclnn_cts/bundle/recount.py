@@ -27,7 +27,7 @@ from aclnn_cts.core.faults import Fault, fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import CallEnd, Outcome
 from aclnn_cts.core.outside import MESSAGE_LIMIT, check_json_size, strict_json
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.verdict import TOLERANCE_FACT, TWIN_FAILED, Record, Result, Verdict, aim
 from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judges
@@ -112,7 +112,7 @@ _NO_RECORD = (
 
 def _word(value: object) -> str:
     if not isinstance(value, str):
-        raise HarnessError(f"{shown(value)} where a word is expected")
+        raise HarnessError(f"{quote(value)} where a word is expected")
     return value
 
 
@@ -173,7 +173,7 @@ class Recount:
                 self._record(document, where)
             except _NO_RECORD as error:
                 self.problems.append(
-                    BundleProblem(where, f"is no record of the format {shown(RECORD_FORMAT)}: {shown(error)}")
+                    BundleProblem(where, f"is no record of the format {quote(RECORD_FORMAT)}: {quote(error)}")
                 )
                 if len(self.problems) >= MESSAGE_LIMIT:
                     self.problems.append(BundleProblem(name, f"is not read on: {MESSAGE_LIMIT} mistakes"))
@@ -195,7 +195,7 @@ class Recount:
 
     def _record(self, record: Any, where: str) -> None:  # noqa: ANN401 - any JSON
         if record["format"] != RECORD_FORMAT:
-            raise HarnessError(f"format {shown(record['format'])}")
+            raise HarnessError(f"format {quote(record['format'])}")
         self.number += 1
         trial, verdict = record["trial"], record["verdict"]
         check_by_id(trial["check"], where="trial.check")
@@ -243,7 +243,7 @@ class Recount:
 
 
 _TOLERANCE = 1e-6
-"""Relative difference of shares that another release of NumPy may make in a sum in float64."""
+"""Relative difference of error ratios that another release of NumPy may make in a sum in float64."""
 
 Blob = Callable[[str], bytes]
 
@@ -321,10 +321,10 @@ def _difference(recorded: Verdict, found: Verdict) -> str:
         if item.beyond != again.beyond:
             said = f"{item.output}: {item.beyond} elements beyond their bound are recorded, and judged again"
             return f"{said} {again.beyond}"
-        if not _close(item.share, again.share):
+        if not _close(item.error_ratio, again.error_ratio):
             return (
-                f"{item.output}: an error of {item.share!r} of its bound is recorded, and judged again it is"
-                f" {again.share!r}"
+                f"{item.output}: an error of {item.error_ratio!r} of its bound is recorded, and judged again it is"
+                f" {again.error_ratio!r}"
             )
     return ""
 

@@ -17,7 +17,7 @@ from aclnn_cts.bundle.archive import ABOUT, BLOBS, REPORT, BundleHeader, add_ent
 from aclnn_cts.bundle.records import record_schema, record_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outside import open_outside
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.store.output_file import OutputFile, begins_with, storage_failure
 from aclnn_cts.store.programs import program_name, read_programs, stored_programs
@@ -105,7 +105,7 @@ def _add(archive: ZipFile, name: str, content: bytes | Path) -> str:
     """Add an entry that a verifier will take; its SHA-256."""
     if bad_name(name):
         raise HarnessError(
-            f"{shown(name)}: no name that every program can unpack; rename the file in the run directory"
+            f"{quote(name)}: no name that every program can unpack; rename the file in the run directory"
         )
     if isinstance(content, Path):
         with open_outside(content, expected="a file of a run", error=HarnessError, regular=True) as file:

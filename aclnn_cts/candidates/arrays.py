@@ -23,14 +23,14 @@ from aclnn_cts.core.case import (
     Scalar,
     Tensor,
     TensorList,
-    made,
     number,
+    scalar_of,
     tensors_in,
 )
 from aclnn_cts.core.dtypes import DIMENSIONS, INEXACT, acl_name, numpy_dtype
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.outside import number_or_word
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.binding import check_prototype, infer_outputs
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
@@ -80,7 +80,7 @@ def as_array(value: object) -> NDArray[Any]:
         try:
             return np.asarray(value)
         except ValueError:
-            raise TypeError(f"{shown(value)}; expected an array, all rows of the same length") from None
+            raise TypeError(f"{quote(value)}; expected an array, all rows of the same length") from None
     raise TypeError(f"{type(value).__name__}; expected a NumPy array, a torch tensor or an object with __dlpack__")
 
 
@@ -115,7 +115,7 @@ def _of_torch(value: Any) -> NDArray[Any]:  # noqa: ANN401 - torch is not import
 
 def _unread(value: Any, error: Exception) -> str:  # noqa: ANN401 - as above
     described = f"{type(value).__name__} of {getattr(value, 'dtype', '?')} on {getattr(value, 'device', '?')}"
-    why = shown(str(error).partition("\n")[0])
+    why = quote(str(error).partition("\n")[0])
     return f"{described}: {why}; expected elements that can be read; hand over a NumPy array or a dense torch tensor"
 
 
@@ -173,7 +173,7 @@ def _by_name(spec: Spec, inputs: Mapping[str, object], names: Mapping[str, str],
     for word, value in inputs.items():
         if word not in names:
             takes = ", ".join(item.name for item in spec.parameters if item.role != "output")
-            raise UsageError(f"{where}: {shown(word)}: {spec.operator} takes {takes}{did_you_mean(str(word), names)}")
+            raise UsageError(f"{where}: {quote(word)}: {spec.operator} takes {takes}{did_you_mean(str(word), names)}")
         name = names[word]
         if name in given:
             raise UsageError(f"{where}: {words[name]} and {word} are one parameter; give one of them")
@@ -254,7 +254,7 @@ def _argument(item: Parameter, value: object, arrays: dict[str, NDArray[Any]]) -
             return _text(value)
         number = _number(item.kind, value)
     except (TypeError, OverflowError):
-        raise TypeError(f"{shown(value)}; expected {_EXPECTED[item.kind]} ({item.c_type})") from None
+        raise TypeError(f"{quote(value)}; expected {_EXPECTED[item.kind]} ({item.c_type})") from None
     if item.c_type == "uint64_t" and -(2**63) <= number < 0:
         return number % 2**64  # what C makes of the -1 that frameworks pass
     return number
@@ -266,8 +266,8 @@ def _scalar(value: float, allowed: Sequence[str]) -> Scalar:
     Of its own dtype too where none does, which breaks a rule.
     """
     own = "BOOL" if isinstance(value, bool) else "INT64" if isinstance(value, int) else "FLOAT"
-    holding = [name for name in allowed if name in INEXACT or made(name, value).value == value]
-    return made(own if own in holding or not holding else holding[0], value)
+    holding = [name for name in allowed if name in INEXACT or scalar_of(name, value).value == value]
+    return scalar_of(own if own in holding or not holding else holding[0], value)
 
 
 def _plain(value: object) -> object:
@@ -377,7 +377,7 @@ def _argument_text(call: BoundCall, name: str) -> str:
     if isinstance(value, Scalar):
         return f"{name} {number(value)}"
     if not isinstance(value, (Tensor, TensorList)):
-        return f"{name} {shown(list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value)}"
+        return f"{name} {quote(list(value.items) if isinstance(value, (BoolArray, FloatArray)) else value)}"
     held = [name] if isinstance(value, Tensor) else [f"{name}[{place}]" for place in range(len(value))]
     dtypes = [str(call.inputs[word].dtype) if word in call.inputs else "" for word in held]
     found = [f"{dtype or item.dtype} {list(item.shape)}" for dtype, item in zip(dtypes, tensors_in(value), strict=True)]

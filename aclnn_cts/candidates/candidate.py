@@ -18,10 +18,10 @@ from aclnn_cts.adapters.results import run_each
 from aclnn_cts.candidates.verdict import Isolation
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.outcome import CallEnd, Outcome
-from aclnn_cts.core.printable import shown
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.core.printable import quote
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateFunction, CandidateHost, output_orders, plain_argument
-from aclnn_cts.sandbox.candidate_program import LoadedCandidate, named, stored, to_torch
+from aclnn_cts.sandbox.candidate_program import LoadedCandidate, results_by_output, store_results, to_torch
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
 from aclnn_cts.sandbox.limits import memory_of_runner
 from aclnn_cts.speclang.load import Specs
@@ -63,7 +63,7 @@ class PreparedCandidate:
 
     def open(
         self,
-        settings: BenchSettings,
+        settings: RunnerSettings,
         specs: Specs,
         *,
         spec: Spec,
@@ -92,7 +92,7 @@ class PreparedCandidate:
             self.function,
             names=names,
             outputs=tuple(spec.outputs),
-            computed=spec.computed,
+            computed=spec.computed_outputs,
             target=settings.target,
             call_seconds=settings.call_seconds or 60.0,
             memory_bytes=memory,
@@ -106,7 +106,7 @@ def prepare_candidate(candidate: Candidate, *, sandbox: bool = True) -> Prepared
     if callable(candidate):
         return _of_callable(candidate, sandbox=sandbox)
     if not isinstance(candidate, (str, Path)):
-        raise UsageError(f"candidate {shown(candidate)}: expected a function or a word; {_WORDS}")
+        raise UsageError(f"candidate {quote(candidate)}: expected a function or a word; {_WORDS}")
     word = str(candidate)
     file, colon, function = word.rpartition(":")
     if file.endswith(".py") and colon:
@@ -221,6 +221,6 @@ class _ClosureSession:
             arrays = {name: to_torch(array) for name, array in arrays.items()}
         values = {name: plain_argument(name, value, arrays) for name, value in case.arguments.items()}
         formats = {name: tensor.format for name, tensor in case.tensors()}
-        orders = output_orders(tuple(self._spec.outputs), outputs, self._spec.computed(case))
-        results = named(self._function(values, formats), outputs, orders, self._function)
-        return Outcome(facts=stored(results, outputs))
+        orders = output_orders(tuple(self._spec.outputs), outputs, self._spec.computed_outputs(case))
+        results = results_by_output(self._function(values, formats), outputs, orders, self._function)
+        return Outcome(facts=store_results(results, outputs))

@@ -17,7 +17,7 @@ from aclnn_cts.core.case import Case, Tensor, TensorList
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.choices import SEED_LIMIT
@@ -100,15 +100,15 @@ def cases(
     check_word(profile, where="profile")
     chosen_profile(profile, where="profile")
     if n is not None and not (is_integer(n) and n >= 0):
-        raise UsageError(f"n: {shown(n)}; expected how many calls at most, 0 or more, or None for all")
+        raise UsageError(f"n: {quote(n)}; expected how many calls at most, 0 or more, or None for all")
     drawn = drawn_seed(seed)
     names = [item.value for item in Regime]
     if regimes is not None and (isinstance(regimes, str) or not isinstance(regimes, Collection)):
-        raise UsageError(f"regimes: {shown(regimes)}; expected a list of {', '.join(names)}, or None for all")
+        raise UsageError(f"regimes: {quote(regimes)}; expected a list of {', '.join(names)}, or None for all")
     for name in regimes or ():
         if name not in names:
             raise UsageError(
-                f"regimes: {shown(name)}: expected any of {', '.join(names)}{did_you_mean(str(name), names)}"
+                f"regimes: {quote(name)}: expected any of {', '.join(names)}{did_you_mean(str(name), names)}"
             )
     sampler = Sampler(known.spec, known.target)
     found = (
@@ -134,7 +134,7 @@ def drawn_seed(seed: int | None) -> int:
     if seed is None:
         return random_seed()
     if not (is_integer(seed) and 0 <= seed < SEED_LIMIT):
-        raise UsageError(f"seed: {shown(seed)}; expected an integer from 0 to 2^64 - 1 ({SEED_LIMIT - 1}), or None")
+        raise UsageError(f"seed: {quote(seed)}; expected an integer from 0 to 2^64 - 1 ({SEED_LIMIT - 1}), or None")
     return int(seed)
 
 

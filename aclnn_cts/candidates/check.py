@@ -29,7 +29,7 @@ from aclnn_cts.core.errors import OracleError, UsageError
 from aclnn_cts.core.expected import Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.printable import alternatives_text, shown
+from aclnn_cts.core.printable import alternatives_text, quote
 from aclnn_cts.core.rounding import is_large, keep_freed_memory
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import Result, RunVerdict, Verdict
@@ -159,7 +159,7 @@ def judged_document(op: str, product: str | None = None, edition: str | None = N
 def check_word(value: object, *, where: str) -> None:
     """UsageError for a parameter that is no string."""
     if not isinstance(value, str):
-        raise UsageError(f"{where}: {shown(value)}; expected a name, as a string")
+        raise UsageError(f"{where}: {quote(value)}; expected a name, as a string")
 
 
 @functools.cache
@@ -260,7 +260,7 @@ def _call(
                 call, rules = other, again
     given = {
         name: dtype
-        for name in known.spec.computed(call.case)
+        for name in known.spec.computed_outputs(call.case)
         if name in outputs and _differs(known, call.case, name, dtype := acl_name(outputs[name].dtype))
     }
     if given and DTYPES.keys() >= set(given.values()):
@@ -328,14 +328,14 @@ def worst_element(verdict: Verdict) -> WorstElement | None:
     compared = [item for item in verdict.deviations if item.elements]
     if not compared:
         return None
-    worst = max(compared, key=lambda item: item.share)
+    worst = max(compared, key=lambda item: item.error_ratio)
     return WorstElement(
         output=worst.output,
         index=worst.cell,
         got=_number(worst.got),
         expected=_number(worst.expected),
         bound=_number(worst.bound),
-        error_ratio=_number(worst.share),
+        error_ratio=_number(worst.error_ratio),
     )
 
 
@@ -362,7 +362,7 @@ def named_outputs(known: JudgedDocument, outputs: object) -> dict[str, NDArray[A
     for word, value in outputs.items():
         name = known.names.get(str(word), "")
         if name not in spec.outputs:
-            raise UsageError(f"outputs: {shown(word)}: {spec.operator} writes {', '.join(spec.outputs)}")
+            raise UsageError(f"outputs: {quote(word)}: {spec.operator} writes {', '.join(spec.outputs)}")
         if name in words:
             raise UsageError(f"outputs: {words[name]} and {word} are one output; give one of them")
         words[name] = word
@@ -381,7 +381,7 @@ def named_outputs(known: JudgedDocument, outputs: object) -> dict[str, NDArray[A
 
 def _wrong_outputs(known: JudgedDocument, call: BoundCall, got: Mapping[str, NDArray[Any]]) -> CheckResult | None:
     """The check of outputs that are missing, or have another shape or dtype than follows from the inputs."""
-    for name in known.spec.computed(call.case):
+    for name in known.spec.computed_outputs(call.case):
         tensor = call.case.tensor(name)
         if tensor is None or owner(name) not in (*call.inferred, *known.spec.inputs):
             continue

@@ -22,11 +22,11 @@ from aclnn_cts.core.dtypes import component
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import CallEnd
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.rounding import BINARY_FORMATS, spacing
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result, RunVerdict, SkipReason
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.finding_text import quoted_clause
 from aclnn_cts.sandbox.candidate_host import NOT_CALLED, CandidateHost
 from aclnn_cts.sandbox.host import SessionHost
@@ -60,7 +60,7 @@ def seconds_of(budget: str | float) -> float:
     found = _DURATION.fullmatch(str(budget).strip())
     seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
     if not 0 < seconds <= 86_400:
-        raise UsageError(f"budget {shown(budget)}: expected a time such as 500ms, 10s or 2m, at most a day")
+        raise UsageError(f"budget {quote(budget)}: expected a time such as 500ms, 10s or 2m, at most a day")
     return seconds
 
 
@@ -170,12 +170,12 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
     seconds = seconds_of(budget)
     for name, number, least in (("reveal", reveal, 0), ("workers", workers, 1)):
         if not (is_integer(number) and number >= least):
-            raise UsageError(f"{name}: {shown(number)}; expected an integer, {least} or more")
+            raise UsageError(f"{name}: {quote(number)}; expected an integer, {least} or more")
     drawn = drawn_seed(seed)
     known = judged_document(op, product, edition)
     found = prepare_candidate(candidate, sandbox=sandbox)
     specs = shipped_specs(edition or "")
-    settings = BenchSettings(
+    settings = RunnerSettings(
         adapter=found.adapter or found.word,
         target=known.target,
         edition=edition or "",
@@ -186,16 +186,21 @@ def judge(  # noqa: PLR0913 - each is a choice of the caller's
     with found.open(settings, specs, spec=known.spec, names=known.names, stops=fail_fast, end=end) as host:
         if not found.is_function:
             settings = settings.on(host, [known.spec])
-        bench = TrialRunner(
-            specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True, overlapped=False
+        runner = TrialRunner(
+            specs=specs,
+            host=host,
+            settings=settings,
+            is_waived=lambda _record: True,
+            sample_waived=True,
+            overlapped=False,
         )
-        if not bench.scope.offers(known.spec.operator, settings.target.product):
+        if not runner.scope.offers(known.spec.operator, settings.target.product):
             lacking = known.spec.operator
             raise UsageError(f"candidate {found.word}: has no {lacking}{found.expected(lacking)}")
         tally = _Tally(reveal=reveal)
         parts = _parts(known, settings.target.product, profile, found)
-        complete = _try_all(bench, host, parts, tally, seed=drawn, end=end, fail_fast=fail_fast)
-        findings = tuple(_finding(record, bench, known) for record in tally.failures.values())
+        complete = _try_all(runner, host, parts, tally, seed=drawn, end=end, fail_fast=fail_fast)
+        findings = tuple(_finding(record, runner, known) for record in tally.failures.values())
         missing = host.missing if isinstance(host, CandidateHost) else ()
     return _judgement(
         Judgement(
@@ -267,7 +272,7 @@ def _parts(known: JudgedDocument, product: str, profile: str, found: PreparedCan
 
 
 def _try_all(
-    bench: TrialRunner,
+    runner: TrialRunner,
     host: SessionHost,
     parts: Sequence[Part],
     tally: _Tally,
@@ -279,7 +284,7 @@ def _try_all(
     """Run the trials of a plan in batches; whether all of them were made."""
     # What is called again must not follow from the trials, which a candidate sees.
     chance = random.Random(f"{seed}/repeats")  # noqa: S311 - the seed makes the same calls again
-    trials = (trial for part in parts for trial in bench.expand(part, seed=seed))
+    trials = (trial for part in parts for trial in runner.expand(part, seed=seed))
     for number, size in enumerate(_sizes()):
         batch = list(islice(trials, size))
         if not batch:
@@ -290,7 +295,7 @@ def _try_all(
         for turn, repeated in enumerate(rounds):
             if isinstance(host, CandidateHost):
                 host.shift(0 if turn != _MOVED else 4096 * chance.randint(1, _SHIFTS))
-            for judged in bench.run(repeated):
+            for judged in runner.run(repeated):
                 for record in judged.records:
                     tally.add(record, repeated=turn > 0)
                 if (tally.failed and fail_fast) or tally.error or time.monotonic() >= end:
@@ -323,12 +328,12 @@ def _bursts(batch: Sequence[Trial], chance: random.Random) -> list[Trial]:
     return [_with_other_values(trial, chance) for trial in chosen for _ in range(_BURST)]
 
 
-def _finding(record: Record, bench: TrialRunner, known: JudgedDocument) -> CandidateFinding:
+def _finding(record: Record, runner: TrialRunner, known: JudgedDocument) -> CandidateFinding:
     verdict = record.verdict
     worst = worst_element(verdict)
-    clause = quoted_clause(record, bench.specs)
+    clause = quoted_clause(record, runner.specs)
     hung = any(outcome.ended == CallEnd.TIME_LIMIT for outcomes in record.attempts for outcome in outcomes)
-    condition = "" if hung else _condition(record, bench)
+    condition = "" if hung else _condition(record, runner)
     sentence = verdict.message or str(verdict.kind)
     return CandidateFinding(
         fault=str(verdict.kind),
@@ -341,11 +346,11 @@ def _finding(record: Record, bench: TrialRunner, known: JudgedDocument) -> Candi
     )
 
 
-def _condition(record: Record, bench: TrialRunner) -> str:
+def _condition(record: Record, runner: TrialRunner) -> str:
     """What the same call as the first of a fresh process shows."""
-    if not isinstance(bench.host, CandidateHost):
+    if not isinstance(runner.host, CandidateHost):
         return ""
-    alone = bench.run_one(record.trial, fresh=True)
+    alone = runner.run_one(record.trial, fresh=True)
     if alone.verdict.result == Result.PASSED:
         return "the same call conforms as the first of a fresh process, and fails after other calls"
     return ""

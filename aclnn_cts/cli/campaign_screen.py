@@ -203,7 +203,7 @@ def _under_way(status: CampaignStatus, width: int) -> list[Text]:
 
 
 def _operators(status: CampaignStatus, width: int) -> RenderableType:
-    """Operators by the worst share of the bound."""
+    """Operators by the largest error ratio."""
     shown = operators_by_error(status.operators)[:_OPERATORS_ON_SCREEN]
     bar = BAR if width >= (WIDE if has_never_judged(shown) else NARROW) else BAR // 2
     names = [short_name(item.name) for item in shown]
@@ -363,7 +363,7 @@ def has_never_judged(operators: Sequence[OperatorStatus]) -> bool:
 
 
 def operators_by_error(operators: Sequence[T]) -> list[T]:
-    """By the worst share of the bound."""
+    """By the largest error ratio."""
     return sorted(operators, key=lambda item: (-item.worst, item.name))
 
 
@@ -451,7 +451,7 @@ def show_campaign_end(out: Console, status: CampaignStatus, path: Path, specs: S
 
 
 def _table(status: CampaignStatus, width: int) -> Table:
-    """Operators by the worst share of the bound, with what of their documents was covered."""
+    """Operators by the largest error ratio, with what of their documents was covered."""
     shown = operators_by_error(status.operators)[:OPERATORS_SHOWN]
     names = [short_name(item.name) for item in shown]
     pairs = [Text(covered_percent(item.coverage["pairs"]), justify="right") for item in shown]

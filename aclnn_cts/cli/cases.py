@@ -23,7 +23,7 @@ from aclnn_cts.cli.options import (
     product_option,
     specs_option,
 )
-from aclnn_cts.cli.output import console, emit, joined, note
+from aclnn_cts.cli.output import console, emit, join_words, note
 from aclnn_cts.cli.render import Fields, RepeatedView, View, render
 from aclnn_cts.core.case import Case
 from aclnn_cts.core.errors import UsageError, did_you_mean
@@ -100,9 +100,9 @@ def cases(
                 yield case
 
     write_case_file(output, contents())
-    numbers = joined([f"{written[kind]} {kind}" for kind in chosen])
+    numbers = join_words([f"{written[kind]} {kind}" for kind in chosen])
     note(f"{spec.operator} on {target.product}: {numbers}{f' in {output}' if out is not None else ''}")
-    which = joined([f"{identifier} ({times})" for identifier, times in unproved.most_common()])
+    which = join_words([f"{identifier} ({times})" for identifier, times in unproved.most_common()])
     note(f"{unproved.total()} could not be proved{f': {which}' if unproved else ''}")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aclnn_cts.cli.options import command, json_option
-from aclnn_cts.cli.output import begin, joined
+from aclnn_cts.cli.output import begin, join_words
 from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, show
 from aclnn_cts.core.faults import fault_name
 
@@ -161,12 +161,12 @@ def _details(item: FindingChange) -> Iterator[str]:
     """Checks, clauses, modes and dtypes of a finding."""
     for name in ("check", "clause", "mode", "dtype"):
         if words := sorted({getattr(each, name) for each in item.fingerprints} - {""}):
-            yield joined(words)
+            yield join_words(words)
 
 
 def _short(value: object) -> object:
     return f"{value[:12]}…" if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else value
 
 
-def _percent(share: float | str) -> str:
-    return share if isinstance(share, str) else f"{share:.3%}"
+def _percent(error_ratio: float | str) -> str:
+    return error_ratio if isinstance(error_ratio, str) else f"{error_ratio:.3%}"

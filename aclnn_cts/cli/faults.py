@@ -171,7 +171,7 @@ def faults(  # noqa: PLR0913 - one parameter an option
         seeds=seeds,
         decoy_seeds=decoy_seeds,
         to_end=to_end,
-        made_by=beginning.ended(),
+        made_by=beginning.made_by(),
     )
     destination.take(matrix.to_json(), _MATRIX, _words(matrix))
     judged = sum(row.equivalent is None for row in matrix.faults)

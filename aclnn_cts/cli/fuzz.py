@@ -28,7 +28,7 @@ from aclnn_cts.cli.options import (
 from aclnn_cts.cli.output import begin, console, count, span
 from aclnn_cts.cli.run import adapter_option, limits_options
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 if TYPE_CHECKING:
     from aclnn_cts.runs.campaign.resuming import CampaignOptions
@@ -47,7 +47,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
         try:
             return seconds_of(str(value))
         except (ValueError, KeyError):
-            self.fail(f"{shown(value)}; expected a span of time such as 90s, 15m, 8h or 2d", param, ctx)
+            self.fail(f"{quote(value)}; expected a span of time such as 90s, 15m, 8h or 2d", param, ctx)
 
 
 @command(example="aclnn-cts fuzz --adapter cann --devices 0,1 --time 8h -o runs/night")
@@ -137,7 +137,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.cli.campaign_screen import ProgressJson, show_campaign_end
     from aclnn_cts.cli.progress_line import PROGRESS_FILE
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
     from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.campaign.head import StopLimits
     from aclnn_cts.runs.campaign.resuming import CHUNK_TRIALS, CampaignOptions, earlier_campaign
@@ -166,7 +166,7 @@ def fuzz(  # noqa: PLR0913 - one parameter an option
         arguments=tuple(sys.argv[2:]),
         specs=specs,
         operators=chosen,
-        settings=BenchSettings(
+        settings=RunnerSettings(
             adapter=adapter,
             target=checked_target(product),
             spec_folders=folders,
@@ -205,7 +205,7 @@ def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> CampaignSt
     from aclnn_cts.cli.screen import show_findings
     from aclnn_cts.findings.finding_text import finding_texts
     from aclnn_cts.runs.campaign.session import fuzz as fuzz_engine
-    from aclnn_cts.sandbox.interrupts import interrupted
+    from aclnn_cts.sandbox.interrupts import annotate_interrupt
     from aclnn_cts.store.run_directory import FAILURES, MANIFEST, RunDirectory
 
     path = options.out
@@ -217,11 +217,11 @@ def _fuzzed(options: CampaignOptions, watchers: Sequence[Watcher]) -> CampaignSt
         return fuzz_engine(options, [screen, *watchers])
     except KeyboardInterrupt as error:
         if not (path / MANIFEST).is_file():
-            raise interrupted(error, f"nothing was begun, and {path} was not made") from None
+            raise annotate_interrupt(error, f"nothing was begun, and {path} was not made") from None
         screen.close()
         with contextlib.suppress(HarnessError, OSError):
             show_findings(console(), finding_texts(RunDirectory(path), options.specs), where=str(path / FAILURES))
-        raise interrupted(error, f"what had finished is kept in {path}; go on with\n  {again}") from None
+        raise annotate_interrupt(error, f"what had finished is kept in {path}; go on with\n  {again}") from None
     except HarnessError as error:
         if not (path / MANIFEST).is_file():
             raise

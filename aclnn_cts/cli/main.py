@@ -18,7 +18,7 @@ import click
 from aclnn_cts import __version__
 from aclnn_cts.cli.streams import silence
 from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
-from aclnn_cts.core.printable import printable_lines, shown
+from aclnn_cts.core.printable import printable_lines, quote
 from aclnn_cts.sandbox.interrupts import endings_are_interrupts, forget_interrupt, interrupts_held_back
 
 
@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
         word = args[0]
         if word not in self._entries and not word.startswith("-"):
             raise click.UsageError(
-                f"{shown(word)} is no command of {ctx.command_path}; expected one of {', '.join(self._entries)}"
+                f"{quote(word)} is no command of {ctx.command_path}; expected one of {', '.join(self._entries)}"
                 f"{did_you_mean(word, self._entries)}",
                 ctx,
             )

@@ -19,7 +19,7 @@ from aclnn_cts.cli.options import command, json_option, output_option
 from aclnn_cts.cli.output import console, count, emit, note
 from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, render
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.selftest.generated_power import (
     MUTANTS_FILE,
     DecoyResult,
@@ -30,7 +30,7 @@ from aclnn_cts.selftest.generated_power import (
     measurements,
     population,
 )
-from aclnn_cts.selftest.kinds import described
+from aclnn_cts.selftest.kinds import describe_mutant
 from aclnn_cts.selftest.mutated_session import MUTANT_ADAPTER
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.store.provenance import Beginning, checkout
@@ -142,7 +142,7 @@ def _known(tasks: Sequence[OperatorTask], specs: Specs, ids: Sequence[str]) -> l
     for identifier in ids:
         if not any(identifier in names for names in known.values()):
             raise UsageError(
-                f"--mutant {shown(identifier)}: no operator here has it; `aclnn-cts mutants --list` shows all, "
+                f"--mutant {quote(identifier)}: no operator here has it; `aclnn-cts mutants --list` shows all, "
                 "and --number says how many there are"
             )
     return [task for task in tasks if known[task.operator].intersection(ids)]
@@ -152,7 +152,7 @@ def _list(tasks: Sequence[OperatorTask], specs: Specs, *, as_json: bool) -> None
     rows: list[Fields] = []
     for task in tasks:
         found, decoys = population(specs[task.operator], task.wanted, ids=task.ids)
-        mine = [(item.id, item.kind, described(item)) for item in found]
+        mine = [(item.id, item.kind, describe_mutant(item)) for item in found]
         mine += [(item.id, "decoy", item.text()) for item in decoys]
         rows += [{"id": name, "operator": task.operator, "change": change, "text": text} for name, change, text in mine]
     for row in rows if as_json else ():
@@ -182,7 +182,7 @@ def _measure(
         seed=wanted.seed,
         plan_seed=wanted.plan_seed,
         witness_values=wanted.witness_values,
-        made_by=beginning.ended(),
+        made_by=beginning.made_by(),
         mutants=tuple(row for row in results if isinstance(row, MutantResult)),
         decoys=tuple(row for row in results if not isinstance(row, MutantResult)),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class OutputPath(click.Path):
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if reason := unusable_name(path):
             option = param.opts[0] if param is not None else ""
-            raise UsageError(f"{option} {shown(str(path))}: {reason}; choose another name")
+            raise UsageError(f"{option} {quote(str(path))}: {reason}; choose another name")
         return path
 
 
@@ -194,7 +194,7 @@ class IntegerWithin(click.ParamType):  # type: ignore[type-arg]  # generic from 
         if number is None or not self._holds(number):
             low = "" if self._low is None else f" from {self._low}" if self._high is not None else f" >= {self._low}"
             high = "" if self._high is None else f" to {self._high}" if self._low is not None else f" <= {self._high}"
-            self.fail(f"{shown(value)}; expected an integer{low}{high}", param, ctx)
+            self.fail(f"{quote(value)}; expected an integer{low}{high}", param, ctx)
         return number
 
     def _holds(self, number: int) -> bool:
@@ -225,7 +225,7 @@ def checked_product(product: str | None, spec: Spec) -> str:
     checked_target(product)
     if product not in spec.products:
         raise UsageError(
-            f"--product: {shown(product)} is not supported by {spec.operator}; its document names "
+            f"--product: {quote(product)} is not supported by {spec.operator}; its document names "
             f"{', '.join(spec.products)}"
         )
     return product

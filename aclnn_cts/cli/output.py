@@ -137,7 +137,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def joined(words: Sequence[str], nothing: str = "none") -> str:
+def join_words(words: Sequence[str], nothing: str = "none") -> str:
     """Words with commas, or a word for none."""
     return ", ".join(words) or nothing
 

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from rich.console import Console
 
-from aclnn_cts.cli.output import console, count, emit, joined, show_rows, wrap
+from aclnn_cts.cli.output import console, count, emit, join_words, show_rows, wrap
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -155,5 +155,5 @@ def _text(value: Any, form: str) -> str:  # noqa: ANN401 - any JSON
         singular, _, plural = form.partition("/")
         return count(value if isinstance(value, int) else len(value), singular, plural or None)
     if isinstance(value, (list, tuple)):
-        return joined([str(item) for item in value])
+        return join_words([str(item) for item in value])
     return format(value, form)

@@ -74,7 +74,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.cli.screen import show_end
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
     from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.speclang.load import load_specs
@@ -101,7 +101,7 @@ def replay(  # noqa: PLR0913 - one parameter an option
         from aclnn_cts.store.scratch import scratch_folder
 
         path = Path(scratch.enter_context(scratch_folder(Path(tempfile.gettempdir()))), "run")
-    settings = BenchSettings(
+    settings = RunnerSettings(
         adapter=adapter,
         target=cases[0].target,
         spec_folders=folders,

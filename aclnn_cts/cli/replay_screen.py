@@ -13,7 +13,7 @@ from rich.text import Text
 from aclnn_cts.cli.output import count, show_table, table, wrap
 from aclnn_cts.cli.screen import show_errors, show_result, show_verdict
 from aclnn_cts.core.verdict import ToleranceVerdict, Verdict
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.explain import explain_record, replay_command
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.run_directory import RunDirectory
@@ -26,7 +26,7 @@ def show_answers(
     out: Console,
     summary: Summary,
     run: Path,
-    settings: BenchSettings,
+    settings: RunnerSettings,
     stems: Sequence[str],
     answers: Sequence[FindingReplay],
     *,
@@ -46,7 +46,7 @@ def show_answers(
     show_result(out, summary, run if kept else None)
 
 
-def _next_of(settings: BenchSettings, stems: Sequence[str], answers: Sequence[FindingReplay]) -> str:
+def _next_of(settings: RunnerSettings, stems: Sequence[str], answers: Sequence[FindingReplay]) -> str:
     """The command to type next: the first finding that still fails in full, then as programs; or the operators' run."""
     folders = "".join(f" --specs {shlex.quote(str(folder))}" for folder in settings.spec_folders)
     for entry in answers:
@@ -109,8 +109,10 @@ def _show_tolerances(out: Console, verdict: Verdict) -> None:
     made = table("tolerance", "output", "says", "headroom", "because", right=["headroom"])
     for number, deviation in enumerate(verdict.deviations):
         word = ToleranceVerdict.FAIL if deviation.beyond else ToleranceVerdict.PASS
-        text = f"largest error {deviation.share:.3g} of its bound"
-        made.add_row("" if number else "derived bound", deviation.output, word, _headroom(1.0 - deviation.share), text)
+        text = f"largest error {deviation.error_ratio:.3g} of its bound"
+        made.add_row(
+            "" if number else "derived bound", deviation.output, word, _headroom(1.0 - deviation.error_ratio), text
+        )
     benchmarks: dict[str, None] = {}
     for name, outputs in verdict.tolerances.items():
         for number, (output, result) in enumerate(outputs.items()):

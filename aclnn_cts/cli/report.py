@@ -15,7 +15,7 @@ import click
 from aclnn_cts.cli.options import OutputPath, command, force_option, output_file
 from aclnn_cts.cli.output import begin, note
 from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, Recognizer, begins_with
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _paths(out: Path, words: Sequence[str]) -> dict[str, Path]:
     chosen = list(dict.fromkeys(word.strip() for entry in words for word in entry.split(",")))
     for word in chosen:
         if word not in FORMS:
-            raise UsageError(f"--format: {shown(word)}; expected any of {', '.join(FORMS)}{did_you_mean(word, FORMS)}")
+            raise UsageError(f"--format: {quote(word)}; expected any of {', '.join(FORMS)}{did_you_mean(word, FORMS)}")
     is_named_file = out.suffix or out == STANDARD_OUTPUT or os.path.lexists(out)
     if out.is_dir() or not is_named_file:
         return {name: out / FORMS[name].file for name in chosen or FORMS}

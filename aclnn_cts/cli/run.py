@@ -28,7 +28,7 @@ from aclnn_cts.cli.options import (
 )
 from aclnn_cts.cli.output import begin, console
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.store.output_file import STANDARD_OUTPUT
@@ -265,7 +265,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from aclnn_cts.cli.progress_line import PROGRESS_FILE, ProgressFile
     from aclnn_cts.cli.screen import Screen, show_end, show_openness, show_regimes
     from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
     from aclnn_cts.findings.waivers.file import waivers_beside_shipped
     from aclnn_cts.runs.run import RunOptions
     from aclnn_cts.runs.run import run as run_engine
@@ -289,7 +289,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         arguments=tuple(sys.argv[2:]),
         specs=specs,
         operators=chosen,
-        settings=BenchSettings(
+        settings=RunnerSettings(
             adapter=adapter,
             target=target,
             spec_folders=folders,
@@ -377,7 +377,7 @@ def read_trials(files: tuple[Path, ...], specs: Specs, *, regular: bool = False)
             spec = fitted_trial(specs, entry.content, where=entry.where)
             if case.product not in spec.products:
                 raise UsageError(
-                    f"{entry.where}: $.product: {shown(case.product)} is not supported by {spec.operator}; "
+                    f"{entry.where}: $.product: {quote(case.product)} is not supported by {spec.operator}; "
                     f"its document names {', '.join(spec.products)}"
                 )
             found.append(_chosen(entry.content))

@@ -20,11 +20,11 @@ from aclnn_cts.cli.options import (
     phases_option,
     specs_option,
 )
-from aclnn_cts.cli.output import begin, console, count, joined, note, wrap
+from aclnn_cts.cli.output import begin, console, count, join_words, note, wrap
 from aclnn_cts.cli.run import adapter_option, benchmark_option, call_timeout_option, read_trials, strict_limits_option
 from aclnn_cts.core.errors import HarnessError, UsageError
 from aclnn_cts.core.faults import fault_name
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.store.output_file import STANDARD_OUTPUT, begins_with
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aclnn_cts.core.case import Case
     from aclnn_cts.core.fingerprint import Fingerprint
     from aclnn_cts.core.trial import Trial
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
 
 
 _SOURCE = "shrunk from "
@@ -110,10 +110,10 @@ def shrink(  # noqa: PLR0913 - one parameter an option
     if again:
         raise UsageError("--reshrink: is for a run; leave it out")
     from aclnn_cts.core.target import Target
-    from aclnn_cts.execution.settings import BenchSettings
+    from aclnn_cts.execution.settings import RunnerSettings
     from aclnn_cts.triage.run_settings import run_of, with_settings_of_run
 
-    settings = BenchSettings(
+    settings = RunnerSettings(
         adapter=adapter,
         target=Target(),
         spec_folders=folders,
@@ -182,13 +182,13 @@ def _file(
     out: Path,
     executions: int,
     phases: str | None,
-    settings: BenchSettings,
+    settings: RunnerSettings,
 ) -> int:
     """`settings`: but for the target and the phases, which are the trial's."""
     from aclnn_cts.core.trial import Trial
     from aclnn_cts.core.verdict import Record, Result
     from aclnn_cts.findings.fingerprint import is_milder
-    from aclnn_cts.sandbox.interrupts import interrupted
+    from aclnn_cts.sandbox.interrupts import annotate_interrupt
     from aclnn_cts.speclang.load import load_specs
     from aclnn_cts.store.case_files import trial_text
     from aclnn_cts.triage.shrink import ShrinkInterrupted
@@ -209,12 +209,12 @@ def _file(
     settings = replace(settings, target=case.target, phases=number_of_phases(phases, [case]))
     screen = console(errors=output.is_standard_output)
     with settings.open_host(specs) as host, settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark:
-        bench = TrialRunner(
-            specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark
+        runner = TrialRunner(
+            specs=specs, host=host, settings=settings, is_waived=lambda _record: True, benchmark=benchmark
         )
 
         def execute(tried: Trial) -> Record:
-            return bench.run_one(tried, fresh=bool(tried.after))
+            return runner.run_one(tried, fresh=bool(tried.after))
 
         first = execute(trial)
         if first.verdict.result == Result.PASSED:
@@ -228,7 +228,7 @@ def _file(
         try:
             found = shrink_trial(
                 trial,
-                sampler=bench.sampler(spec),
+                sampler=runner.sampler(spec),
                 execute=execute,
                 same=lambda record: (
                     record.verdict.result == Result.FAILED
@@ -240,12 +240,12 @@ def _file(
         except ShrinkInterrupted as error:
             found, stopped = error.shrunk, error
     if stopped is not None and found.record is None:
-        raise interrupted(stopped, f"nothing smaller was found yet; {output} is not written")
+        raise annotate_interrupt(stopped, f"nothing smaller was found yet; {output} is not written")
     output.write(trial_text(_marked(found.trial, file)))
     record = found.record or first
     size = f"{size_of(trial)} elements before, {size_of(found.trial)} now"
     if stopped is not None:
-        raise interrupted(stopped, f"the smallest trial found so far is kept in {output}: {size}")
+        raise annotate_interrupt(stopped, f"the smallest trial found so far is kept in {output}: {size}")
     wrap(screen, f"{fault_name(record.verdict.kind)}: {record.verdict.message}")
     rest = "" if found.complete else "; the limit was reached before everything was tried (--executions)"
     wrap(screen, f"{output}: {size}, after {count(found.executions, 'execution')}{rest}")
@@ -285,7 +285,7 @@ def repro(*, file: Path, language: str, out: Path, call: int | None, folders: tu
     languages = tuple(dict.fromkeys(word.strip() for word in language.split(",")))
     for word in languages:
         if word not in SUFFIXES:
-            raise UsageError(f"--language: {shown(word)}; expected any of {', '.join(SUFFIXES)}")
+            raise UsageError(f"--language: {quote(word)}; expected any of {', '.join(SUFFIXES)}")
     if len(languages) > 1 and out == STANDARD_OUTPUT:
         raise UsageError(f"-o {out}: standard output takes one program, not {len(languages)}; name a folder")
     outputs = {
@@ -352,6 +352,6 @@ def add(*, finding: Path, out: Path | None) -> int:
         output.write(draft.text.encode())
         note(f"{output}: drafted, its pinned case in {pinned}")
     if draft.waived_by:
-        note(f"failures of this finding are waived already, by {joined(draft.waived_by)}")
+        note(f"failures of this finding are waived already, by {join_words(draft.waived_by)}")
     note("fill in reason, owner and expiry, and narrow the scope where other cases must not hide behind it")
     return 0

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from aclnn_cts.cli.options import command, edition_option, json_option, output_file, output_option, specs_option
-from aclnn_cts.cli.output import console, count, joined, note, wrap
+from aclnn_cts.cli.output import console, count, join_words, note, wrap
 from aclnn_cts.cli.render import Fields, RepeatedView, TextLine, View, show
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.printable import printable
@@ -154,7 +154,7 @@ def _audit(
 def _summary(result: Audit, path: Path | None) -> str:
     from aclnn_cts.authoring.claims import AuditState
 
-    counts = joined([f"{result.count(state)} {state.value}" for state in AuditState if result.count(state)])
+    counts = join_words([f"{result.count(state)} {state.value}" for state in AuditState if result.count(state)])
     if path is None:
         return f"{count(result.statements, 'statement')}: {counts}; no claims file"
     edition = "" if result.is_same_edition else ", another edition"
@@ -187,7 +187,7 @@ def _named(entry: AuditEntry) -> str:
     if entry.statement is None:
         return entry.claim.reference if entry.claim is not None else entry.address
     products = entry.statement.products
-    return f"{entry.statement.reference}{f' ({joined(products)})' if products else ''}"
+    return f"{entry.statement.reference}{f' ({join_words(products)})' if products else ''}"
 
 
 def _listed_entries(

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from aclnn_cts.cli.options import checked_product, command, edition_option, json_option, product_option, specs_option
-from aclnn_cts.cli.output import console, count, emit, joined, note, show_table, table, wrap
+from aclnn_cts.cli.output import console, count, emit, join_words, note, show_table, table, wrap
 from aclnn_cts.cli.render import Fields, RepeatedView, TableView, TextLine, View, render
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS
@@ -88,10 +88,10 @@ def _takes(spec: Spec, item: Parameter, product: str) -> list[str]:
         is_mode = spec.modes is not None and spec.modes.attribute == item.name
         return ["one of the modes below" if is_mode else "within the ranges below"]
     followed = f" (as {item.dtype_as})" if item.dtype_as is not None else ""
-    formats = f"as {item.format_as}" if item.format_as is not None else joined(item.formats.get(product, ()))
+    formats = f"as {item.format_as}" if item.format_as is not None else join_words(item.formats.get(product, ()))
     return [
         f"shape {item.shape.text}" if item.shape is not None else "shape",
-        f"{joined(spec.dtypes_of(item, product))}{followed}",
+        f"{join_words(spec.dtypes_of(item, product))}{followed}",
         f"{formats}; {'any layout' if item.strided else 'contiguous'}",
     ]
 
@@ -118,7 +118,7 @@ def _show_constraints(out: Console, spec: Spec, product: str) -> None:
     show_table(out, made)
     wrap(out, f"{count(len(constraints), 'constraint')} on {product}; below each stand its clauses in the document")
     if elsewhere := [item.id for item in spec.constraints if item not in constraints]:
-        wrap(out, f"Not stated for {product}: {joined(elsewhere)}")
+        wrap(out, f"Not stated for {product}: {join_words(elsewhere)}")
 
 
 def _widest(texts: Iterable[str]) -> int:
@@ -281,8 +281,8 @@ def _list(
         out.print()
     encodings = Counter(_encoding(clause) for clause in statements)
     certainties = Counter(clause.certainty for clause in statements)
-    how = joined([f"{encodings[name]} {_ENCODINGS[name]}" for name in _ENCODINGS if encodings[name]])
-    sure = joined([f"{number} {name}" for name, number in certainties.most_common()])
+    how = join_words([f"{encodings[name]} {_ENCODINGS[name]}" for name in _ENCODINGS if encodings[name]])
+    sure = join_words([f"{number} {name}" for name, number in certainties.most_common()])
     return f"{operator}: {count(len(statements), 'clause')} ({sure}): {how}"
 
 

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from types import MappingProxyType
 
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 _UNITS = MappingProxyType(
     {
@@ -29,6 +29,6 @@ def bytes_of(word: str, *, alone: str = "B") -> int:
     if size < 1 or size != int(size):
         number = f"a number of {'bytes' if alone == 'B' else alone}"
         raise ValueError(
-            f"{shown(word)}; expected {number}, at least 1, or a size such as 512KiB; units are {', '.join(_UNITS)}"
+            f"{quote(word)}; expected {number}, at least 1, or a size such as 512KiB; units are {', '.join(_UNITS)}"
         )
     return int(size)

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FLOAT8, itemsize, numpy_dtype
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
 
@@ -337,7 +337,7 @@ SCALAR_DTYPES = frozenset(name for name, dtype in DTYPES.items() if dtype.kind !
 """Dtypes that a number can be passed in."""
 
 
-def made(dtype: str, value: Fraction | float) -> Scalar:
+def scalar_of(dtype: str, value: Fraction | float) -> Scalar:
     """A scalar of a value: truncated and clipped for an integer dtype, whether it is not 0 for BOOL."""
     kind = DTYPES[dtype].kind
     if kind == "bool":
@@ -387,7 +387,7 @@ def argument_text(value: Argument, *, contents: bool = True) -> str:
     if isinstance(value, Scalar):
         return f"{value.dtype} {value.value}"
     if isinstance(value, str):
-        return shown(value)
+        return quote(value)
     if not isinstance(value, Tensor):
         return str(value)
     data = f", {_data_text(value.data)}" if contents and value.data is not None else ""

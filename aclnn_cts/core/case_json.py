@@ -29,7 +29,7 @@ from aclnn_cts.core.case import (
 from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, FORMATS
 from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
 from aclnn_cts.core.outside import ARRAY_LIMIT, NON_FINITE, RANK_LIMIT, numbers_as_words
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, quote
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ def case_from_json(document: object, *, where: str) -> Case:
     """
     body = _object(document, where=where, path="$", keys=_CASE_KEYS)
     if body.get("format") != CASE_FORMAT:
-        found = shown(body["format"]) if "format" in body else "missing"
+        found = quote(body["format"]) if "format" in body else "missing"
         raise UsageError(f"{where}: $.format: {found}; expected {CASE_FORMAT!r}")
     operator = _string(body, "operator", where)
     arguments = _object(body.get("arguments"), where=where, path="$.arguments", keys=None)
@@ -129,12 +129,12 @@ def case_from_json(document: object, *, where: str) -> Case:
 def _call(document: object, *, where: str) -> CallOptions:
     call = _convert(document, CallOptions, where=where, path="$.call")
     if call.phases not in (1, 2):
-        raise UsageError(f"{where}: $.call.phases: {shown(call.phases)}; expected 1 (the first phase alone) or 2")
+        raise UsageError(f"{where}: $.call.phases: {quote(call.phases)}; expected 1 (the first phase alone) or 2")
     known = ("workspaceSize", "executor", "workspace")
     for name in call.null:
         if name not in known:
             raise UsageError(
-                f"{where}: $.call.null: {shown(name)}; expected any of {', '.join(known)}{did_you_mean(name, known)}"
+                f"{where}: $.call.null: {quote(name)}; expected any of {', '.join(known)}{did_you_mean(name, known)}"
             )
     return call
 
@@ -146,12 +146,12 @@ def argument_from_json(value: object, *, where: str, path: str) -> Argument:
     body = _object(value, where=where, path=path, keys=None)
     if len(body) != 1:
         raise UsageError(
-            f"{where}: {path}: {shown(sorted(body))}; expected null or an object with one of {', '.join(_READERS)}"
+            f"{where}: {path}: {quote(sorted(body))}; expected null or an object with one of {', '.join(_READERS)}"
         )
     kind, content = next(iter(body.items()))
     if kind not in _READERS:
         raise UsageError(
-            f"{where}: {path}: unknown kind of argument {shown(kind)}; expected one of {', '.join(_READERS)}"
+            f"{where}: {path}: unknown kind of argument {quote(kind)}; expected one of {', '.join(_READERS)}"
             f"{did_you_mean(kind, _READERS)}"
         )
     return _READERS[kind](content, where=where, path=f"{path}.{kind}")
@@ -176,7 +176,7 @@ def _text(content: object, *, where: str, path: str) -> str:
     """A word for a `char *`: C ends it at the first null byte, and takes it as bytes."""
     word = _convert(content, str, where=where, path=path)
     if len(word) > ECHO_LIMIT or any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in word):
-        raise UsageError(f"{where}: {path}: {shown(word)}; expected at most {ECHO_LIMIT} characters, none of them null")
+        raise UsageError(f"{where}: {path}: {quote(word)}; expected at most {ECHO_LIMIT} characters, none of them null")
     return word
 
 
@@ -186,7 +186,7 @@ def _scalar(content: object, *, where: str, path: str) -> Scalar:
     if not isinstance(dtype, str) or dtype not in SCALAR_DTYPES:
         known = [name for name in DTYPES if name in SCALAR_DTYPES]
         raise UsageError(
-            f"{where}: {path}.dtype: {shown(dtype)}; expected one of {', '.join(known)}"
+            f"{where}: {path}.dtype: {quote(dtype)}; expected one of {', '.join(known)}"
             f"{did_you_mean(str(dtype), known)}"
         )
     place = f"{path}.value"
@@ -198,7 +198,7 @@ def _scalar(content: object, *, where: str, path: str) -> Scalar:
     value = _convert(body.get("value"), int, where=where, path=place)
     low, high = integer_bounds(dtype)
     if not low <= value <= high:
-        raise UsageError(f"{where}: {place}: {shown(value)}; expected {dtype}, in [{low}, {high}]")
+        raise UsageError(f"{where}: {place}: {quote(value)}; expected {dtype}, in [{low}, {high}]")
     return Scalar(dtype, value)
 
 
@@ -278,12 +278,12 @@ def _check_tensor(tensor: Tensor, *, where: str, path: str) -> None:
     check_int64((tensor.offset,), where=f"{where}: {path}.offset")
     if tensor.dtype not in DTYPES:
         raise UsageError(
-            f"{where}: {path}.dtype: {shown(tensor.dtype)}; expected an aclDataType without ACL_"
+            f"{where}: {path}.dtype: {quote(tensor.dtype)}; expected an aclDataType without ACL_"
             f"{did_you_mean(tensor.dtype, DTYPES)}"
         )
     if tensor.format not in FORMATS:
         raise UsageError(
-            f"{where}: {path}.format: {shown(tensor.format)}; expected an aclFormat without ACL_FORMAT_"
+            f"{where}: {path}.format: {quote(tensor.format)}; expected an aclFormat without ACL_FORMAT_"
             f"{did_you_mean(tensor.format, FORMATS)}"
         )
     if tensor.strides is not None and len(tensor.strides) != len(tensor.shape):
@@ -297,7 +297,7 @@ def check_int64(values: tuple[int, ...], *, where: str) -> None:
     """UsageError, opened by `where`, for the first number that is no int64_t."""
     for value in values:
         if not _INT64[0] <= value <= _INT64[1]:
-            raise UsageError(f"{where}: {shown(value)}; expected int64_t, in [{_INT64[0]}, {_INT64[1]}]")
+            raise UsageError(f"{where}: {quote(value)}; expected int64_t, in [{_INT64[0]}, {_INT64[1]}]")
 
 
 def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
@@ -307,7 +307,7 @@ def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
         return
     for index, value in enumerate(data.values):
         if isinstance(value, str) and value not in NON_FINITE:
-            raise UsageError(f"{where}: {path}.values[{index}]: {shown(value)}; expected a number, or inf, -inf or nan")
+            raise UsageError(f"{where}: {path}.values[{index}]: {quote(value)}; expected a number, or inf, -inf or nan")
     if min(tensor.shape, default=0) < 0:
         raise UsageError(
             f"{where}: {path}: a tensor of the shape {list(tensor.shape)} has no elements to state; leave `data` out"
@@ -322,11 +322,11 @@ def _check_data(tensor: Tensor, data: Data, *, where: str, path: str) -> None:
 
 def _object(document: object, *, where: str, path: str, keys: tuple[str, ...] | None) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
-        raise UsageError(f"{where}: {path}: {shown(document)}; expected an object")
+        raise UsageError(f"{where}: {path}: {quote(document)}; expected an object")
     for key in document if keys is not None else ():
         if key not in (keys or ()):
             raise UsageError(
-                f"{where}: {path}: unknown key {shown(key)}; expected any of {', '.join(keys or ())}"
+                f"{where}: {path}: unknown key {quote(key)}; expected any of {', '.join(keys or ())}"
                 f"{did_you_mean(key, keys or ())}"
             )
     return document
@@ -335,5 +335,5 @@ def _object(document: object, *, where: str, path: str, keys: tuple[str, ...] | 
 def _string(body: Mapping[str, Any], key: str, where: str) -> str:
     value = body.get(key)
     if not isinstance(value, str):
-        raise UsageError(f"{where}: $.{key}: {shown(value)}; expected a string")
+        raise UsageError(f"{where}: $.{key}: {quote(value)}; expected a string")
     return value

@@ -140,7 +140,7 @@ def components(array: NDArray[Any]) -> NDArray[Any]:
     return array[..., np.newaxis].view(array.real.dtype)
 
 
-def composed(array: NDArray[Any], name: str) -> NDArray[Any]:
+def from_components(array: NDArray[Any], name: str) -> NDArray[Any]:
     """A tensor's array from its components, where its dtype is complex; else the array itself."""
     if name not in COMPONENTS:
         return array
@@ -267,7 +267,7 @@ def _read(text: str) -> MappingProxyType[tuple[str, str], str]:
 _OF_TENSORS, _OF_SCALARS = _read(_TENSORS), _read(_SCALARS)
 
 
-def promoted(dtypes: Iterable[str]) -> str | None:
+def promoted_dtype(dtypes: Iterable[str]) -> str | None:
     """The dtype that tensors of these, at least one, promote to, in their order; None where there is none."""
     first, *others = dtypes
     if first in FLOAT8:

@@ -108,7 +108,7 @@ def severity(code: str) -> Severity:
     return next((fault.severity for fault in Fault if fault == code), Severity.MAJOR)
 
 
-def gravest(codes: Collection[str]) -> str:
+def gravest_fault(codes: Collection[str]) -> str:
     """The code of the gravest of some faults; of those that this version does not know, the first by name."""
     return next((fault.value for fault in Fault if fault in codes), min(codes))
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from aclnn_cts.core.faults import Fault, gravest
+from aclnn_cts.core.faults import Fault, gravest_fault
 from aclnn_cts.core.fingerprint import PLAIN_CHECKS, Fingerprint
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
@@ -114,7 +114,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
             return str(Fault.NONDETERMINISTIC)
         own = [item for item in self.fingerprints if item.symptom == self.key.symptom]
         plain = [item.fault for item in own if item.check in PLAIN_CHECKS or item.clause]
-        return gravest(plain or [item.fault for item in own] or [self.key.fault])
+        return gravest_fault(plain or [item.fault for item in own] or [self.key.fault])
 
     @property
     def outputs(self) -> tuple[str, ...]:

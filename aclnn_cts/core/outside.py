@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, quote
 
 T = TypeVar("T")
 
@@ -216,7 +216,7 @@ def strict_json(
         value = msgspec.json.decode(text)
         _KEYS.decode(text.decode())
     except _Twice as twice:
-        raise error(f"{where}: the key {shown(twice.args[0])} stands twice in one object; keep one") from None
+        raise error(f"{where}: the key {quote(twice.args[0])} stands twice in one object; keep one") from None
     except (msgspec.MsgspecError, ValueError, RecursionError) as failure:
         raise error(f"{where}: not valid JSON ({failure}); expected {expected}") from None
     if _is_deep(text):
@@ -286,7 +286,7 @@ def _depth(text: bytes) -> int:
     return deepest
 
 
-def converted(
+def convert_document(
     document: object,
     kind: type[T],
     *,
@@ -301,11 +301,11 @@ def converted(
     except msgspec.ValidationError as failure:
         raise error(f"{where}: {printable(str(failure), ECHO_LIMIT)}; expected {expected}") from None
     if form and (name := getattr(found, "format", "")) != form:
-        raise error(f"{where}: $.format: {shown(name)}; this version reads {form!r}")
+        raise error(f"{where}: $.format: {quote(name)}; this version reads {form!r}")
     return found
 
 
 def read_json(path: Path, kind: type[T], *, expected: str, form: str = "", limit: int = YAML_BYTES) -> T:
-    """A file that a command of ours wrote, as a struct; UsageError for any other file, as `converted`."""
+    """A file that a command of ours wrote, as a struct; UsageError for any other file, as `convert_document`."""
     document = strict_json(read_outside(path, limit=limit, expected=expected), where=str(path), expected=expected)
-    return converted(document, kind, where=str(path), expected=expected, form=form)
+    return convert_document(document, kind, where=str(path), expected=expected, form=form)

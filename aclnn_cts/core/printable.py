@@ -1,7 +1,7 @@
 """Text from outside made fit for a terminal, a table and a report: nothing hidden, nothing that moves other text.
 
 Names, messages and paths of files, adapters and command lines may hold escape sequences, bidirectional controls or NUL.
-Every place that shows such text calls `printable`, and every message that repeats a value calls `shown`.
+Every place that shows such text calls `printable`, and every message that repeats a value calls `quote`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def printable_lines(text: str) -> str:
     return "\n".join([*(printable(line, LINE_LIMIT) for line in lines[:MOST_LINES]), *more])
 
 
-def shown(value: object, limit: int = ECHO_LIMIT) -> str:
+def quote(value: object, limit: int = ECHO_LIMIT) -> str:
     """A value as a message repeats it: its representation, at most `limit` characters, whatever its size."""
     return _cut(repr(value[: limit + 1]) if isinstance(value, str) else _SHORT.repr(value), limit)
 

@@ -12,7 +12,7 @@ import msgspec
 from aclnn_cts.core.case import NOTE_LIMIT, Case, first_phase
 from aclnn_cts.core.case_json import CASE_FORMAT, canonical_json, case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, quote
 
 OTHER_CASE = "other"
 """The parameter of a trial that holds the second case, where its calls are not all of one."""
@@ -89,13 +89,13 @@ def trial_from_json(document: object, *, where: str) -> Trial | Case:
     for key in document:
         if key not in ("format", name, "case", "parameters", "after"):
             raise UsageError(
-                f"{where}: $: unknown key {shown(key)}; expected format, {name}, case, parameters and after"
+                f"{where}: $: unknown key {quote(key)}; expected format, {name}, case, parameters and after"
             )
     check, parameters = document.get(name), document.get("parameters", {})
     if not isinstance(check, str):
-        raise UsageError(f"{where}: $.{name}: {shown(check)}; expected the id of a check")
+        raise UsageError(f"{where}: $.{name}: {quote(check)}; expected the id of a check")
     if not isinstance(parameters, Mapping):
-        raise UsageError(f"{where}: $.parameters: {shown(parameters)}; expected an object")
+        raise UsageError(f"{where}: $.parameters: {quote(parameters)}; expected an object")
     _check_texts(parameters, where=where, path="$.parameters")
     return Trial(
         check=check,
@@ -111,7 +111,7 @@ def _check_texts(document: Mapping[str, object], *, where: str, path: str) -> No
         place = f"{path}.{printable(name, ECHO_LIMIT)}"
         for text in (name, value):
             if isinstance(text, str) and len(text) > NOTE_LIMIT:
-                raise UsageError(f"{where}: {place}: {shown(text)}; expected at most {NOTE_LIMIT} characters")
+                raise UsageError(f"{where}: {place}: {quote(text)}; expected at most {NOTE_LIMIT} characters")
         if isinstance(value, Mapping):
             _check_texts(value, where=where, path=place)
 
@@ -119,21 +119,21 @@ def _check_texts(document: Mapping[str, object], *, where: str, path: str) -> No
 def earlier_from_json(items: object, *, where: str) -> tuple[EarlierCall, ...]:
     """Read the calls that a trial makes before its own."""
     if not isinstance(items, list):
-        raise UsageError(f"{where}: $.after: {shown(items)}; expected a list of calls that are made first")
+        raise UsageError(f"{where}: $.after: {quote(items)}; expected a list of calls that are made first")
     if len(items) > MOST_EARLIER:
         raise UsageError(f"{where}: $.after: {len(items)} calls; expected at most {MOST_EARLIER}")
     found = tuple(_earlier(item, path=f"$.after[{place}]", where=where) for place, item in enumerate(items))
     if (calls := sum(item.times for item in found)) > MOST_EARLIER:
-        raise UsageError(f"{where}: $.after: {shown(calls)} calls; expected at most {MOST_EARLIER}")
+        raise UsageError(f"{where}: $.after: {quote(calls)} calls; expected at most {MOST_EARLIER}")
     return found
 
 
 def _earlier(item: object, *, path: str, where: str) -> EarlierCall:
     if not isinstance(item, Mapping) or not {"case"} <= set(item) <= {"case", "times"}:
         raise UsageError(
-            f"{where}: {path}: {shown(item)}; expected an object with a case, and times where it is made often"
+            f"{where}: {path}: {quote(item)}; expected an object with a case, and times where it is made often"
         )
     times = item.get("times", 1)
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
-        raise UsageError(f"{where}: {path}.times: {shown(times)}; expected a whole number from 1 on")
+        raise UsageError(f"{where}: {path}.times: {quote(times)}; expected a whole number from 1 on")
     return EarlierCall(case=case_from_json(item["case"], where=f"{where} ({path}.case)"), times=times)

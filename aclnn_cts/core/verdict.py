@@ -70,9 +70,9 @@ text; `second` is empty where float64 cannot hold it."""
 SECOND_ORACLE = "second oracle"
 """Key of the fact that says what the second oracle said (`execution.second_opinion`)."""
 
-SHARE_EDGES: tuple[int, ...] = tuple(range(-12, 5))
-"""Edges of `Deviation.histogram` as powers of two of the share, each the upper end of its bin: the first bin holds all
-shares up to 2^-12, the last those above 2^4. Elements up to the edge 0 conform."""
+ERROR_RATIO_EDGES: tuple[int, ...] = tuple(range(-12, 5))
+"""Edges of `Deviation.histogram` as powers of two of the error ratio, each the upper end of its bin: the first bin
+holds all up to 2^-12, the last those above 2^4. Elements up to the edge 0 conform."""
 
 
 PROBED_FORMATS = ("FLOAT", "HFLOAT32 with 11 stored bits", "HFLOAT32 with 10 stored bits", "FLOAT16", "BF16")
@@ -164,7 +164,7 @@ class MagnitudeCounts(msgspec.Struct, frozen=True):
     exponent: int | None
     """2^exponent is the smallest magnitude of the class; None for an expected zero."""
     counts: tuple[int, ...]
-    """By log2 of the share (`judgement.figures.SHARE_EDGES`)."""
+    """By log2 of the error ratio (`ERROR_RATIO_EDGES`)."""
 
 
 PARTS = ("re", "im")
@@ -181,20 +181,20 @@ class Deviation(msgspec.Struct, frozen=True, omit_defaults=True):
     got: float | str = 0.0
     expected: float | str = 0.0
     bound: float = 0.0
-    share: float = 0.0
-    """Error as a share of the bound; above 1 is a fault. inf where the bound is 0 and the error is not."""
+    error_ratio: float = msgspec.field(default=0.0, name="share")
+    """Error divided by the bound; above 1 is a fault. inf where the bound is 0 and the error is not."""
     cancellation: float = 1.0
     """Magnitude of the terms over the absolute value of their sum."""
     beyond: int = 0
     """Elements beyond their bound."""
     elements: int = 0
     histogram: tuple[int, ...] = ()
-    """Counts of elements by log2 of the share (`judgement.figures.SHARE_EDGES`)."""
+    """Counts of elements by log2 of the error ratio (`ERROR_RATIO_EDGES`)."""
     open: int = 0
     """Elements that the document leaves open."""
     magnitudes: tuple[MagnitudeCounts, ...] = ()
-    """All elements by magnitude and share, of outputs at fault (of what is waived on a sample) and of a sample of all
-    calls; else empty."""
+    """All elements by magnitude and error ratio, of outputs at fault (of what is waived on a sample) and of a sample of
+    all calls; else empty."""
 
     @property
     def place(self) -> str:

@@ -17,7 +17,7 @@ from aclnn_cts.core.errors import HarnessError, OracleError, UsageError
 from aclnn_cts.core.expected import Float64, OracleInput
 from aclnn_cts.core.rounding import to_dtype, widen
 from aclnn_cts.core.standard import CASCADE, SAVED_STATE, with_detail
-from aclnn_cts.execution.judging import widened
+from aclnn_cts.execution.judging import as_operands
 from aclnn_cts.formula.derivative import saved_tensors
 from aclnn_cts.generate.recipes import array, case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -43,7 +43,7 @@ def saved_names(spec: Spec) -> tuple[str, ...]:
     return tuple(name for name in operator.derivative.saved if name in spec.inputs)
 
 
-def cascaded(case: Case, spec: Spec) -> Case | None:
+def with_forward_results(case: Case, spec: Spec) -> Case | None:
     """The case with the saved tensors of a forward pass; None where there is none, or it is too large or not finite."""
     tensors = {name: tensor for name in saved_names(spec) if (tensor := case.tensor(name)) is not None}
     if not tensors or case.call.phases == 1 or not all(map(_is_fit, tensors.values())):
@@ -51,7 +51,10 @@ def cascaded(case: Case, spec: Spec) -> Case | None:
     operator = load_formula(spec.stem)
     given = case_arrays(case, spec.given_inputs(case))
     call = OracleInput(
-        tensors=widened(case, given), arguments=case.arguments, target=case.target, updated=spec.updated(case)
+        tensors=as_operands(case, given),
+        arguments=case.arguments,
+        target=case.target,
+        updated=spec.updated_tensors(case),
     )
     first = next(
         tensor for name, tensor in case.tensors() if tensor.dtype in INEXACT and tensor.data and name not in tensors
@@ -73,7 +76,7 @@ def in_cascade(cases: Iterator[Case], spec: Spec, *, is_asked: bool) -> Iterator
     """The cases, where it is asked for with the saved tensors of a forward pass if they can be had."""
     names = ", ".join(saved_names(spec)) if is_asked else ""
     for case in cases:
-        if (found := cascaded(case, spec) if names else None) is None:
+        if (found := with_forward_results(case, spec) if names else None) is None:
             yield case
         else:
             source = with_detail(found.origin.source or "", CASCADE, names)

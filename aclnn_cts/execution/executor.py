@@ -108,7 +108,7 @@ class CallPerformer:
                 items.append(PerformedCall(case=item.case, outcome=outcome))
             else:
                 call = Call(item.case, buffers, call_mode=item.call_mode, group=item.group)
-                computed = self.specs[item.case.operator].computed(item.case)
+                computed = self.specs[item.case.operator].computed_outputs(item.case)
                 items.append(_Made(call, arrays, buffers, computed, repeats=item.repeats))
         own = [item for item in items if isinstance(item, _Made)]
         looks: list[Call] = []

@@ -50,7 +50,7 @@ from aclnn_cts.judgement.operands import (
 )
 from aclnn_cts.judgement.verdict import (
     OUTPUT_FACT,
-    compared,
+    compared_outputs,
     conclude,
     ended_badly,
     judge_form,
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 
 _predicate = cache(compile_predicate)
 
-Spared: TypeAlias = Callable[[PerformedCall, Verdict], bool]
-"""Of a call and the fault of its values: whether it is one of many that are known, of which a sample is measured."""
+IsSampledOut: TypeAlias = Callable[[PerformedCall, Verdict], bool]
+"""Of a call and the fault of its values: whether it is one of many known ones, and not in the sample to measure."""
 
 _OF_MEMORY = Fault.of(Family.MEMORY)
 
@@ -88,7 +88,7 @@ _SMALL_INPUTS = 1 << 16
 """The same of all inputs: a mask of attention has 4 million elements, and those of many calls take a gigabyte."""
 
 
-def _spares_none(_performed: PerformedCall, _verdict: Verdict) -> bool:
+def _keeps_all(_performed: PerformedCall, _verdict: Verdict) -> bool:
     return False
 
 
@@ -103,7 +103,7 @@ class JudgementBasis:
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges calls of one operator. Made once; it keeps nothing of a call but what `acquainted` is asked to."""
+    """Judges calls of one operator. Made once; it keeps nothing of a call but what `with_batch` is asked to."""
 
     spec: Spec
     oracle: Oracle
@@ -128,8 +128,8 @@ class Judge:
     """Which tolerances gate; failures alone are put to the others, or with `always` every call."""
     answers: Mapping[int, Answer] = field(default_factory=dict)
     """What is known already of the values of calls, by the identity of their `PerformedCall`."""
-    spared: Spared = _spares_none
-    """Of which failures tolerances and magnitudes are left out, where no tolerance gates."""
+    is_sampled_out: IsSampledOut = _keeps_all
+    """Failures without tolerances and magnitudes, where no tolerance gates."""
 
     @cached_property
     def thorough(self) -> Judge:
@@ -139,7 +139,7 @@ class Judge:
     def question(self, performed: PerformedCall) -> OracleInput:
         """What the oracle is asked about a call."""
         case = performed.case
-        tensors = promoted_inputs(widened(case, performed.arrays), self.spec.promoting, self.spec.computed_in(case))
+        tensors = promoted_inputs(as_operands(case, performed.arrays), self.spec.promoting, self.spec.computed_in(case))
         return self._question(case, tensors)
 
     def _question(self, case: Case, tensors: Mapping[str, NDArray[Any]]) -> OracleInput:
@@ -152,7 +152,7 @@ class Judge:
             arguments=case.arguments,
             target=case.target,
             lattices=lattices,
-            updated=self.spec.updated(case),
+            updated=self.spec.updated_tensors(case),
         )
 
     def outputs_of_mode(self, performed: PerformedCall) -> tuple[str, ...]:
@@ -214,16 +214,16 @@ class Judge:
 
     def _explained(self, verdict: Verdict, answer: Answer) -> Verdict:
         """A failure with what further forms of the formula say of it."""
-        from aclnn_cts.execution.second_opinion import explained  # noqa: PLC0415 - failures alone need it
+        from aclnn_cts.execution.second_opinion import name_matching_form  # noqa: PLC0415 - failures alone need it
 
         held = {item.output: item for item in answer.outputs}
-        return explained(verdict, answer.opened.question, self.forms, held)
+        return name_matching_form(verdict, answer.opened.question, self.forms, held)
 
     def _reviewed(self, verdict: Verdict, answer: Answer) -> Verdict:
         """A failure with what the second oracle says of it."""
-        from aclnn_cts.execution.second_opinion import reviewed  # noqa: PLC0415 - failures alone need it
+        from aclnn_cts.execution.second_opinion import review  # noqa: PLC0415 - failures alone need it
 
-        return reviewed(verdict, answer.opened.question, answer.expected, self.second)
+        return review(verdict, answer.opened.question, answer.expected, self.second)
 
     def _in_blocks(self, performed: PerformedCall, outputs: Mapping[str, Tensor]) -> Verdict | None:
         """The verdict on a large call in little memory; None where it must be looked at as a whole.
@@ -256,7 +256,7 @@ class Judge:
         """The verdict with what tolerances and magnitudes say beside it, as much of that as is asked for."""
         measuring, opened = self.measuring, answer.opened
         failed = verdict.result == Result.FAILED
-        if not (measuring.always or measuring.gate) and (not failed or self.spared(opened.performed, verdict)):
+        if not (measuring.always or measuring.gate) and (not failed or self.is_sampled_out(opened.performed, verdict)):
             return verdict
         from aclnn_cts.execution.tolerances import Others, formula_outputs, with_tolerances  # noqa: PLC0415 - few need it
 
@@ -277,11 +277,11 @@ class Judge:
             benchmark=benchmark,
         )
 
-    def acquainted(self, calls: Iterable[PerformedCall], *, spared: Spared = _spares_none) -> Judge:
+    def with_batch(self, calls: Iterable[PerformedCall], *, is_sampled_out: IsSampledOut = _keeps_all) -> Judge:
         """The same judge, which has looked at the values of small calls together: that costs less than one by one.
 
         Those that did not come back in form, and those that the oracle has no answer to, are left to `values`.
-        `spared`: what the judge asks of their failures.
+        `is_sampled_out`: what the judge asks of their failures.
         """
         opened: list[Opened] = []
         for performed in calls:
@@ -296,7 +296,7 @@ class Judge:
             with contextlib.suppress(Exception):  # as above
                 answers[id(item.performed)] = self._first_answer(item)
         look_at(answers.values())
-        return replace(self, answers=answers, spared=spared)
+        return replace(self, answers=answers, is_sampled_out=is_sampled_out)
 
     def with_answers(self, calls: Iterable[PerformedCall]) -> Judge:
         """The same judge, which has asked the oracle about calls of any size that came back in form.
@@ -352,8 +352,8 @@ class Judge:
     def _answer(self, opened: Opened, oracle: Oracle) -> Answer:
         performed, outputs, question, models = opened.performed, opened.outputs, opened.question, opened.models
         expected, operands = known_operands(oracle, question, models, values=opened.values)
-        models = {name: model.using(expected[name].functions) for name, model in models.items()}
-        asked = compared(expected=expected, got=opened.got, outputs=outputs, models=models, operands=operands)
+        models = {name: model.with_functions(expected[name].functions) for name, model in models.items()}
+        asked = compared_outputs(expected=expected, got=opened.got, outputs=outputs, models=models, operands=operands)
         exact = all(facts.exact for facts in operands.values())
         unrounded = [] if exact else as_stored(asked, self._models(performed, outputs, None))
         return Answer(
@@ -412,7 +412,7 @@ class Judge:
         return {
             name: JudgementBasis(
                 expected=expected[name],
-                model=opened.models[name].using(expected[name].functions),
+                model=opened.models[name].with_functions(expected[name].functions),
                 operands=facts[name],
             )
             for name in opened.outputs
@@ -421,7 +421,7 @@ class Judge:
     def _outputs(self, case: Case, arguments: Mapping[str, Argument] | None = None) -> dict[str, Tensor]:
         """The outputs that a case asks for; as `arguments` has them where a smaller call takes its place."""
         given = case if arguments is None else msgspec.structs.replace(case, arguments=arguments)
-        return {name: value for name in self.spec.computed(case) if (value := given.tensor(name)) is not None}
+        return {name: value for name in self.spec.computed_outputs(case) if (value := given.tensor(name)) is not None}
 
     def memory(self, performed: PerformedCall) -> Verdict:
         """The verdict on what a valid call wrote, whatever its values."""
@@ -432,7 +432,7 @@ class Judge:
             return self.values(performed)
         if (verdict := late_write(outcome)) is not None:
             return verdict
-        asked = self.spec.computed(performed.case)
+        asked = self.spec.computed_outputs(performed.case)
         unwritten = {name: outcome.buffers[name].unwritten for name in asked if name in outcome.buffers}
         for name, count in unwritten.items():
             if count:
@@ -468,7 +468,7 @@ class Judge:
         )
 
 
-def widened(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def as_operands(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The inputs as oracles take them: floating dtypes (complex ones as components) in float64, integers in int64."""
     return {name: as_operand(components(array)) for name, array in arrays.items() if case.tensor(name) is not None}
 

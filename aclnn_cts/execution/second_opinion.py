@@ -25,7 +25,7 @@ from aclnn_cts.judgement.comparison import ComparedOutput
 from aclnn_cts.judgement.verdict import OUTPUT_FACT
 from aclnn_cts.oracles.registry import SecondOracle
 
-__all__ = ["FORM_FACT", "SecondOracle", "explained", "reviewed"]
+__all__ = ["FORM_FACT", "SecondOracle", "name_matching_form", "review"]
 
 FORM_FACT = "form"
 """Key in a failed verdict's facts: the further form of the formula that the output conforms to."""
@@ -35,7 +35,7 @@ _BEYOND = "beyond float64"
 _OF_ELEMENTS = Fault.of(Family.VALUES, Family.TOLERANCE) | {Fault.LIMIT_VALUE}
 
 
-def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second: SecondOracle | None) -> Verdict:
+def review(verdict: Verdict, question: OracleInput, expected: Expected, second: SecondOracle | None) -> Verdict:
     """The verdict, with the fact that a second oracle agrees, or a dispute in its place.
 
     Verdicts that are no failure of values pass through. So do those on inputs with inf or nan, which rational
@@ -74,7 +74,7 @@ def reviewed(verdict: Verdict, question: OracleInput, expected: Expected, second
     )
 
 
-def explained(
+def name_matching_form(
     verdict: Verdict, question: OracleInput, forms: Sequence[FormulaOracle], outputs: Mapping[str, ComparedOutput]
 ) -> Verdict:
     """The verdict, with the name of a further form of the formula that conforms to what came back, if there is one.

@@ -1,4 +1,4 @@
-"""What a bench is asked for: the settings that a run, its workers and a gate hand on unchanged; its target."""
+"""What a trial runner is asked for: the settings that a run, its workers and a gate hand on unchanged; its target."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.scope import Scope, declared_scope
 
 PHASES: Mapping[int, str] = MappingProxyType({1: "one", 2: "both"})
-"""Numbers of phases (`BenchSettings.phases`) as `--phases` names them."""
+"""Numbers of phases (`RunnerSettings.phases`) as `--phases` names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchSettings:
+class RunnerSettings:
     """Which implementation, on what, and how it is run and judged. Holds nothing open; workers get it pickled."""
 
     adapter: str
@@ -91,7 +91,7 @@ class BenchSettings:
             # What an adapter says names the option that usually gives it.
             raise type(error)(str(error).replace("--adapter ", "--benchmark ", 1)) from error
 
-    def on(self, host: SessionHost, operators: Iterable[Spec]) -> BenchSettings:
+    def on(self, host: SessionHost, operators: Iterable[Spec]) -> RunnerSettings:
         """The settings with the target that cases of these operators have on an open implementation, and its scope."""
         scope = declared_scope(host.capabilities, adapter=self.adapter)
         return replace(self, target=target_on(host, self.target, operators), scope=scope)

@@ -151,7 +151,7 @@ def in_whole_output(verdict: Verdict, rows: Mapping[str, NDArray[np.int64]]) -> 
 
 
 def with_magnitudes(verdict: Verdict, answer: Answer, *, always: bool) -> Verdict:
-    """The verdict with the elements of its outputs by magnitude and share: of those at fault, or `always` of all."""
+    """The verdict with the elements of outputs by magnitude and error ratio: of those at fault, or `always` of all."""
     if not verdict.deviations:
         return verdict
     deviations = []

@@ -156,7 +156,7 @@ def _deviation_text(deviation: Deviation) -> str:
         f"{deviation.output}: {deviation.beyond} of {deviation.elements} beyond the bound, {deviation.open} open; "
         "worst "
         f"{deviation.place}: got {deviation.got}, expected {deviation.expected}, bound {deviation.bound:.4g}, "
-        f"error {deviation.share:.4g} of the bound, terms {deviation.cancellation:.4g} times their sum"
+        f"error {deviation.error_ratio:.4g} of the bound, terms {deviation.cancellation:.4g} times their sum"
     )
 
 

@@ -16,7 +16,7 @@ from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.finding import Confirmation, Finding
 from aclnn_cts.core.fingerprint import PLAIN_CHECKS, Fingerprint, Symptom
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.verdict import ALONE_FACT, Record, Result
 from aclnn_cts.findings.fingerprint import display_order
 from aclnn_cts.findings.group import group_failures
@@ -226,7 +226,7 @@ class FindingIndex:
         if found is None:
             raise HarnessError(
                 "the findings that a run has stored lack one of its failures"
-                f" ({shown(record.fingerprint.text())}); its results.sqlite is damaged, or of another version of this"
+                f" ({quote(record.fingerprint.text())}); its results.sqlite is damaged, or of another version of this"
                 " program"
             )
         return next(

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from aclnn_cts.core.case import Case, Tensor
 from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.outcome import BufferState, StrayWrite
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.generate.layouts import Array, storage_dtype
 
 ALIGNMENT = 64
@@ -143,7 +143,7 @@ def check_view(tensor: Tensor, *, may_expand: bool = False) -> str | None:
     if len(shape) > _MAX_RANK:
         return f"rank {len(shape)}; views of more than {_MAX_RANK} dimensions cannot be made"
     if 0 in shape and math.prod(filter(None, shape)) > _ADDRESSED:
-        return f"shape {shown(list(shape))}: its sizes beside the 0 exceed what memory has"
+        return f"shape {quote(list(shape))}: its sizes beside the 0 exceed what memory has"
     if tensor.offset < 0:
         return f"offset {tensor.offset} lies before the storage"
     if strides is not None and may_expand:

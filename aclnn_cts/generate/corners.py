@@ -167,9 +167,9 @@ def factors_of(sampler: Sampler, *, heavy: bool = False) -> tuple[Factor, ...]:
 
 def _of_calls(sampler: Sampler, *, heavy: bool) -> Iterator[Factor]:
     """Those of a call as a whole."""
-    yield Factor(FactorKind.DTYPES, "", _told_apart(_dtypes(sampler)))
+    yield Factor(FactorKind.DTYPES, "", _number_equal_labels(_dtypes(sampler)))
     formats = [Corner("/".join(dict.fromkeys(row.values())), number) for number, row in enumerate(sampler.format_rows)]
-    yield Factor(FactorKind.FORMATS, "", _told_apart(formats))
+    yield Factor(FactorKind.FORMATS, "", _number_equal_labels(formats))
     regimes = reachable_regimes(sampler.spec, STANDARD if heavy else QUICK)
     yield Factor(FactorKind.REGIME, "", tuple(Corner(regime.value, regime) for regime in regimes))
     yield Factor(FactorKind.DATA, "", tuple(Corner(kind, kind) for kind in DATA_KINDS))
@@ -194,7 +194,7 @@ def _dtypes(sampler: Sampler) -> Iterator[Corner]:
             yield Corner(f"{label} {modes.names[mode]}" if modes is not None else label, (number, mode))
 
 
-def _told_apart(corners: Iterable[Corner]) -> tuple[Corner, ...]:
+def _number_equal_labels(corners: Iterable[Corner]) -> tuple[Corner, ...]:
     """The corners, those that look alike with their numbers in the label."""
     listed = tuple(corners)
     times = Counter(corner.label for corner in listed)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aclnn_cts.core.dtypes import DTYPES, composed, numpy_dtype
+from aclnn_cts.core.dtypes import DTYPES, from_components, numpy_dtype
 from aclnn_cts.core.hifloat8 import DENORMAL, INFINITY, NAN
 from aclnn_cts.core.rounding import BINARY_FORMATS, stored
 
@@ -101,7 +101,7 @@ def fill_dtype(dtype: str) -> str:
 
 def as_tensor_dtype(array: Array, dtype: str) -> Array:
     """What a recipe filled, in the tensor's dtype, and complex where that is."""
-    return to_storage(array.astype(np.float64), dtype) if fill_dtype(dtype) != dtype else composed(array, dtype)
+    return to_storage(array.astype(np.float64), dtype) if fill_dtype(dtype) != dtype else from_components(array, dtype)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import Choices
 from aclnn_cts.generate.configuration import ANYTHING, Configuration, Drawing, length_class
@@ -498,7 +498,7 @@ def _lengths(draw: Draw, names: Mapping[str, Any], target: Target) -> tuple[int,
     """The least and the largest number of dimensions of a run."""
     low, high = draw.bounds(names, target)
     if low > MAX_LENGTH:
-        raise UsageError(f"draw {shown(draw.name)}: a run of {low} dimensions; expected at most {MAX_LENGTH}")
+        raise UsageError(f"draw {quote(draw.name)}: a run of {low} dimensions; expected at most {MAX_LENGTH}")
     return low, min(high, MAX_LENGTH)
 
 
@@ -514,5 +514,5 @@ def _bounded(draw: Draw, value: Any) -> Any:  # noqa: ANN401 - whatever an expre
     if isinstance(value, (int, Fraction)):
         bits = max(value.numerator.bit_length(), value.denominator.bit_length())
         if bits > MAX_BITS:
-            raise UsageError(f"draw {shown(draw.name)}: a number of {bits} bits; expected at most {MAX_BITS}")
+            raise UsageError(f"draw {quote(draw.name)}: a number of {bits} bits; expected at most {MAX_BITS}")
     return value

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn_cts.core.case import Case, Tensor, TensorList, owner, with_arguments
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.configuration import Drawing
@@ -132,7 +132,7 @@ def broken_constraints(spec: Spec, cases: list[tuple[Drawing, Case]]) -> list[Do
     tally = DoubtTally()
     for number, (drawing, case) in enumerate(cases):
         for constraint in evaluate(spec, case).broken:
-            what = f"constraint {shown(constraint.id)} is broken"
+            what = f"constraint {quote(constraint.id)} is broken"
             tally.add(number, "constraints", constraint.id, what, names_text(drawing))
     return tally.doubts(len(cases), "draws and parameters have to meet every constraint by construction")
 

@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Origin, Scalar, Tensor, contiguous_strides, made, number, owner, with_arguments
+from aclnn_cts.core.case import (
+    Case,
+    Origin,
+    Scalar,
+    Tensor,
+    contiguous_strides,
+    number,
+    owner,
+    scalar_of,
+    with_arguments,
+)
 from aclnn_cts.core.case_json import case_from_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.generate.choices import StreamChoices
@@ -136,7 +146,7 @@ def _scalar(value: Scalar, dtypes: Sequence[str]) -> Scalar:
     """The scalar in its own dtype where that is listed, else in the one that holds it best."""
     exact = number(value)
     listed = [value.dtype] if value.dtype in dtypes else dtypes
-    return min((made(dtype, exact) for dtype in listed), key=lambda other: abs(number(other) - exact))
+    return min((scalar_of(dtype, exact) for dtype in listed), key=lambda other: abs(number(other) - exact))
 
 
 def _case_of(sampler: Sampler, drawing: Drawing, change: CaseChange) -> Case | None:

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from aclnn_cts.core.case import Case, Data, Number, Tensor, real_view
-from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, composed, numpy_dtype
+from aclnn_cts.core.dtypes import COMPONENTS, DTYPES, component, components, from_components, numpy_dtype
 from aclnn_cts.core.errors import UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.registry import items_by_name
 from aclnn_cts.core.rounding import widen
 from aclnn_cts.generate import recipes_attention, recipes_exact, recipes_real
@@ -189,7 +189,7 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
         if recipe is None:
             known = ", ".join(RECIPES)
             raise UsageError(
-                f"{where}.recipe: {shown(data.recipe)}; expected one of {known}{did_you_mean(data.recipe, RECIPES)}"
+                f"{where}.recipe: {quote(data.recipe)}; expected one of {known}{did_you_mean(data.recipe, RECIPES)}"
             )
     ignored = _READ_IGNORED[data.recipe](data)
     if ignored.count(None) < len(ignored):
@@ -198,12 +198,12 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
         reads = recipe.reads if recipe is not None else ()
         what = f"recipe {data.recipe!r} reads" if recipe is not None else "explicit values read"
         raise UsageError(
-            f"{where}.{parameter}: {shown(value)}; {what} {', '.join(reads) or 'no parameter'}; leave it out"
+            f"{where}.{parameter}: {quote(value)}; {what} {', '.join(reads) or 'no parameter'}; leave it out"
         )
     for parameter in recipe.needs if recipe is not None else ():
         if getattr(data, parameter) is None:
             raise UsageError(
-                f"{where}.{parameter}: missing; recipe {shown(data.recipe)} is computed from another parameter"
+                f"{where}.{parameter}: missing; recipe {quote(data.recipe)} is computed from another parameter"
             )
     _check_numbers(data, where)
     return recipe
@@ -212,22 +212,22 @@ def check_data(data: Data, *, name: str = "") -> Recipe | None:
 def _check_numbers(data: Data, where: str) -> None:
     low, high = data.low, data.high
     if low is not None and high is not None and low > high and data.recipe in _BOUNDED:
-        raise UsageError(f"{where}.low: {shown(low)}; expected at most high, which is {shown(high)}")
+        raise UsageError(f"{where}.low: {quote(low)}; expected at most high, which is {quote(high)}")
     for parameter in ("low", "high"):
         value = getattr(data, parameter)
         if value is not None and not -(2**63) <= value < 2**64:
-            raise UsageError(f"{where}.{parameter}: {shown(value)}; expected an integer of 64 bits")
+            raise UsageError(f"{where}.{parameter}: {quote(value)}; expected an integer of 64 bits")
     for parameter in WINDOW:
         value = getattr(data, parameter) or ()
         if len(value) > _MOST_ITEMS or not all(-(2**63) <= item < 2**63 for item in value):
-            raise UsageError(f"{where}.{parameter}: {shown(value)}; expected at most {_MOST_ITEMS} integers of 64 bits")
+            raise UsageError(f"{where}.{parameter}: {quote(value)}; expected at most {_MOST_ITEMS} integers of 64 bits")
     if not 0 <= data.seed < 2**64:
-        raise UsageError(f"{where}.seed: {shown(data.seed)}; expected an integer from 0 to 2^64 - 1")
+        raise UsageError(f"{where}.seed: {quote(data.seed)}; expected an integer from 0 to 2^64 - 1")
     # Outside the rank it is the last one: data follow an attribute that a broken call has out of range.
     if data.axis is not None and not -(2**63) <= data.axis < 2**63:
-        raise UsageError(f"{where}.axis: {shown(data.axis)}; expected an integer of 64 bits")
+        raise UsageError(f"{where}.axis: {quote(data.axis)}; expected an integer of 64 bits")
     if data.exponent is not None and not -1022 <= data.exponent <= 1023:
-        raise UsageError(f"{where}.exponent: {shown(data.exponent)}; expected an integer from -1022 to 1023")
+        raise UsageError(f"{where}.exponent: {quote(data.exponent)}; expected an integer from -1022 to 1023")
 
 
 def array(
@@ -262,12 +262,14 @@ def array(
         if source is None:
             known = ", ".join(arrays) or "none here"
             raise UsageError(
-                f"arguments.{name}.tensor.data.of: {shown(data.of)}; expected a tensor with data ({known})"
+                f"arguments.{name}.tensor.data.of: {quote(data.of)}; expected a tensor with data ({known})"
                 f"{did_you_mean(data.of, arrays)}"
             )
     with np.errstate(all="ignore"):
         if recipe is None:
-            return _expanded(composed(_explicit(real_view(tensor), data.values or (), name), tensor.dtype), tensor)
+            return _expanded(
+                from_components(_explicit(real_view(tensor), data.values or (), name), tensor.dtype), tensor
+            )
         return _expanded(_fill(recipe, tensor, data, source, name, streams, contents), tensor)
 
 
@@ -306,7 +308,7 @@ def _fill(
         try:
             return np.zeros(tensor.shape, storage_dtype(tensor.dtype))
         except ValueError:
-            sizes = shown(list(tensor.shape))
+            sizes = quote(list(tensor.shape))
             raise UsageError(
                 f"arguments.{name}.tensor.shape: {sizes}; expected sizes that an empty array can have"
             ) from None
@@ -339,7 +341,7 @@ def _explicit(tensor: Tensor, values: tuple[Number, ...], name: str) -> Array:
         number = value if isinstance(value, int) else _float64(value)
         if not math.isfinite(number) or not least <= round(number) <= most:
             raise UsageError(
-                f"{where}[{index}]: {shown(value)}; expected an integer that {tensor.dtype} holds ({least} to {most})"
+                f"{where}[{index}]: {quote(value)}; expected an integer that {tensor.dtype} holds ({least} to {most})"
             )
         whole.append(round(number))
     return np.array(whole, dtype=numpy_dtype(tensor.dtype)).reshape(tensor.shape)
@@ -448,10 +450,10 @@ def _make(
         where = f"arguments.{name}.tensor.data.of"
         if of not in case.arguments and case.tensor(of) is None:
             raise UsageError(
-                f"{where}: {shown(of)}; expected an argument of the case{did_you_mean(of, case.arguments)}"
+                f"{where}: {quote(of)}; expected an argument of the case{did_you_mean(of, case.arguments)}"
             )
         if of == name or of in behind:
-            raise UsageError(f"{where}: {shown(of)}; the data are computed from themselves")
+            raise UsageError(f"{where}: {quote(of)}; the data are computed from themselves")
         _make(case, of, made, (*behind, name), streams)
     if _is_whole(tensor):
         _make_whole(case, made, behind, streams)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import Case, Scalar, Tensor, made, number, real_view, replace_arguments, tensors_in
+from aclnn_cts.core.case import Case, Scalar, Tensor, number, real_view, replace_arguments, scalar_of, tensors_in
 from aclnn_cts.core.dtypes import INEXACT
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.configuration import VIEWS, Drawing, RecipeTemplate, lay_out
@@ -205,7 +205,7 @@ def _alternative(
 def _is_passed(drawn: Any, value: object) -> bool:  # noqa: ANN401 - what an expression gave
     """Whether an argument is what a drawn value becomes: an exact fraction is passed as a double."""
     if isinstance(value, Scalar):
-        return not isinstance(drawn, (str, tuple)) and made(value.dtype, drawn) == value
+        return not isinstance(drawn, (str, tuple)) and scalar_of(value.dtype, drawn) == value
     return value in (drawn, float(drawn) if isinstance(drawn, Fraction) else drawn)
 
 

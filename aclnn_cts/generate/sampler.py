@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList, made
-from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT, promoted
+from aclnn_cts.core.case import BoolArray, CallOptions, Case, Data, FloatArray, Origin, Tensor, TensorList, scalar_of
+from aclnn_cts.core.dtypes import DTYPES, FLOAT8, INEXACT, promoted_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.regime import Regime
 from aclnn_cts.core.target import Target
@@ -451,7 +451,7 @@ class Sampler:
             return change.values[name]
         if kind == "scalar":
             dtype = drawing.scalars[name] if change is None else change.dtypes.get(name, drawing.scalars[name])
-            return made(dtype, environment[name])
+            return scalar_of(dtype, environment[name])
         if name not in self._shapes:
             return _number(item, environment[name])
         values = self._shapes[name](environment, drawing.target)
@@ -719,7 +719,7 @@ def _pairwise(
     """
 
     def pairs(row: Mapping[str, str]) -> set[tuple[object, ...]]:
-        whole = {**{name: row[name] for name in names}, "": promoted([row[name] for name in promoting])}
+        whole = {**{name: row[name] for name in names}, "": promoted_dtype([row[name] for name in promoting])}
         return set(itertools.combinations(whole.items(), 2))
 
     found = [(row, pairs(row)) for row in rows]

@@ -57,7 +57,9 @@ def compare_blocks(
                     break
             else:
                 merged = {name: output.merged() for name, output in blockwise.items()}
-                return merged, {name: models[name].using(output.functions) for name, output in blockwise.items()}
+                return merged, {
+                    name: models[name].with_functions(output.functions) for name, output in blockwise.items()
+                }
         mixed |= unsettled
 
 
@@ -142,7 +144,7 @@ class _Blockwise:
 
     def merged(self) -> OutputComparison:
         """What all blocks together come to: the first of the worst elements, and the counts of all."""
-        start, worst = max(self._found, key=lambda entry: entry[1].deviation.share)
+        start, worst = max(self._found, key=lambda entry: entry[1].deviation.error_ratio)
         deviations = [found.deviation for _, found in self._found]
         # A fault that no arithmetic explains says more than one that coarser arithmetic would.
         faulty = [found for _, found in self._found if found.kind]
@@ -156,7 +158,7 @@ class _Blockwise:
             histogram=tuple(map(sum, zip(*(deviation.histogram for deviation in deviations), strict=True))),
             open=ignored,
         )
-        kind = max(told, key=lambda found: found.deviation.share).kind if told else ""
+        kind = max(told, key=lambda found: found.deviation.error_ratio).kind if told else ""
         return OutputComparison(deviation=deviation, kind=kind, judged=size - ignored)
 
 

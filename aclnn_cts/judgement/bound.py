@@ -75,7 +75,7 @@ class Bound:
     """Where such an overflow may be truncated to the largest finite number instead, so that nothing can be required."""
 
 
-def loosest(model: ComputeModel) -> ComputeModel:
+def loosest_model(model: ComputeModel) -> ComputeModel:
     """The coarsest arithmetic that any reading of the promised formats leaves room for.
 
     It accumulates in the narrowest of the formats that take part and are computed in, truncates, and flushes. An
@@ -92,7 +92,7 @@ def loosest(model: ComputeModel) -> ComputeModel:
     )
 
 
-def coarsened(expected: ExpectedOutput, model: ComputeModel) -> ExpectedOutput:
+def coarsen_expected(expected: ExpectedOutput, model: ComputeModel) -> ExpectedOutput:
     """What an oracle says in a coarser arithmetic than its own: there exact sums are rounded too.
 
     An addition is off by the unit roundoff of the largest intermediate at most, unless that has few enough digits.
@@ -271,7 +271,7 @@ def _round_down(values: Float64, form: BinaryFormat) -> Float64:
 
 
 TINY = 5e-324
-"""What a share is taken of where the bound is 0: the share of an exact element stays 0."""
+"""Divides an error where the bound is 0: the error ratio of an exact element stays 0."""
 _ABOVE_ONE = math.nextafter(1.0, 2.0)
 
 
@@ -283,8 +283,8 @@ class OutputElements:
     special: NDArray[np.bool_]
     """At fault, and inf or nan where it must not be, or not where it must."""
     open: NDArray[np.bool_]
-    share: Float64
-    """Error as a share of the bound: above 1 where the element is at fault, 0 where it is open."""
+    error_ratio: Float64
+    """Error divided by the bound: above 1 where the element is at fault, 0 where it is open."""
 
     @property
     def kind(self) -> str:
@@ -299,7 +299,7 @@ def sorted_elements(
     with np.errstate(all="ignore"):
         values = widen(got)
         value = np.broadcast_to(expected.value, values.shape)
-        return sort(values, value, expected, model, bound(expected, model, operands=operands))
+        return classify_elements(values, value, expected, model, bound(expected, model, operands=operands))
 
 
 def left_open(
@@ -325,7 +325,7 @@ def left_open(
     return unsaid, may_overflow
 
 
-def sort(
+def classify_elements(
     values: Float64, value: Float64, expected: ExpectedOutput, model: ComputeModel, limits: Bound
 ) -> OutputElements:
     """The same of what was widened, with the exact values in its shape. The caller sees to NumPy's warnings."""
@@ -339,10 +339,10 @@ def sort(
     faulty = ~inside & ~is_open
     special = faulty & (~finite | required)
     width = limits.ends.width_of(values, value)
-    share = np.abs(values - value) / np.maximum(width, TINY)
-    share = np.where(faulty, np.maximum(share, _ABOVE_ONE), np.minimum(share, 1.0))
+    error_ratio = np.abs(values - value) / np.maximum(width, TINY)
+    error_ratio = np.where(faulty, np.maximum(error_ratio, _ABOVE_ONE), np.minimum(error_ratio, 1.0))
     without = np.broadcast_to(width == 0.0, values.shape)
-    share[without & ~faulty] = 0.0
-    share[special | (without & faulty)] = np.inf
-    share[is_open | (~faulty & ~finite)] = 0.0
-    return OutputElements(faulty=faulty, special=special, open=is_open, share=share)
+    error_ratio[without & ~faulty] = 0.0
+    error_ratio[special | (without & faulty)] = np.inf
+    error_ratio[is_open | (~faulty & ~finite)] = 0.0
+    return OutputElements(faulty=faulty, special=special, open=is_open, error_ratio=error_ratio)

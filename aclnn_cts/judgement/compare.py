@@ -39,8 +39,8 @@ def compare_all(items: Sequence[ComparedOutput]) -> list[OutputComparison]:
 
     A fault is `Fault.SPECIAL` where the worst element is inf or nan and must not be, or must be and is not; else
     `Fault.VALUE`. Where the model is not a document's, and all errors have the size that they have in the coarsest
-    arithmetic of the promised formats (`bound.loosest`, `bound.likely_margins`), it is `Fault.MODEL`: the model was
-    exceeded, which may be the model's mistake.
+    arithmetic of the promised formats (`bound.loosest_model`, `bound.likely_margins`), it is `Fault.MODEL`: the model
+    was exceeded, which may be the model's mistake.
     """
     with np.errstate(all="ignore"):
         found = [_in_blocks(item) if is_large(item.got.size) else None for item in items]

@@ -23,11 +23,11 @@ from aclnn_cts.judgement.bound import (
     Margins,
     OutputElements,
     bound,
-    coarsened,
+    classify_elements,
+    coarsen_expected,
     ends,
     likely_margins,
-    loosest,
-    sort,
+    loosest_model,
 )
 from aclnn_cts.judgement.figures import BINS, bins, cancellation, element, histogram, index_of
 from aclnn_cts.judgement.model import ComputeModel
@@ -156,27 +156,27 @@ def settle_within(part: Sequence[Pending]) -> None:
     lower, upper, width = _limits(part, values, exact)
     inside = lower <= values
     inside &= values <= upper
-    share = np.subtract(values, exact)
-    np.abs(share, out=share)
-    share /= _at_least_tiny(width)
+    error_ratio = np.subtract(values, exact)
+    np.abs(error_ratio, out=error_ratio)
+    error_ratio /= _at_least_tiny(width)
     ignored = [0] * len(part)
     sizes, starts = _sizes(part)
     if any(entry.item.expected.open is not None for entry in part):
         unsaid = _joined([entry.item.expected.open for entry in part], part).astype(np.bool_)
         inside |= unsaid
-        share = np.where(unsaid, 0.0, share)
+        error_ratio = np.where(unsaid, 0.0, error_ratio)
         ignored = np.add.reduceat(unsaid, starts, dtype=np.int64).tolist()
-    first = int(share.argmax()) if len(part) == 1 else 0
-    largest = share[first : first + 1] if len(part) == 1 else np.maximum.reduceat(share, starts)
+    first = int(error_ratio.argmax()) if len(part) == 1 else 0
+    largest = error_ratio[first : first + 1] if len(part) == 1 else np.maximum.reduceat(error_ratio, starts)
     # nan, which is not at most 1: something is not finite.
     conforming = (np.logical_and.reduceat(inside, starts) & (largest <= 1.0)).tolist()
     if not any(conforming):
         return
-    placed, worst = bins(share), np.array([first])
+    placed, worst = bins(error_ratio), np.array([first])
     if len(part) > 1:
         whose = np.repeat(np.arange(len(part)), sizes)
         placed += whose * BINS
-        hits = np.flatnonzero(share == largest[whose])
+        hits = np.flatnonzero(error_ratio == largest[whose])
         worst = hits[np.minimum(np.searchsorted(hits, starts), max(hits.size - 1, 0))]
     counts = np.bincount(placed, minlength=len(part) * BINS).reshape(-1, BINS).tolist()
     places = zip(
@@ -201,7 +201,7 @@ def settle_within(part: Sequence[Pending]) -> None:
                     got=got,
                     expected=expected,
                     bound=bounded,
-                    share=most,
+                    error_ratio=most,
                     cancellation=cancellation(item.expected, place, expected, shape),
                     elements=size,
                     histogram=tuple(count),
@@ -232,14 +232,14 @@ def _limits(part: Sequence[Pending], values: Float64, exact: Float64) -> tuple[F
 
 def _beyond_any(item: ComparedOutput, values: Float64, value: Float64, *, cut: NDArray[np.bool_] | bool) -> str:
     """The fault that is left in the coarsest arithmetic of the promised formats; empty: all errors fit it."""
-    coarse = loosest(item.model)
-    expected = coarsened(item.expected, coarse)
+    coarse = loosest_model(item.model)
+    expected = coarsen_expected(item.expected, coarse)
     known = likely_margins(expected, coarse, operands=item.operands)
     around = ends(value, coarse, below=known.below, above=known.above)
     if np.logical_and.reduce((around.lower <= values) & (values <= around.upper), axis=None):
         return ""  # neither inf nor nan was asked for, or is there where it must not be
     limits = dataclasses.replace(bound(expected, coarse, operands=item.operands, known=known), cut=cut)
-    left = sort(values, value, expected, coarse, limits)
+    left = classify_elements(values, value, expected, coarse, limits)
     return left.kind if left.faulty.any() else ""
 
 
@@ -249,8 +249,8 @@ def compare_carefully(item: ComparedOutput, known: Margins) -> OutputComparison:
     shape = values.shape
     value = np.broadcast_to(expected.value, shape)
     limits = bound(expected, model, operands=item.operands, known=known)
-    elements = sort(values, value, expected, model, limits)
-    worst = int(elements.share.argmax())
+    elements = classify_elements(values, value, expected, model, limits)
+    worst = int(elements.error_ratio.argmax())
     ignored = int(np.count_nonzero(elements.open))
     exact = value.item(worst)
     deviation = Deviation(
@@ -259,11 +259,11 @@ def compare_carefully(item: ComparedOutput, known: Margins) -> OutputComparison:
         got=number_or_word(values.item(worst)),
         expected=number_or_word(exact),
         bound=0.0 if not math.isfinite(exact) else element(limits.ends.width_of(values, value), worst, shape),
-        share=elements.share.item(worst),
+        error_ratio=elements.error_ratio.item(worst),
         cancellation=cancellation(expected, worst, exact, shape),
         beyond=int(np.count_nonzero(elements.faulty)),
         elements=values.size,
-        histogram=histogram(elements.share, ignored),
+        histogram=histogram(elements.error_ratio, ignored),
         open=ignored,
     )
     kind = ""

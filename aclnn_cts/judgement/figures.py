@@ -1,4 +1,4 @@
-"""What is said of one element of an output, and how the shares of all of them are counted.
+"""Figures of one element of an output, and the histogram of the error ratios of all.
 
 The histogram of a deviation says how near elements come to their bounds, and not where. `by_magnitude` says both, and
 costs a second look at the output: it is made of a sample of what passes and of what fails alone (`Judge.thorough`).
@@ -12,26 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclnn_cts.core.expected import ExpectedOutput, Float64
-from aclnn_cts.core.verdict import SHARE_EDGES, MagnitudeCounts
+from aclnn_cts.core.verdict import ERROR_RATIO_EDGES, MagnitudeCounts
 from aclnn_cts.judgement.bound import OutputElements
 
-BINS = len(SHARE_EDGES) + 1
+BINS = len(ERROR_RATIO_EDGES) + 1
 _FIRST, _LAST = np.int64(0), np.int64(BINS - 1)
 # Shares as integers: less one, so that a power of two falls into the bin that it ends; the exponent then counts bins.
-_OFFSET = np.int64(-1 - ((1023 + SHARE_EDGES[0] - 1) << 52))
+_OFFSET = np.int64(-1 - ((1023 + ERROR_RATIO_EDGES[0] - 1) << 52))
 
 
-def bins(share: Float64) -> NDArray[np.int64]:
-    """The bin of each share; flat."""
-    found: NDArray[np.int64] = share.reshape(-1).view(np.int64) + _OFFSET
+def bins(error_ratio: Float64) -> NDArray[np.int64]:
+    """The bin of each error ratio; flat."""
+    found: NDArray[np.int64] = error_ratio.reshape(-1).view(np.int64) + _OFFSET
     found >>= 52
     np.clip(found, _FIRST, _LAST, out=found)
     return found
 
 
-def histogram(share: Float64, ignored: int) -> tuple[int, ...]:
-    """Counts by bin; open elements have the share 0 and are taken out of the first bin."""
-    counts: list[int] = np.bincount(bins(share), minlength=BINS).tolist()
+def histogram(error_ratio: Float64, ignored: int) -> tuple[int, ...]:
+    """Counts by bin; open elements have the error ratio 0 and are taken out of the first bin."""
+    counts: list[int] = np.bincount(bins(error_ratio), minlength=BINS).tolist()
     counts[0] -= ignored
     return tuple(counts)
 
@@ -79,21 +79,21 @@ _CLASSES = (HIGHEST - LOWEST) // BINADES + 2
 
 
 def by_magnitude(expected: ExpectedOutput, elements: OutputElements) -> tuple[MagnitudeCounts, ...]:
-    """Elements by class of magnitude, each with its counts by share of the bound; classes without one are left out.
+    """Elements by class of magnitude, each with its counts by error ratio; classes without one are left out.
 
     Open elements, and those whose exact value is inf or nan, have no place in it.
     """
-    share = elements.share
-    if share.size == 0:
+    error_ratio = elements.error_ratio
+    if error_ratio.size == 0:
         return ()
-    value = np.broadcast_to(expected.value, share.shape)
+    value = np.broadcast_to(expected.value, error_ratio.shape)
     chosen = np.isfinite(value)
     chosen &= ~elements.open
-    value, share = value[chosen], share[chosen]
+    value, error_ratio = value[chosen], error_ratio[chosen]
     exponent = np.frexp(value)[1] - 1
     place = 1 + (np.minimum(np.maximum(exponent, LOWEST), HIGHEST) - LOWEST) // BINADES
     place[value == 0.0] = 0
-    counts = np.bincount(place * BINS + bins(share), minlength=_CLASSES * BINS).reshape(_CLASSES, BINS)
+    counts = np.bincount(place * BINS + bins(error_ratio), minlength=_CLASSES * BINS).reshape(_CLASSES, BINS)
     return tuple(
         MagnitudeCounts(
             exponent=None if index == 0 else LOWEST + (index - 1) * BINADES, counts=tuple(counts[index].tolist())

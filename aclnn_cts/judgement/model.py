@@ -102,9 +102,9 @@ class ComputeModel:
         """Whether the same call must give the same bits; `deterministic`: whether that setting is on."""
         return self.repeatable == "always" or (self.repeatable == "deterministic" and deterministic)
 
-    def using(self, functions: tuple[str, ...]) -> ComputeModel:
+    def with_functions(self, functions: tuple[str, ...]) -> ComputeModel:
         """The model of a bound that rests on functions too: its basis and sources hold theirs."""
-        return _using(self, functions) if functions else self
+        return _with_functions(self, functions) if functions else self
 
     def describe(self) -> str:
         """The model in half a sentence, for messages."""
@@ -129,7 +129,7 @@ def _shown(error: FunctionAccuracy) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _using(model: ComputeModel, functions: tuple[str, ...]) -> ComputeModel:
+def _with_functions(model: ComputeModel, functions: tuple[str, ...]) -> ComputeModel:
     sources = tuple(source for source in model.function_sources if source[0] in functions)
     return dataclasses.replace(
         model,

@@ -39,7 +39,7 @@ OUTPUT_FACT = "output"
 """The key of `Verdict.facts` under which a fault names its output (or the input that changed)."""
 
 
-def compared(
+def compared_outputs(
     *,
     expected: Expected,
     got: Mapping[str, NDArray[Any]],
@@ -77,7 +77,7 @@ def judge_form(
     allowed: tuple[str, ...] = (SUCCESS,),
     mode: str = "",
 ) -> Verdict | None:
-    """What decides before the values do; None where they are to be judged. Arguments as of `compared`.
+    """What decides before the values do; None where they are to be judged. Arguments as of `compared_outputs`.
 
     - `allowed`: the statuses that conform. An allowed error is skipped as open: any status conforms there, and there
       are no values.
@@ -167,7 +167,7 @@ def _value_message(comparison: OutputComparison, model: ComputeModel) -> str:
     size = (
         "which must be exact"
         if deviation.bound == 0.0
-        else f"± {deviation.bound:.3g}, an error of {deviation.share:.3g} times the bound"
+        else f"± {deviation.bound:.3g}, an error of {deviation.error_ratio:.3g} times the bound"
     )
     text = f"{text} {size}; {beyond}"
     given = f"{model.describe()} (basis: {model.basis})"

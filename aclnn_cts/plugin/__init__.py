@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import pytest
 
 from aclnn_cts.core.byte_size import bytes_of
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.plugin.report import EMPTY, Conformance, Refusal, Report, tell
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES, one_blas_thread
 
@@ -131,7 +131,7 @@ def _number(config: pytest.Config, name: str, kind: type[N]) -> N:
     try:
         return kind(word)
     except ValueError:
-        raise pytest.UsageError(f"--aclnn-{name}: {shown(word)}; expected {kind.__name__}") from None
+        raise pytest.UsageError(f"--aclnn-{name}: {quote(word)}; expected {kind.__name__}") from None
 
 
 def _size(config: pytest.Config, name: str) -> int:
@@ -163,7 +163,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
                 failures=Path(failures) if failures else None,
             )
             if not options.operators:
-                report.empty = f"no file that differs from {shown(_given(config, 'changed'))} names an operator"
+                report.empty = f"no file that differs from {quote(_given(config, 'changed'))} names an operator"
             config.pluginmanager.register(report, "aclnn-cts-report")
     elif not _is_worker(config) and any(_within_suites(config, word) for word in config.args):
         raise pytest.UsageError(NEEDS_ADAPTER)
@@ -222,7 +222,7 @@ def _options(config: pytest.Config) -> GateOptions:
 def _phases(config: pytest.Config) -> int:
     word = _given(config, "phases")
     if word not in {"one", "both"}:
-        raise pytest.UsageError(f"--aclnn-phases: {shown(word)}; expected one or both")
+        raise pytest.UsageError(f"--aclnn-phases: {quote(word)}; expected one or both")
     return 1 if word == "one" else 2
 
 
@@ -231,7 +231,7 @@ def _shard(config: pytest.Config) -> tuple[int, int]:
     word = _given(config, "shard") or "1/1"
     found = re.fullmatch(r"([1-9]\d{0,3})/([1-9]\d{0,3})", word)
     if found is None or int(found[1]) > int(found[2]):
-        raise pytest.UsageError(f"--aclnn-shard: {shown(word)}; expected K/N with K from 1 to N, such as 2/8")
+        raise pytest.UsageError(f"--aclnn-shard: {quote(word)}; expected K/N with K from 1 to N, such as 2/8")
     return int(found[1]), int(found[2])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 if TYPE_CHECKING:
     from aclnn_cts.findings.waivers.file import Waiver
@@ -174,7 +174,7 @@ class Report:
         if self.unnamed:
             one = "1 changed file names"
             said = one if len(self.unnamed) == 1 else f"{len(self.unnamed)} changed files name"
-            terminalreporter.write_line(f"{said} no operator, such as {shown(self.unnamed[0])}")
+            terminalreporter.write_line(f"{said} no operator, such as {quote(self.unnamed[0])}")
         for waiver, number in sorted(self.waived.items()):
             terminalreporter.write_line(f"waived by {waiver}: {number}")
         for notice in self._notices():

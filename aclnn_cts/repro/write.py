@@ -14,7 +14,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import fault_name
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outcome import Outcome
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.executor import CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judges
@@ -115,7 +115,7 @@ class Programs:
         cases = entry.calls(trial, spec)
         if call is not None and not 1 <= call <= len(cases):
             raise UsageError(
-                f"--call {call}: the trial of {shown(trial.check)} makes {_calls(len(cases))}; "
+                f"--call {call}: the trial of {quote(trial.check)} makes {_calls(len(cases))}; "
                 + ("name one by its number" if len(cases) > 1 else "leave --call out")
             )
         if call is not None:

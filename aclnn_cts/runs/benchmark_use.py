@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.verdict import ToleranceWhy
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.runs.beginning import is_tested
 from aclnn_cts.sandbox.host import SessionHost
 from aclnn_cts.speclang.model import Spec
@@ -16,7 +16,7 @@ from aclnn_cts.store.events import BatchJudged, Event
 from aclnn_cts.store.scope import declared_scope
 
 
-def check_benchmark(benchmark: SessionHost, operators: Iterable[Spec], settings: BenchSettings) -> None:
+def check_benchmark(benchmark: SessionHost, operators: Iterable[Spec], settings: RunnerSettings) -> None:
     """Refuse a benchmark that does not offer an operator of the run. Raises UsageError."""
     scope = declared_scope(benchmark.capabilities, adapter=settings.benchmark)
     asked = (spec.operator for spec in operators if is_tested(spec, settings))

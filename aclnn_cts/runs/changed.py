@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.runs.baseline import is_baseline
 from aclnn_cts.speclang.model import Spec
 
@@ -33,7 +33,7 @@ def changed_files(base: str, folder: Path) -> list[str]:
     Raises UsageError where git cannot say.
     """
     if base.startswith("-"):
-        raise UsageError(f"--changed {shown(base)}: expected a commit, a branch or a tag")
+        raise UsageError(f"--changed {quote(base)}: expected a commit, a branch or a tag")
     found: list[str] = []
     # Outside of a repository `diff` answers with its usage, and `ls-files` says so.
     for words in (("ls-files", "--others", "--exclude-standard", "-z"), ("diff", "--name-only", "-z", base, "--")):
@@ -46,10 +46,10 @@ def changed_files(base: str, folder: Path) -> list[str]:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise UsageError(f"--changed {shown(base)}: git did not run: {error}") from error
+            raise UsageError(f"--changed {quote(base)}: git did not run: {error}") from error
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-            raise UsageError(f"--changed {shown(base)}: expected a commit that git knows here; git says {shown(said)}")
+            raise UsageError(f"--changed {quote(base)}: expected a commit that git knows here; git says {quote(said)}")
         names = [name.decode(errors="replace") for name in done.stdout.split(b"\0") if name]
         found += [name for name in names if words[0] == "diff" or not _is_written(Path(name), folder)]
     return found

@@ -14,7 +14,7 @@ from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.target import OWN_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import OutOfScope, Record, Result, RunVerdict
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.explain import explain_record, replay_command
 from aclnn_cts.findings.finding_text import finding_text
 from aclnn_cts.findings.findings import Failures, with_best_record
@@ -49,7 +49,7 @@ _SEEDS = 2**64
 class GateOptions:
     """What a gate is opened with."""
 
-    settings: BenchSettings
+    settings: RunnerSettings
     profile: Profile
     seed: int
     specs: Specs
@@ -111,7 +111,7 @@ def gate_options(  # noqa: PLR0913 - one parameter an option
     if change is not None:
         chosen &= change.operators
     return GateOptions(
-        settings=BenchSettings(
+        settings=RunnerSettings(
             adapter=adapter,
             target=Target(product=product or OWN_PRODUCT),
             spec_folders=tuple(spec_folders),
@@ -204,10 +204,14 @@ class Gate:
             specs=options.specs,
             operators=options.operators,
         )
-        self.bench = TrialRunner(
-            specs=options.specs, host=host, settings=options.settings, explained=self.waivers.explains, sparing=True
+        self.runner = TrialRunner(
+            specs=options.specs,
+            host=host,
+            settings=options.settings,
+            is_waived=self.waivers.covers,
+            sample_waived=True,
         )
-        self._told = WaiverCounts()
+        self._reported = WaiverCounts()
         self._limit = FindingLimit(options.max_findings)
         self._sentinels: dict[str, Record | None] = {}
 
@@ -216,7 +220,7 @@ class Gate:
 
         Or one case that a waiver pins.
         """
-        if not self.bench.scope.offers(spec.operator, self.options.settings.target.product):
+        if not self.runner.scope.offers(spec.operator, self.options.settings.target.product):
             return self._not_offered(spec)
         result = self._nothing_yet(spec, check)
         if self._limit.reached:
@@ -245,13 +249,13 @@ class Gate:
         )
         for part in parts:
             if part.check == check:
-                for record in self._run(self.bench.expand(part, seed=self.options.seed)):
+                for record in self._run(self.runner.expand(part, seed=self.options.seed)):
                     result.add(record)
 
     def _rejected_sentinel(self, spec: Spec) -> Record | None:
         """The record of a known-good call that is rejected: then no other rejection says anything."""
         if spec.operator not in self._sentinels:
-            records = self._run([sentinel_trial(self.bench.sampler(spec))])
+            records = self._run([sentinel_trial(self.runner.sampler(spec))])
             rejected = (record for record in records if record.verdict.kind == Fault.REJECTED)
             self._sentinels[spec.operator] = next(rejected, None)
             # What was accepted lies in the operator cache, where later calls would not be checked.
@@ -271,13 +275,13 @@ class Gate:
 
     def _nothing_yet(self, spec: Spec, check: str) -> GateResult:
         """Nothing yet, and what the trials of a check must come to."""
-        options, scope = self.options, self.bench.scope
+        options, scope = self.options, self.runner.scope
         product = options.settings.target.product
         named = (spec.operator,) if spec.operator in options.named else ()
         terms = Terms(RunPlan.CHECK, min_judged=options.min_judged, named=named)
         summary = Summary(terms=terms, scope=scope, finished=True)
         if check == "values" and options.settings.phases == 2:
-            summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.bench.sampler(spec).given_rows))
+            summary.demand(spec.operator, dtypes=scope.listed_dtypes(self.runner.sampler(spec).given_rows))
         elif check == "status" and scope.statuses:
             summary.demand(spec.operator, rules=listed_rules(spec, product))
         return GateResult(check, summary, options.baseline)
@@ -307,8 +311,8 @@ class Gate:
 
     def news(self) -> WaiverCounts:
         """What the trials since the last call say of waivers."""
-        news = self.waivers.evidence.since(self._told)
-        self._told.include(news)
+        news = self.waivers.evidence.since(self._reported)
+        self._reported.include(news)
         return news
 
     def describe(self, finding: Finding, spec: Spec) -> Iterator[str]:
@@ -344,7 +348,7 @@ class Gate:
         self._host.close()
 
     def _run(self, trials: Iterable[Trial]) -> Iterator[Record]:
-        for judged in self.bench.run(list(trials)):
+        for judged in self.runner.run(list(trials)):
             for record in judged.records:
                 applied = self.waivers.apply(record)
                 if not self.options.baseline.finding_of(applied):
@@ -357,7 +361,7 @@ class Gate:
         """The findings of a check, with what a search has made smaller."""
         found = result.failures.findings
         if self.options.settings.phases == 2:
-            found = with_conditions(found, result.records, self.bench)
+            found = with_conditions(found, result.records, self.runner)
         for finding in found:
             if result.shrunk is not None and result.shrunk.fingerprint in finding.fingerprints:
                 yield with_best_record(finding, [result.shrunk])

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import msgspec
 
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.matching import waivers_of_run
 from aclnn_cts.speclang.load import load_specs
@@ -44,7 +44,7 @@ class PlanService:
     answers: ClassVar = PartResult
     device: ClassVar[str] = ""
 
-    settings: BenchSettings
+    settings: RunnerSettings
     waivers: tuple[Waiver, ...]
 
     @property
@@ -65,18 +65,18 @@ class PlanService:
             specs=specs,
         )
         benchmark = settings.open_benchmark(specs)
-        bench = TrialRunner(
+        runner = TrialRunner(
             specs=specs,
             host=host,
             settings=settings,
-            explained=waivers.explains,
-            sparing=True,
+            is_waived=waivers.covers,
+            sample_waived=True,
             benchmark=benchmark,
         )
 
         def do(job: PartJob) -> PartResult:
             batches: list[tuple[Part, int, JudgedBatch]] = []
-            for batch in bench.run_parts([job.part], seed=job.seed):
+            for batch in runner.run_parts([job.part], seed=job.seed):
                 batches.append(batch)
                 notes.note_batch(0, len(batches), 0)
             return PartResult(tuple(batches))
@@ -85,7 +85,7 @@ class PlanService:
 
 
 def judge_parts(
-    parts: Sequence[Part], *, settings: BenchSettings, seed: int, workers: int, waivers: tuple[Waiver, ...]
+    parts: Sequence[Part], *, settings: RunnerSettings, seed: int, workers: int, waivers: tuple[Waiver, ...]
 ) -> Iterator[tuple[Part, int, JudgedBatch]]:
     """Judge parts on worker processes, as `TrialRunner.run_parts` does in this one. Raises as `run_jobs` does."""
 

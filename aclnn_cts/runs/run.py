@@ -15,7 +15,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, SkipReason
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import findings_in
 from aclnn_cts.findings.waivers.file import Waiver, waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
@@ -24,7 +24,7 @@ from aclnn_cts.runs.beginning import is_tested, new_manifest, why_not_tested
 from aclnn_cts.runs.finding_limit import FindingLimit
 from aclnn_cts.runs.possible import possible_state
 from aclnn_cts.runs.programs import program_maker
-from aclnn_cts.sandbox.interrupts import interrupted, interrupts_held_back
+from aclnn_cts.sandbox.interrupts import annotate_interrupt, interrupts_held_back
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.store.events import (
@@ -65,7 +65,7 @@ class RunOptions:
     arguments: tuple[str, ...]
     specs: Specs
     operators: tuple[Spec, ...]
-    settings: BenchSettings
+    settings: RunnerSettings
     out: Path
     seed: int = 0
     profile: Profile | None = None
@@ -87,7 +87,7 @@ class RunOptions:
     """SHA-256 of case and waiver files by path."""
 
 
-def _told_to(*consumers: Consumer) -> Consumer:
+def _pass_to_all(*consumers: Consumer) -> Consumer:
     """Passes events on, in this order."""
 
     def tell(event: Event, /) -> None:
@@ -116,15 +116,15 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             specs=options.specs,
             operators=options.operators,
         )
-        bench = TrialRunner(
+        runner = TrialRunner(
             specs=options.specs,
             host=host,
             settings=settings,
-            explained=waivers.explains,
-            sparing=True,
+            is_waived=waivers.covers,
+            sample_waived=True,
             benchmark=benchmark,
         )
-        _load_oracles(bench, options)
+        _load_oracles(runner, options)
         terms = _terms(options)
         with create_run(
             options.out,
@@ -135,33 +135,33 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
             grouping=findings_in,
             programs=program_maker(options.specs, settings.spec_folders),
         ) as writer:
-            _demand(options, bench, writer.summary)
+            _demand(options, runner, writer.summary)
             # A runtime tells the product; without one it is the user's word.
             tables = () if host.capabilities.executes else (_product_tables(options),)
             limit = FindingLimit(options.max_findings)
             given_up: frozenset[str] = frozenset()
             # First to the store, so that nobody shows what is not kept.
-            tell = _told_to(writer, *tables, limit, *uses, *consumers)
+            tell = _pass_to_all(writer, *tables, limit, *uses, *consumers)
             try:
                 tell(RunStarted(manifest=manifest))
                 _skip_unsupported(options, tell)
-                dropped = _dropped(bench, options, waivers, tell)
+                dropped = _dropped(runner, options, waivers, tell)
                 if options.pins:
-                    _run_trials(bench, pinned_trials(waivers, options.operators), waivers, tell, limit)
-                _run_trials(bench, _given_trials(bench, tell, options, dropped), waivers, tell, limit)
+                    _run_trials(runner, pinned_trials(waivers, options.operators), waivers, tell, limit)
+                _run_trials(runner, _given_trials(runner, tell, options, dropped), waivers, tell, limit)
                 if options.profile is not None:
                     asked = [
                         item for item in options.operators if is_tested(item, options.settings) and item not in dropped
                     ]
-                    given_up = _run_plan(bench, asked, options.profile, options, waivers, tell, limit)
+                    given_up = _run_plan(runner, asked, options.profile, options, waivers, tell, limit)
                     if settings.phases == 2:
                         writer.append_part(
-                            Summary(), state=_planned_state(bench, asked, options.profile, seed=options.seed)
+                            Summary(), state=_planned_state(runner, asked, options.profile, seed=options.seed)
                         )
                     if not limit.reached:
                         _check_both_sides([item for item in asked if item.operator not in given_up], options, writer)
                     if settings.phases == 2:
-                        _find_conditions(writer, bench)
+                        _find_conditions(writer, runner)
                 writer.summary.miss(note for use in uses for note in use.notes(settings.benchmark))
                 is_whole = options.profile is not None and not (limit.reached or given_up)
                 beside = [*(item.suspicion for item in tables), limit.notice, *map(_GIVEN_UP.format, sorted(given_up))]
@@ -172,8 +172,8 @@ def run(options: RunOptions, consumers: Sequence[Consumer] = ()) -> Summary:
                     writer(ended)
                 with contextlib.suppress(OSError):
                     # The terminal may be gone with whoever sent the signal.
-                    _told_to(*consumers)(ended)
-                raise interrupted(error, f"what had finished is kept in {options.out}") from None
+                    _pass_to_all(*consumers)(ended)
+                raise annotate_interrupt(error, f"what had finished is kept in {options.out}") from None
             with interrupts_held_back():
                 tell(RunFinished(summary=writer.summary, seconds=time.monotonic() - began))
             return writer.summary
@@ -192,7 +192,7 @@ def _of_waivers(waivers: Waivers, summary: Summary, *, is_whole: bool) -> Sequen
 
 
 def _benchmark_uses(
-    benchmark: SessionHost | None, operators: Sequence[Spec], settings: BenchSettings
+    benchmark: SessionHost | None, operators: Sequence[Spec], settings: RunnerSettings
 ) -> tuple[BenchmarkUse, ...]:
     """What listens to whether a second implementation answers, where there is one that may."""
     if benchmark is None:
@@ -213,7 +213,7 @@ _LOOKED_AT = 20_000
 """Records of an operator and result among which conditions are looked for."""
 
 
-def _find_conditions(writer: RunWriter, bench: TrialRunner) -> None:
+def _find_conditions(writer: RunWriter, runner: TrialRunner) -> None:
     """Make the findings, and the calls that confirm under which condition each fails."""
     if writer.summary.total.unwaived:
         from aclnn_cts.triage.condition import with_conditions  # noqa: PLC0415 - a run without failures needs none
@@ -223,17 +223,17 @@ def _find_conditions(writer: RunWriter, bench: TrialRunner) -> None:
             def records(operator: str, result: str) -> Iterator[Record]:
                 return results.records(Query(operator=operator, result=result), limit=_LOOKED_AT)
 
-            writer.conclude(with_conditions(findings_in(results), records, bench))
+            writer.conclude(with_conditions(findings_in(results), records, runner))
 
 
-def _planned_state(bench: TrialRunner, specs: Sequence[Spec], profile: Profile, *, seed: int) -> Mapping[str, object]:
+def _planned_state(runner: TrialRunner, specs: Sequence[Spec], profile: Profile, *, seed: int) -> Mapping[str, object]:
     """What a run's store keeps of what its calls can be: cells of maps, and the factors that a standard combines."""
-    state = possible_state(specs, bench.settings.target)
+    state = possible_state(specs, runner.settings.target)
     if profile.standard:
         from aclnn_cts.execution.cascade import standard_state  # noqa: PLC0415 - few runs follow one
 
-        samplers = map(bench.sampler, specs)
-        return state | standard_state(samplers, profile.standard, seed=seed, max_bytes=bench.settings.max_bytes)
+        samplers = map(runner.sampler, specs)
+        return state | standard_state(samplers, profile.standard, seed=seed, max_bytes=runner.settings.max_bytes)
     return state
 
 
@@ -258,7 +258,7 @@ def _terms(options: RunOptions) -> Terms:
     )
 
 
-def _demand(options: RunOptions, bench: TrialRunner, summary: Summary) -> None:
+def _demand(options: RunOptions, runner: TrialRunner, summary: Summary) -> None:
     """Name every listed dtype, status rule and corner that a run of a profile must judge."""
     product, profile = options.settings.target.product, options.profile
     if profile is None:
@@ -266,25 +266,25 @@ def _demand(options: RunOptions, bench: TrialRunner, summary: Summary) -> None:
     for spec in options.operators:
         if not is_tested(spec, options.settings):
             continue
-        rows = bench.sampler(spec).given_rows if options.settings.phases == 2 else ()
-        dtypes = bench.scope.listed_dtypes(rows)
-        rules = listed_rules(spec, product) if bench.scope.statuses else ()
+        rows = runner.sampler(spec).given_rows if options.settings.phases == 2 else ()
+        dtypes = runner.scope.listed_dtypes(rows)
+        rules = listed_rules(spec, product) if runner.scope.statuses else ()
         # A standard asks for sizes of its own, and for no views.
         has_cells = not profile.standard and options.settings.phases == 2
-        cells = bench.planned_cells(spec, heavy=profile.heavy) if has_cells else ()
+        cells = runner.planned_cells(spec, heavy=profile.heavy) if has_cells else ()
         listed = recorded_corners(spec, product) if has_cells else None
         corners = listed.reachable_corners(heavy=profile.heavy) if listed is not None else ()
         summary.demand(spec.operator, dtypes=dtypes, rules=rules, cells=cells, corners=corners)
 
 
-def _load_oracles(bench: TrialRunner, options: RunOptions) -> None:
+def _load_oracles(runner: TrialRunner, options: RunOptions) -> None:
     """Whatever is wrong with an oracle is said before the run has a directory."""
     if options.settings.phases == 1:
         return
     named = {item.case.operator if isinstance(item, Trial) else item.operator for item in options.trials}
     for spec in options.operators:
         if spec.operator in named or (options.profile is not None and is_tested(spec, options.settings)):
-            bench.judge(spec)
+            runner.judge(spec)
 
 
 def _manifest(options: RunOptions, environment: Mapping[str, Any], capabilities: Capabilities) -> Manifest:
@@ -318,16 +318,16 @@ def _skip_unsupported(options: RunOptions, tell: Consumer) -> None:
         tell(TrialsSkipped(operator=spec.operator, kind="valid", reason=reason, result=result))
 
 
-def _dropped(bench: TrialRunner, options: RunOptions, waivers: Waivers, tell: Consumer) -> Sequence[Spec]:
+def _dropped(runner: TrialRunner, options: RunOptions, waivers: Waivers, tell: Consumer) -> Sequence[Spec]:
     """The operators that reject their sentinel where statuses alone are judged. Each rejection is recorded."""
-    capabilities = bench.host.capabilities
-    if bench.settings.phases != 1 or not options.sentinels or not (capabilities.statuses and capabilities.phases):
+    capabilities = runner.host.capabilities
+    if runner.settings.phases != 1 or not options.sentinels or not (capabilities.statuses and capabilities.phases):
         return ()
     operators = [spec for spec in options.operators if is_tested(spec, options.settings)]
-    trials = {spec.operator: sentinel_trial(bench.sampler(spec)) for spec in operators}
-    refused = refused_sentinels(bench.host, [trial.case for trial in trials.values()], options.specs, phases=1)
+    trials = {spec.operator: sentinel_trial(runner.sampler(spec)) for spec in operators}
+    refused = refused_sentinels(runner.host, [trial.case for trial in trials.values()], options.specs, phases=1)
     # What was accepted lies in the operator cache, where later calls would not be checked.
-    bench.host.refresh()
+    runner.host.refresh()
     dropped = []
     for spec in operators:
         if spec.operator not in refused:
@@ -336,7 +336,7 @@ def _dropped(bench: TrialRunner, options: RunOptions, waivers: Waivers, tell: Co
         kind = trial.case.origin.kind
         tell(TrialsPlanned(operator=spec.operator, kind=kind, number=1))
         failed = False
-        for judged in bench.run([trial]):
+        for judged in runner.run([trial]):
             _tell_judged(judged, waivers, tell)
             failed = failed or any(record.verdict.kind == Fault.REJECTED for record in judged.records)
         if failed:
@@ -348,7 +348,7 @@ def _dropped(bench: TrialRunner, options: RunOptions, waivers: Waivers, tell: Co
     return dropped
 
 
-def _given_trials(bench: TrialRunner, tell: Consumer, options: RunOptions, dropped: Sequence[Spec]) -> Sequence[Trial]:
+def _given_trials(runner: TrialRunner, tell: Consumer, options: RunOptions, dropped: Sequence[Spec]) -> Sequence[Trial]:
     """Trials of files; those of operators that are not chosen, or were dropped, are skipped."""
     chosen = {spec.operator for spec in options.operators}
     rejecting = {spec.operator for spec in dropped}
@@ -356,7 +356,7 @@ def _given_trials(bench: TrialRunner, tell: Consumer, options: RunOptions, dropp
     for item in options.trials:
         case = _case_of(item)
         if case.operator in chosen - rejecting:
-            trials.append(as_trial(bench.specs[case.operator], item))
+            trials.append(as_trial(runner.specs[case.operator], item))
         else:
             tell(TrialsPlanned(operator=case.operator, kind=case.origin.kind, number=1))
             reason = SkipReason.SENTINEL if case.operator in rejecting else SkipReason.NOT_CHOSEN
@@ -365,13 +365,13 @@ def _given_trials(bench: TrialRunner, tell: Consumer, options: RunOptions, dropp
 
 
 def _run_trials(
-    bench: TrialRunner, trials: Sequence[Trial], waivers: Waivers, tell: Consumer, limit: FindingLimit
+    runner: TrialRunner, trials: Sequence[Trial], waivers: Waivers, tell: Consumer, limit: FindingLimit
 ) -> None:
     """Trials that are given, each under its own kind."""
     for trial in trials:
         tell(TrialsPlanned(operator=trial.case.operator, kind=trial.case.origin.kind, number=1))
     left = {trial.id: trial.case for trial in trials}
-    for judged in () if limit.reached else bench.run(trials):
+    for judged in () if limit.reached else runner.run(trials):
         _tell_judged(judged, waivers, tell)
         for record in judged.records:
             left.pop(record.trial_id, None)
@@ -391,7 +391,7 @@ def _tell_judged(judged: JudgedBatch, waivers: Waivers, tell: Consumer) -> None:
 
 
 def _run_plan(
-    bench: TrialRunner,
+    runner: TrialRunner,
     operators: Sequence[Spec],
     chosen: Profile,
     options: RunOptions,
@@ -413,7 +413,7 @@ def _run_plan(
     left = {part: part.count for part in parts}
     waiting = {operator: set(mine) for operator, mine in groupby(parts, key=lambda part: part.operator)}
     begun = set()
-    with contextlib.closing(_judged_parts(bench, parts, options, tell)) as results:
+    with contextlib.closing(_judged_parts(runner, parts, options, tell)) as results:
         for part, number, judged in () if limit.reached else results:
             if part not in begun:
                 begun.add(part)
@@ -448,7 +448,7 @@ def _skip_rest(part: Part, number: int, tell: Callable[[Event], None], *, is_pla
 
 
 def _judged_parts(
-    bench: TrialRunner, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
+    runner: TrialRunner, parts: Sequence[Part], options: RunOptions, tell: Callable[[Event], None]
 ) -> Generator[tuple[Part, int, JudgedBatch], None, None]:
     if options.workers > 1:
         from aclnn_cts.runs.plan_worker import judge_parts  # noqa: PLC0415 - one process needs no scheduler
@@ -458,7 +458,7 @@ def _judged_parts(
         )
         return
     phase = ("", "")
-    for part, number, judged in bench.run_parts(parts, seed=options.seed):
+    for part, number, judged in runner.run_parts(parts, seed=options.seed):
         if phase != (phase := (part.operator, part.kind)):
             tell(PhaseStarted(name=part.kind, operator=part.operator))
         yield part, number, judged

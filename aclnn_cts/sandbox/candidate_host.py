@@ -28,7 +28,7 @@ from aclnn_cts.sandbox.declaration import Declaration
 from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.process import Answers, ProcessHost, Runners
 from aclnn_cts.sandbox.visible_files import visible_files_of
-from aclnn_cts.sandbox.wire import ChannelError, OpenRequest, decoded
+from aclnn_cts.sandbox.wire import ChannelError, OpenRequest, decode_message
 
 LIMITS: Mapping[str, int] = {"CORE": 0, "NOFILE": 1024, "NPROC": 4096, "FSIZE": 1 << 30}
 NOT_CALLED = "not called"
@@ -82,7 +82,7 @@ class _CandidateRunners(Runners):
 
     def _declaration(self, reply: bytes) -> Declaration:
         try:
-            missing = decoded(msgspec.json.Decoder(_Opened), reply).missing
+            missing = decode_message(msgspec.json.Decoder(_Opened), reply).missing
             unlimited = () if self.children[-1].limits_processes else ("a limit on the number of processes",)
             self.missing = (*missing, *unlimited)
         except ChannelError as error:
@@ -199,7 +199,7 @@ class CandidateHost(ProcessHost):
             ending: ChildEnd | None = reply if isinstance(reply, ChildEnd) else None
             if not isinstance(reply, ChildEnd):
                 try:
-                    outcomes.append(_outcome(decoded(self._decoder, reply), call.buffers))
+                    outcomes.append(_outcome(decode_message(self._decoder, reply), call.buffers))
                 except ChannelError as error:
                     ending = child.end_as_broken(str(error))
             if ending is not None:

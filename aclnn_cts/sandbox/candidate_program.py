@@ -79,7 +79,7 @@ class SharedArrays:
         return self._np.dtype(getattr(self._ml, name, name))
 
 
-def stored(results: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, str]:
+def store_results(results: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, str]:
     """Put results into outputs, rounded to their dtypes; by `name.shape` or `name.dtype` what cannot be put there."""
     import numpy as np  # noqa: PLC0415
 
@@ -222,11 +222,11 @@ def answer(function: LoadedCandidate, memory: SharedArrays, call: Mapping[str, A
     values = {name: value(argument) for name, argument in call["arguments"].items()}
     start = time.perf_counter()
     result = function(values, call[FORMATS])
-    facts = stored(named(result, outputs, call["orders"], function), outputs)
+    facts = store_results(results_by_output(result, outputs, call["orders"], function), outputs)
     return {"ended": "returned", "seconds": time.perf_counter() - start, "facts": facts}
 
 
-def named(
+def results_by_output(
     result: Any,  # noqa: ANN401 - whatever a candidate returns
     outputs: Mapping[str, Any],
     orders: list[list[str]],

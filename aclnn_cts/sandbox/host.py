@@ -117,7 +117,7 @@ class InProcessHost(SessionHost):
         for group in groups(calls):
             together = calls[group.start : group.stop]
             try:
-                outcomes += [_told(outcome) for outcome in perform(self._session, together)]
+                outcomes += [_refuse_fresh_process(outcome) for outcome in perform(self._session, together)]
             except SystemExit as error:
                 outcomes += [Outcome(ended=CallEnd.EXIT, message=f"sys.exit({error.code!r})")] * len(together)
         return outcomes
@@ -127,8 +127,8 @@ class InProcessHost(SessionHost):
         self._session.close()
 
 
-def _told(outcome: Outcome) -> Outcome:
-    """What cannot be granted in one process is said to be so."""
+def _refuse_fresh_process(outcome: Outcome) -> Outcome:
+    """The outcome; a call that wants a fresh process, or comes after a lost device, cannot be made in this one."""
     if outcome.ended == CallEnd.DEVICE_LOST:
         return msgspec.structs.replace(outcome, ended=CallEnd.NOT_RUN)
     if outcome.ended != CallEnd.WANTS_FRESH:

@@ -151,7 +151,7 @@ def endings_are_interrupts() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def interrupted(error: KeyboardInterrupt, kept: str) -> KeyboardInterrupt:
+def annotate_interrupt(error: KeyboardInterrupt, kept: str) -> KeyboardInterrupt:
     """The interrupt, with what became of the work."""
     return KeyboardInterrupt(f"{error}; {kept}" if str(error) else kept)
 

@@ -43,7 +43,7 @@ from aclnn_cts.sandbox.wire import (
     OpenReply,
     OpenRequest,
     WireCall,
-    decoded,
+    decode_message,
     outcome_of_message,
 )
 
@@ -417,7 +417,7 @@ class Runners:
 
     def _declaration(self, reply: bytes) -> Declaration:
         try:
-            answer = decoded(self._answers, reply)
+            answer = decode_message(self._answers, reply)
         except ChannelError as error:
             raise HarnessError(f"--adapter {self._opening.adapter}: opening it failed: {error}") from None
         if isinstance(answer, OpenRefusal):

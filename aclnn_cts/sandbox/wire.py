@@ -181,7 +181,7 @@ class FrameReader:
         return int(length)
 
 
-def decoded(decoder: msgspec.msgpack.Decoder[_T] | msgspec.json.Decoder[_T], body: bytes) -> _T:
+def decode_message(decoder: msgspec.msgpack.Decoder[_T] | msgspec.json.Decoder[_T], body: bytes) -> _T:
     """What a runner's message holds. Raises ChannelError where it is no such thing."""
     try:
         return decoder.decode(body)
@@ -191,7 +191,7 @@ def decoded(decoder: msgspec.msgpack.Decoder[_T] | msgspec.json.Decoder[_T], bod
 
 def outcome_of_message(decoder: msgspec.msgpack.Decoder[Outcome], body: bytes) -> Outcome:
     """The outcome that a runner's message holds. Raises ChannelError for what is none, or has a value out of range."""
-    outcome = decoded(decoder, body)
+    outcome = decode_message(decoder, body)
     if outcome.ended not in ENDS:
         raise ChannelError(f"`ended` is {outcome.ended[:_QUOTED]!r}; expected one of {', '.join(sorted(ENDS))}")
     for name, value in outcome.facts.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from aclnn_cts.formula.emulator import TooManyTermsError, Variant, variants
-from aclnn_cts.selftest.failing_element import FailingElement, smaller
+from aclnn_cts.selftest.failing_element import FailingElement, with_fewer_elements
 from aclnn_cts.selftest.subject import Evaluated, Subject
 
 DEEP = 3
@@ -71,7 +71,7 @@ def check_emulations(subjects: Iterable[Subject], *, most: int) -> Silence:
             found.sums = max(found.sums, sum(item.name.startswith(_SUMS) for item in evaluated.operations))
             if faulty:
                 found.alarms += 1
-                found.smallest = smaller(found.smallest, _at_fault(subject, faulty[0], evaluated, variant))
+                found.smallest = with_fewer_elements(found.smallest, _at_fault(subject, faulty[0], evaluated, variant))
         if subject.finite:
             for _, evaluated in made[number % max(len(made), 1) :][:1]:
                 _measure(found, subject, evaluated)

@@ -39,6 +39,6 @@ class FailingElement:
         )
 
 
-def smaller(first: FailingElement | None, second: FailingElement) -> FailingElement:
+def with_fewer_elements(first: FailingElement | None, second: FailingElement) -> FailingElement:
     """The one whose call has fewer elements."""
     return second if first is None or second.elements < first.elements else first

@@ -21,7 +21,7 @@ from aclnn_cts.core.outside import DOCUMENT_BYTES, read_json
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.formula.emulator import ORDERS
 from aclnn_cts.formula.mutants import Mutant
 from aclnn_cts.generate.choices import Choices, stream_block
@@ -31,7 +31,7 @@ from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.selftest.generated_mutants import CorrectVariant, draw_decoys, draw_mutants
 from aclnn_cts.selftest.kill_matrix import document_of
-from aclnn_cts.selftest.kinds import STALE, UNCHECKED, described, fires
+from aclnn_cts.selftest.kinds import STALE, UNCHECKED, describe_mutant, fires
 from aclnn_cts.selftest.mutated_session import MutatedSession
 from aclnn_cts.selftest.power import slices
 from aclnn_cts.speclang.evaluate import evaluate
@@ -212,20 +212,22 @@ def measure_operator(task: OperatorTask, specs: Specs) -> Iterator[MutantResult 
     target = Target(product=spec.usual_product)
     mutants, decoys = population(spec, wanted, ids=task.ids)
     session = MutatedSession(target, specs)
-    settings = BenchSettings(adapter="reference", target=target)
+    settings = RunnerSettings(adapter="reference", target=target)
     with InProcessHost(session) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sparing=True)
-        plan = _plan(spec, wanted, bench)
+        runner = TrialRunner(
+            specs=specs, host=host, settings=settings, is_waived=lambda _record: True, sample_waived=True
+        )
+        plan = _plan(spec, wanted, runner)
         for decoy in decoys:
             session.switch(decoy)
-            yield _decoy(decoy, bench.run(item.trial for item in plan))
+            yield _decoy(decoy, runner.run(item.trial for item in plan))
         measured = [_Measured(mutant) for mutant in mutants]
         for item in measured:
             session.switch(item.mutant)
-            item.run(plan, bench)
+            item.run(plan, runner)
         for item, calls, is_planned in _to_look_at(measured, Witnesses(spec, target), spec, wanted):
             session.switch(item.mutant)
-            item.look(calls[: wanted.witness_values], bench, is_planned=is_planned)
+            item.look(calls[: wanted.witness_values], runner, is_planned=is_planned)
         for item in measured:
             yield item.result()
 
@@ -252,7 +254,7 @@ class _Measured:
         """Whether a check is skipped, which broken calls alone show."""
         return self.mutant.kind == UNCHECKED
 
-    def run(self, plan: Sequence[_Planned], bench: TrialRunner) -> None:
+    def run(self, plan: Sequence[_Planned], runner: TrialRunner) -> None:
         """Run the trials of the plan in whose calls it fires, up to the first that fails."""
         met = [
             (place, case)
@@ -265,7 +267,7 @@ class _Measured:
         if self.mutant.kind == STALE:
             # What is stale is of the call before, which is made as well.
             places = sorted({near for place in places for near in (place - 1, place) if near >= 0})
-        self.first = _first_failure(places, plan, bench)
+        self.first = _first_failure(places, plan, runner)
 
     def meet(self, case: Case, broken: frozenset[str], most: int) -> None:
         """Evaluate the trigger on a witness call. One in which it fires is kept of a mutant that the plan missed."""
@@ -275,13 +277,13 @@ class _Measured:
             if self.first is None and len(self.kept) < most:
                 self.kept.append(case)
 
-    def look(self, calls: Sequence[Case], bench: TrialRunner, *, is_planned: bool) -> None:
+    def look(self, calls: Sequence[Case], runner: TrialRunner, *, is_planned: bool) -> None:
         """Judge calls one by one, up to the first slice with a failure, unless one failed before."""
         if self.changed:
             return
         trials = [Trial("status" if self.skips else "values", case) for case in calls]
         for chosen in slices(trials, first=_FIRST_SLICE, most=_SLICE):
-            records = _records(bench.run(chosen))
+            records = _records(runner.run(chosen))
             self.judged += len(records)
             if any(record.verdict.result == Result.FAILED for record in records):
                 self.changed, self.unjudged = True, is_planned
@@ -294,7 +296,7 @@ class _Measured:
             id=self.mutant.id,
             operator=self.mutant.operator,
             change=self.mutant.kind,
-            text=described(self.mutant),
+            text=describe_mutant(self.mutant),
             found=first is not None,
             check=first.trial.check if first is not None else "",
             kind=first.verdict.kind if first is not None else "",
@@ -308,10 +310,10 @@ class _Measured:
         )
 
 
-def _first_failure(places: Sequence[int], plan: Sequence[_Planned], bench: TrialRunner) -> tuple[int, Record] | None:
+def _first_failure(places: Sequence[int], plan: Sequence[_Planned], runner: TrialRunner) -> tuple[int, Record] | None:
     """Of these places in the plan, the first whose trial fails, counted from 1, and its record."""
     for chosen in slices(places, first=_FIRST_SLICE, most=_SLICE):
-        records = _records(bench.run(plan[place].trial for place in chosen))
+        records = _records(runner.run(plan[place].trial for place in chosen))
         for place, record in zip(chosen, records, strict=True):
             if record.verdict.result == Result.FAILED:
                 return place + 1, record
@@ -360,14 +362,14 @@ def measurements(
     return spread(_work, tasks, workers=workers, lost=lambda task: f"{task.operator}: run with --mutant to see of what")
 
 
-def _plan(spec: Spec, wanted: Wanted, bench: TrialRunner) -> list[_Planned]:
+def _plan(spec: Spec, wanted: Wanted, runner: TrialRunner) -> list[_Planned]:
     """The trials of the plan in its order."""
-    parts = plan_parts([spec], product=bench.settings.target.product, chosen=wanted.profile)
-    capabilities = bench.host.capabilities
+    parts = plan_parts([spec], product=runner.settings.target.product, chosen=wanted.profile)
+    capabilities = runner.host.capabilities
     planned = []
     for part in parts:
-        for trial in bench.expand(part, seed=wanted.plan_seed):
-            asked = calls_of(trial, bench.specs, capabilities=capabilities)
+        for trial in runner.expand(part, seed=wanted.plan_seed):
+            asked = calls_of(trial, runner.specs, capabilities=capabilities)
             calls = {id(item.case): item.case for item in asked}
             broken = (frozenset(item.id for item in evaluate(spec, case).broken) for case in calls.values())
             planned.append(_Planned(trial, tuple(zip(calls.values(), broken, strict=True))))

@@ -219,7 +219,7 @@ def _predicate(trigger: str) -> Predicate:
     return compile_predicate(trigger)
 
 
-def triggered(trigger: str, case: Case) -> bool:
+def meets_trigger(trigger: str, case: Case) -> bool:
     """Whether a call meets a trigger."""
     return not trigger or _predicate(trigger)(case)
 
@@ -232,12 +232,12 @@ def names_constraint(mutant: Mutant, identifier: str) -> bool:
 def fires(mutant: Mutant, case: Case, broken: Collection[str]) -> bool:
     """Whether a call that breaks these constraints meets the trigger and has what is changed."""
     if mutant.site is Site.STATUS and mutant.kind != REFUSED:
-        return any(names_constraint(mutant, each) for each in broken) and triggered(mutant.trigger, case)
+        return any(names_constraint(mutant, each) for each in broken) and meets_trigger(mutant.trigger, case)
     if broken:
         return False
     if mutant.site is not Site.STATUS and not _has_what_is_changed(mutant, case):
         return False
-    return triggered(mutant.trigger, case)
+    return meets_trigger(mutant.trigger, case)
 
 
 def changed_tensor(mutant: Mutant, case: Case) -> str:
@@ -278,7 +278,7 @@ def place_of(mutant: Mutant, number: int) -> int:
     return (mutant.place * number) // PLACES
 
 
-def described(mutant: Mutant) -> str:
+def describe_mutant(mutant: Mutant) -> str:
     """The mutant in words, as a reader of a report takes it."""
     where = {Site.STATUS: "", Site.OPERATION: "an operation, "}.get(mutant.site, "all tensors, ")
     where = f"{mutant.of.replace('|', ' or ')}, " if mutant.of else where

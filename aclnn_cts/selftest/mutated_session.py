@@ -21,7 +21,7 @@ from aclnn_cts.core.outcome import STATUSES, SUCCESS, CallEnd, Outcome
 from aclnn_cts.core.rounding import BINARY_FORMATS, rounded, spacing, stored, to_dtype, widen
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution.executor import PerformedCall
-from aclnn_cts.execution.judging import Judges, widened
+from aclnn_cts.execution.judging import Judges, as_operands
 from aclnn_cts.formula.definition import Operator
 from aclnn_cts.formula.emulator import FASTEST, Emulated, Emulator, TooManyTermsError, Variant
 from aclnn_cts.formula.evaluation import DOUBLE
@@ -45,13 +45,13 @@ from aclnn_cts.selftest.kinds import (
     VIEW_KINDS,
     MutationInput,
     changed_tensor,
-    described,
+    describe_mutant,
     fires,
+    meets_trigger,
     names_constraint,
     place_of,
     spoil_elements,
     status_named,
-    triggered,
 )
 from aclnn_cts.selftest.subject import Subject
 from aclnn_cts.speclang.evaluate import evaluate
@@ -88,7 +88,7 @@ class MutatedSession:
     @property
     def environment(self) -> Mapping[str, str]:
         """That of the reference, and what is switched on."""
-        words = [described(mutant) for mutant in self._mutants] if self._decoy is None else [self._decoy.text()]
+        words = [describe_mutant(mutant) for mutant in self._mutants] if self._decoy is None else [self._decoy.text()]
         return {**self._plain.environment, "mutant": "; ".join(words) or "none"}
 
     def switch(self, *subjects: Mutant | CorrectVariant) -> None:
@@ -206,7 +206,7 @@ class MutatedSession:
             tensors=promoted_inputs(tensors, spec.promoting, spec.computed_in(case)),
             arguments=case.arguments,
             target=case.target,
-            updated=spec.updated(case),
+            updated=spec.updated_tensors(case),
         )
 
     def _computed(self, case: Case, mutants: Sequence[Mutant], given: _Given) -> tuple[Values, Values] | None:
@@ -260,11 +260,11 @@ class MutatedSession:
         outputs = _written(call, outcome)
         if not outputs or case.operator != decoy.operator:
             return outcome
-        tensors = widened(case, inputs)
+        tensors = as_operands(case, inputs)
         spec = self._specs[case.operator]
         if (
             evaluate(spec, case).broken
-            or not triggered(decoy.trigger, case)
+            or not meets_trigger(decoy.trigger, case)
             or not all(np.isfinite(array).all() for array in tensors.values() if array.dtype == np.float64)
         ):
             return outcome
@@ -433,9 +433,9 @@ def _inputs_of(call: Call, mutants: Iterable[Mutant]) -> _Given:
     kinds = {mutant.kind for mutant in mutants if mutant.site is Site.INPUT and mutant.kind in VIEW_KINDS}
     inputs = {} if call.buffers is None else call.buffers.inputs
     return _Given(
-        widened(call.case, _held(call)),
+        as_operands(call.case, _held(call)),
         {
-            kind: widened(call.case, {name: _seen(call, buffer, kind).copy() for name, buffer in inputs.items()})
+            kind: as_operands(call.case, {name: _seen(call, buffer, kind).copy() for name, buffer in inputs.items()})
             for kind in kinds
         },
     )

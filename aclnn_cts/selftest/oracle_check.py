@@ -27,7 +27,7 @@ from aclnn_cts.judgement.model import precision_of
 from aclnn_cts.oracles import registry
 from aclnn_cts.selftest.checked_oracles import CALLS
 from aclnn_cts.selftest.emulations import Silence, check_emulations
-from aclnn_cts.selftest.failing_element import FailingElement, smaller
+from aclnn_cts.selftest.failing_element import FailingElement, with_fewer_elements
 from aclnn_cts.selftest.formula_mutants import Kills, check_mutants
 from aclnn_cts.selftest.subject import Subject, with_data
 from aclnn_cts.speclang.model import Spec
@@ -235,7 +235,7 @@ def _check_derivative(source: _Source) -> DerivativeCounts:
                         says=says,
                         given=compared.saved,
                     )
-                    counts.smallest = smaller(counts.smallest, failing)
+                    counts.smallest = with_fewer_elements(counts.smallest, failing)
         except (TooManyNodesError, ZeroDivisionError):
             continue
     return counts

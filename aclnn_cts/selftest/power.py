@@ -18,7 +18,7 @@ from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import Failures
 from aclnn_cts.formula.mutants import Mutant
 from aclnn_cts.sandbox.host import InProcessHost, SessionHost
@@ -83,15 +83,15 @@ def attempt(task: Task, specs: Specs, *, workers: int = 1) -> tuple[Attempt, Rec
     """
     began = time.perf_counter()
     adapter = "reference" if task.subjects else "loopback" if task.decoy else f"loopback:timeout={_DEVICE_SECONDS}"
-    settings = BenchSettings(adapter=adapter, target=Target(product=DEFAULT_PRODUCT))
+    settings = RunnerSettings(adapter=adapter, target=Target(product=DEFAULT_PRODUCT))
     first: Record | None = None
     cases = cases_to_first = errors = 0
     seconds_to_first = 0.0
     failures = Failures()
-    with opened(task, settings, specs, workers=workers) as host:
+    with open_faulty(task, settings, specs, workers=workers) as host:
         # Known to fail: up to the first failure nobody needs to see it a second time.
-        bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: not task.to_end)
-        for record in _records(task, bench):
+        runner = TrialRunner(specs=specs, host=host, settings=settings, is_waived=lambda _record: not task.to_end)
+        for record in _records(task, runner):
             cases += 1
             errors += record.verdict.result == Result.ERROR
             failures.add(record)
@@ -114,7 +114,7 @@ def attempt(task: Task, specs: Specs, *, workers: int = 1) -> tuple[Attempt, Rec
 
 
 @contextlib.contextmanager
-def opened(task: Task, settings: BenchSettings, specs: Specs, *, workers: int = 1) -> Iterator[SessionHost]:
+def open_faulty(task: Task, settings: RunnerSettings, specs: Specs, *, workers: int = 1) -> Iterator[SessionHost]:
     """The implementation with the fault."""
     if task.subjects:
         session = MutatedSession(settings.target, specs)
@@ -131,19 +131,19 @@ def opened(task: Task, settings: BenchSettings, specs: Specs, *, workers: int = 
         yield device
 
 
-def _records(task: Task, bench: TrialRunner) -> Iterator[Record]:
+def _records(task: Task, runner: TrialRunner) -> Iterator[Record]:
     """Records in the order of the plan, up to the end of the slice with the first failure."""
-    spec = bench.specs[task.operator]
-    parts = plan_parts([spec], product=bench.settings.target.product, chosen=task.profile)
+    spec = runner.specs[task.operator]
+    parts = plan_parts([spec], product=runner.settings.target.product, chosen=task.profile)
     goes_on = task.decoy or task.to_end
     expanded = _expanded(spec.sha256, task.seed, task.profile)
     for part in parts:
         if part not in expanded:
-            expanded[part] = list(bench.expand(part, seed=task.seed))
+            expanded[part] = list(runner.expand(part, seed=task.seed))
         trials = expanded[part]
         for chosen in [trials] if goes_on else slices(trials, first=_FIRST_SLICE, most=_SLICE):
             found = False
-            for judged in bench.run(chosen):
+            for judged in runner.run(chosen):
                 yield from judged.records
                 found = found or any(record.verdict.result == Result.FAILED for record in judged.records)
             if found and not goes_on:

@@ -9,7 +9,7 @@ from typing import Any
 from aclnn_cts.core.case import POINTERS, Argument, Case, Tensor, TensorList, argument_kind, tensors_in
 from aclnn_cts.core.case_json import check_int64
 from aclnn_cts.core.errors import UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import UNDEFINED, ExpressionNode
 from aclnn_cts.speclang.kinds_dtype import are_dtypes_allowed, relations
@@ -25,7 +25,7 @@ def bind_case(specs: Specs, case: Case, *, where: str) -> Spec:
     known = list(specs)
     if case.operator not in specs:
         raise UsageError(
-            f"{where}: $.operator: {shown(case.operator)} is not known; `aclnn-cts ops` lists the operators"
+            f"{where}: $.operator: {quote(case.operator)} is not known; `aclnn-cts ops` lists the operators"
             f"{did_you_mean(case.operator, known)}"
         )
     spec = specs[case.operator]
@@ -43,7 +43,7 @@ def check_prototype(spec: Spec, case: Case, *, where: str, path: str = "$.argume
     for name in case.arguments:
         if name not in names:
             raise UsageError(
-                f"{where}: $.arguments: unknown argument {shown(name)}; {spec.operator} takes {', '.join(names)}"
+                f"{where}: $.arguments: unknown argument {quote(name)}; {spec.operator} takes {', '.join(names)}"
                 f"{did_you_mean(name, names)}"
             )
     for item in spec.parameters:
@@ -59,7 +59,7 @@ def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
     if value is None:
         if item.kind in POINTERS:
             return
-        raise UsageError(f"{where}: null; {item.type} is no pointer, expected {{{shown(item.kind)}: ...}}")
+        raise UsageError(f"{where}: null; {item.type} is no pointer, expected {{{quote(item.kind)}: ...}}")
     kind = argument_kind(value)
     if kind == "int" and item.kind == "double":
         raise UsageError(f"{where}: int; expected {{'double': ...}} for the C type double")
@@ -68,7 +68,7 @@ def _check_argument(item: Parameter, value: Argument, *, where: str) -> None:
     if item.kind == "int" and isinstance(value, int):
         low, high = C_RANGES[item.c_type]
         if not low <= value <= high:
-            raise UsageError(f"{where}: {shown(value)}; expected {item.type}, in [{low}, {high}]")
+            raise UsageError(f"{where}: {quote(value)}; expected {item.type}, in [{low}, {high}]")
     if isinstance(value, tuple):
         check_int64(value, where=where)
     for tensor in tensors_in(value):

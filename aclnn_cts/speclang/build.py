@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from aclnn_cts.core.dtypes import DTYPES
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.build_claims import build_claims
 from aclnn_cts.speclang.build_clauses import (
     Clauses,
@@ -196,7 +196,7 @@ def _products(operator: OperatorModel, problems: SpecProblems) -> tuple[str, ...
     products = tuple(operator.products)
     for number, product in enumerate(products):
         if problems.known(product, product_names(), ("products", number), "product") and product in products[:number]:
-            problems.add(("products", number), f"product {shown(product)} is listed twice; keep one")
+            problems.add(("products", number), f"product {quote(product)} is listed twice; keep one")
     for name, entry in operator.tables.items():
         for product, dtypes in entry.items():
             problems.known(product, products, ("tables", name, product), "product")
@@ -234,7 +234,7 @@ def _constraints(rules: Constraints, context: ConstraintContext, interface: Inte
     built: list[Constraint] = []
     seen: dict[str, None] = {}
     for entry, path in rules:
-        problems.add_if(entry.id in seen, (*path, "id"), f"constraint {shown(entry.id)} stands twice; ids are unique")
+        problems.add_if(entry.id in seen, (*path, "id"), f"constraint {quote(entry.id)} stands twice; ids are unique")
         seen[entry.id] = None
         constraint = build_constraint(entry, path, context)
         if constraint is not None:
@@ -266,14 +266,14 @@ def _verify_checks(rules: Constraints, ordered: Sequence[Constraint], problems: 
             if other.strength in _SILENCING and _meet(item, other):
                 problems.add(
                     (*paths[item.id], "requires"),
-                    f"constraint {shown(item.id)} is listed, and the {_SILENCING[other.strength]} {shown(name)} "
+                    f"constraint {quote(item.id)} is listed, and the {_SILENCING[other.strength]} {quote(name)} "
                     f"silences it: a call that breaks both would be free to succeed; {_advice(item, other)}",
                 )
         for name in item.also:
             if name in known and (item.strength, known[name].strength) != (Strength.LISTED, Strength.LIMIT):
                 problems.add(
                     (*paths[item.id], "also"),
-                    f"{shown(name)} has the strength {known[name].strength}, {shown(item.id)} {item.strength}; "
+                    f"{quote(name)} has the strength {known[name].strength}, {quote(item.id)} {item.strength}; "
                     f"only a limit may "
                     "go with a listed constraint",
                 )
@@ -317,7 +317,7 @@ def _check_groups(rules: Constraints, problems: SpecProblems) -> None:
         if entry.group is not None and promised.setdefault(entry.group, check) != check:
             problems.add(
                 path,
-                f"constraint {shown(entry.id)} checks {check}, its group {shown(entry.group)} "
+                f"constraint {quote(entry.id)} checks {check}, its group {quote(entry.group)} "
                 f"{promised[entry.group]}; "
                 "a group shares one",
             )

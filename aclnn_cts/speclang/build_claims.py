@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from aclnn_cts.core.errors import did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.build_clauses import clauses_by_constraint
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ClauseModel
@@ -38,7 +38,7 @@ def build_claims(
         if not given or not all(isinstance(word, (str, int)) and not isinstance(word, bool) for word in given):
             problems.add(
                 ("claims", key),
-                f"{shown(value)}; expected numbers or addresses of clauses, constraints or a reason; quote null, true",
+                f"{quote(value)}; expected numbers or addresses of clauses, constraints or a reason; quote null, true",
             )
             continue
         words = [str(word) for word in given]
@@ -60,11 +60,11 @@ def _addresses(key: str, problems: Problems) -> Iterator[str]:
     ):
         problems.add(
             ("claims", key),
-            f"{shown(key)} is no address of a statement; expected one such as function/2-4 or params/self,out/usage, "
+            f"{quote(key)} is no address of a statement; expected one such as function/2-4 or params/self,out/usage, "
             f"which opens with any of {', '.join(SECTIONS)}",
         )
     elif math.prod(map(len, parts)) > _MOST:
-        problems.add(("claims", key), f"{shown(key)} names more than {_MOST} statements; name fewer")
+        problems.add(("claims", key), f"{quote(key)} names more than {_MOST} statements; name fewer")
     else:
         for words in itertools.product(*parts):
             # The first line of a cell has no number.
@@ -85,7 +85,7 @@ def _claim(key: str, address: str, words: Sequence[str], known: _Clauses, proble
     path = ("claims", key)
     reasons = [word for word in words if word in {reason.value for reason in NotTestable}]
     if reasons and len(words) > 1:
-        problems.add(path, f"{address}: {shown(reasons[0])} is a reason why nothing is tested; give it alone")
+        problems.add(path, f"{address}: {quote(reasons[0])} is a reason why nothing is tested; give it alone")
         return SpecClaim(key)
     if reasons:
         return SpecClaim(key, reason=NotTestable(reasons[0]))
@@ -95,14 +95,14 @@ def _claim(key: str, address: str, words: Sequence[str], known: _Clauses, proble
         if not clauses and address.startswith("errors/") and known.named(word, "limits/1"):
             problems.add(
                 path,
-                f"{address}: {shown(word)} has no sentence in `returns`, which a claim on a code asks for; write one: "
+                f"{address}: {quote(word)} has no sentence in `returns`, which a claim on a code asks for; write one: "
                 f'{{say: {word}, en: "...", zh: "..."}}',
             )
         elif not clauses and word != PLAIN:
             options = (*known.order, *known.by_constraint, *(reason.value for reason in NotTestable))
             problems.add(
                 path,
-                f"{address}: {shown(word)} is no clause, constraint with a clause or reason why nothing is tested"
+                f"{address}: {quote(word)} is no clause, constraint with a clause or reason why nothing is tested"
                 f"{did_you_mean(word, options)}",
             )
         claimed.update(clauses)

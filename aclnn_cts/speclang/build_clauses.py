@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from aclnn_cts.core.dtypes import DTYPES, JUDGED_INPUTS, JUDGED_OUTPUTS
 from aclnn_cts.core.faults import Fault, current_code
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.build_constraints import ConstraintContext
 from aclnn_cts.speclang.model import Clause, Parameter
 from aclnn_cts.speclang.schema import ClauseModel, ConstraintModel, ParameterModel
@@ -77,7 +77,7 @@ def check_clauses(
     addresses = [entry.at for entry, _ in clauses]
     for entry, path in clauses:
         problems.add_if(
-            entry.at in seen, (*path, "at"), f"clause {shown(entry.at)} stands twice; an address is never reused"
+            entry.at in seen, (*path, "at"), f"clause {quote(entry.at)} stands twice; an address is never reused"
         )
         seen.add(entry.at)
         given = [name for name in _ENCODINGS if getattr(entry, name) is not None]
@@ -118,7 +118,7 @@ def check_clauses(
         problems.add_if(
             constraint.id not in named,
             path,
-            f"constraint {shown(constraint.id)} encodes no clause; name it in the clause that it comes from",
+            f"constraint {quote(constraint.id)} encodes no clause; name it in the clause that it comes from",
         )
 
 
@@ -129,9 +129,9 @@ def _check_faults(entry: ClauseModel, faults: Sequence[str], path: YamlPath, pro
     )
     for number, kind in enumerate(faults):
         if current_code(kind) != kind:
-            problems.add((*path, number), f"{shown(kind)} is now {current_code(kind)}")
+            problems.add((*path, number), f"{quote(kind)} is now {current_code(kind)}")
         elif problems.known(kind, FAULTS, (*path, number), "kind of fault") and kind in faults[:number]:
-            problems.add((*path, number), f"clause {entry.at}: the kind of fault {shown(kind)} stands twice")
+            problems.add((*path, number), f"clause {entry.at}: the kind of fault {quote(kind)} stands twice")
     problems.add_if(
         set(faults) >= set(FAULTS), path, f"clause {entry.at}: every kind of fault is named; leave `faults` out"
     )
@@ -232,7 +232,7 @@ def check_precision(
         problems.add_if(
             entry.operator is not None,
             (*path, "operator"),
-            f"operator: {shown(entry.operator)}; a spec file has models of its own operator alone, leave it out",
+            f"operator: {quote(entry.operator)}; a spec file has models of its own operator alone, leave it out",
         )
         problems.add_if(
             all(getattr(entry, name) is None for name in PRECISION_SECTIONS),

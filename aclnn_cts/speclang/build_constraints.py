@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
-from aclnn_cts.core.printable import alternatives_text, shown
+from aclnn_cts.core.printable import alternatives_text, quote
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.kinds_data import STRUCTURES, ElementsRule, FiniteRule, StructureRule
@@ -194,7 +194,7 @@ def product_table(
         if not context.problems.known(product, context.products, path, "product"):
             continue
         if not isinstance(names, (list, tuple)):
-            context.problems.add(path, f"{shown(names)}; expected a list of {what}s")
+            context.problems.add(path, f"{quote(names)}; expected a list of {what}s")
             continue
         table[product] = tuple(str(name) for name in names)
         context.problems.all_known(table[product], known, path, what)
@@ -205,11 +205,11 @@ def rank_table(value: object, path: YamlPath, problems: SpecProblems) -> dict[in
     """Formats by number of dimensions."""
     table: dict[int, tuple[str, ...]] = {}
     if not isinstance(value, Mapping):
-        problems.add(path, f"{shown(value)}; expected a list of formats for each number of dimensions, {{2: [NC]}}")
+        problems.add(path, f"{quote(value)}; expected a list of formats for each number of dimensions, {{2: [NC]}}")
         return table
     for rank, names in value.items():
         if not (str(rank).isdecimal() and isinstance(names, list)):
-            problems.add(path, f"{shown(rank)}: {shown(names)}; expected a number of dimensions and a list of formats")
+            problems.add(path, f"{quote(rank)}: {quote(names)}; expected a number of dimensions and a list of formats")
             continue
         table[int(rank)] = tuple(map(str, names))
         problems.all_known(table[int(rank)], FORMATS, (*path, rank), "format")
@@ -241,7 +241,7 @@ def _of_tensor(rule: Callable[[str], Rule]) -> _Builder:
 
 def _of(model: ConstraintModel, path: YamlPath, context: ConstraintContext, *kinds: str) -> str:
     if not isinstance(model.of, str):
-        context.problems.add(path, f"of: {shown(model.of)}; expected the name of a parameter")
+        context.problems.add(path, f"of: {quote(model.of)}; expected the name of a parameter")
         return next(iter(context.kinds), "")
     if context.problems.known(model.of, context.kinds, (*path, "of"), "parameter") and kinds:
         kind = context.kinds[model.of]
@@ -263,7 +263,7 @@ def _other(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -
 
 def _bounds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> tuple[Any, Any]:
     if not isinstance(model.in_, list) or len(model.in_) != 2:
-        context.problems.add(path, f"in: {shown(model.in_)}; expected [low, high]")
+        context.problems.add(path, f"in: {quote(model.in_)}; expected [low, high]")
         return 0, 0
     for bound in model.in_:
         if bound is not None:
@@ -275,7 +275,7 @@ def _integers(model: ConstraintModel, path: YamlPath, context: ConstraintContext
     low, high = _bounds(model, path, context)
     if type(low) is int and type(high) is int and low <= high:
         return low, high
-    context.problems.add((*path, "in"), f"{shown(model.in_)}; expected two integers in ascending order")
+    context.problems.add((*path, "in"), f"{quote(model.in_)}; expected two integers in ascending order")
     return 0, 0
 
 
@@ -347,7 +347,7 @@ def _length(model: ConstraintModel, path: YamlPath, context: ConstraintContext) 
         return LengthRule(of, _expected(model, path, context))
     low, high = _integers(model, path, context) if model.in_ is not None else (model.is_, model.is_)
     if type(low) is not int or type(high) is not int or low < 0 or high > MAX_ITEMS:
-        context.problems.add(path, f"is: {shown(model.is_)}; expected a number of items, at most {MAX_ITEMS}")
+        context.problems.add(path, f"is: {quote(model.is_)}; expected a number of items, at most {MAX_ITEMS}")
         low = high = 0
     return LengthRangeRule(of=_of(model, path, context, "int_array", "bool_array", "float_array"), low=low, high=high)
 
@@ -355,7 +355,7 @@ def _length(model: ConstraintModel, path: YamlPath, context: ConstraintContext) 
 def _word(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     words = model.in_
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-        context.problems.add(path, f"in: {shown(words)}; expected a list of words")
+        context.problems.add(path, f"in: {quote(words)}; expected a list of words")
         words = [""]
     return WordRule(_of(model, path, context, "string"), tuple(words))
 
@@ -364,7 +364,7 @@ def _dims(model: ConstraintModel, path: YamlPath, context: ConstraintContext) ->
     low, high = _bounds(model, path, context)
     for bound in (low, high):
         if bound is not None and type(bound) is not int:
-            context.problems.add((*path, "in"), f"{shown(bound)}; expected an integer or null")
+            context.problems.add((*path, "in"), f"{quote(bound)}; expected an integer or null")
             low = high = None
     axes = tuple(model.axes) if model.axes is not None else None
     return DimensionsRule(of=_of(model, path, context, "tensor", "int_array"), low=low, high=high, axes=axes)
@@ -373,7 +373,7 @@ def _dims(model: ConstraintModel, path: YamlPath, context: ConstraintContext) ->
 def _shape(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     text = model.is_ if isinstance(model.is_, str) else "[]"
     context.problems.add_if(
-        not isinstance(model.is_, str), path, f"is: {shown(model.is_)}; expected a shape expression such as '[*input]'"
+        not isinstance(model.is_, str), path, f"is: {quote(model.is_)}; expected a shape expression such as '[*input]'"
     )
     return ShapeRule(
         of=_of(model, path, context, "tensor", "int_array"),
@@ -399,7 +399,7 @@ def _range(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -
     if model.draw is not None:
         context.problems.known(model.draw, (*context.draws, *context.kinds), (*path, "draw"), "draw")
     elif readable and of not in context.kinds:
-        context.problems.add(path, f"of: {shown(of)} is no attribute; name the `draw` that a break changes")
+        context.problems.add(path, f"of: {quote(of)} is no attribute; name the `draw` that a break changes")
     return RangeRule(of=of if readable else "0", low=low, high=high, draw=model.draw)
 
 
@@ -415,11 +415,11 @@ def _holds(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -
 def _finite(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     names = [model.of] if isinstance(model.of, str) else model.of
     if not isinstance(names, list):
-        context.problems.add(path, f"of: {shown(model.of)}; expected a list of parameters")
+        context.problems.add(path, f"of: {quote(model.of)}; expected a list of parameters")
         names = []
     context.problems.all_known(names, context.kinds, (*path, "of"), "parameter")
     context.problems.add_if(
-        model.in_ not in (None, ["inf"]), (*path, "in"), f"in: {shown(model.in_)}; expected [inf], or nothing"
+        model.in_ not in (None, ["inf"]), (*path, "in"), f"in: {quote(model.in_)}; expected [inf], or nothing"
     )
     return FiniteRule(tuple(names), infinite=model.in_ is not None)
 
@@ -475,7 +475,7 @@ def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContex
     if model.in_ is not None:
         least = model.in_[0] if isinstance(model.in_, list) and len(model.in_) == 2 and model.in_[1] is None else -1
         if type(least) is not int or least < 0:
-            context.problems.add((*path, "in"), f"{shown(model.in_)}; expected [LEAST, null]: the least length")
+            context.problems.add((*path, "in"), f"{quote(model.in_)}; expected [LEAST, null]: the least length")
             least = 0
     return StructureRule(
         of=_of(model, path, context, "tensor", "int_array"),
@@ -488,7 +488,7 @@ def _structure(model: ConstraintModel, path: YamlPath, context: ConstraintContex
 
 def _corners(model: ConstraintModel, path: YamlPath, context: ConstraintContext) -> Rule:
     sides = model.in_ if isinstance(model.in_, list) and len(model.in_) == 2 and None not in model.in_ else None
-    context.problems.add_if(sides is None, (*path, "in"), f"{shown(model.in_)}; expected [HEIGHT, WIDTH] of the map")
+    context.problems.add_if(sides is None, (*path, "in"), f"{quote(model.in_)}; expected [HEIGHT, WIDTH] of the map")
     context.problems.add_if(model.is_ is not None, (*path, "is"), "expected nothing beside `in`; write two rules")
     for place, side in enumerate(sides or ()):
         context.problems.node(side, (*path, "in", place), context.kinds)

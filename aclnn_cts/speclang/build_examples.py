@@ -9,7 +9,7 @@ from typing import Any
 
 from aclnn_cts.core.case_json import argument_from_json
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.model import Example
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.schema import ExampleModel
@@ -40,7 +40,7 @@ def _example(
     for name, kind in kinds.items():
         place = (*path, "arguments", name)
         if name not in entry.arguments:
-            problems.add(place[:-1], f"argument {shown(name)} is missing; an example gives them all")
+            problems.add(place[:-1], f"argument {quote(name)} is missing; an example gives them all")
             continue
         where = problems.file.location_of(place)
         try:
@@ -66,7 +66,7 @@ def _tensor(text: object, where: str) -> dict[str, Any]:
     found = _TENSOR.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise UsageError(
-            f"{where}: {shown(text)}; expected a tensor such as `FLOAT [4, 2] = 0..7`, or as a case file writes it"
+            f"{where}: {quote(text)}; expected a tensor such as `FLOAT [4, 2] = 0..7`, or as a case file writes it"
         )
     dtype, sizes, form, data = found.groups()
     shape = [int(size) for size in sizes.split(",") if size]
@@ -85,7 +85,7 @@ def _values(text: str, count: int, where: str) -> list[int | float]:
         values = [float(word) if "." in word else int(word) for word in words]
         values = values * count if len(values) == 1 else values
     else:
-        raise UsageError(f"{where}: {shown(text)}; expected LOW..HIGH, a number, or numbers with commas between them")
+        raise UsageError(f"{where}: {quote(text)}; expected LOW..HIGH, a number, or numbers with commas between them")
     if len(values) != count:
         raise UsageError(f"{where}: {len(values)} values; the shape has {count}")
     return values

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.regime import LEAST_LARGE
 from aclnn_cts.speclang.build_constraints import ConstraintContext, DtypeRows, product_table, rank_table
 from aclnn_cts.speclang.evaluator import Evaluator
@@ -56,13 +56,13 @@ def parameter_kinds(parameters: Sequence[ParameterModel], problems: SpecProblems
     kinds: dict[str, str] = {}
     for number, item in enumerate(parameters):
         problems.add_if(
-            item.name in kinds, ("parameters", number, "name"), f"parameter {shown(item.name)} stands twice; keep one"
+            item.name in kinds, ("parameters", number, "name"), f"parameter {quote(item.name)} stands twice; keep one"
         )
         kind = kind_of_type(item.type)
         problems.add_if(
             kind is None,
             ("parameters", number, "type"),
-            f"C type {shown(item.type)} is not known; expected a pointer to {', '.join(_POINTERS)}, an integer "
+            f"C type {quote(item.type)} is not known; expected a pointer to {', '.join(_POINTERS)}, an integer "
             "type, bool or double",
         )
         kinds[item.name] = kind or "tensor"
@@ -138,7 +138,7 @@ def build_parameters(
                 reference is not None
                 and not (reference.startswith("as ") and all(name in earlier for name in _followed(reference))),
                 (*path, key),
-                f"{shown(reference)}; expected 'as NAME' with an earlier tensor",
+                f"{quote(reference)}; expected 'as NAME' with an earlier tensor",
             )
         needs_dtype = kind in (*_TENSORS, "scalar") and item.dtype is None and item.dtypes is None
         problems.add_if(
@@ -201,7 +201,7 @@ def _recipes(
         expected = dict if kind == "with" else list
         if not isinstance(entries, expected) or not isinstance(shared, dict):
             problems.add(
-                (*path, kind), f"{kind}: {shown(entries)}; expected recipes in a list, and `with` as a mapping"
+                (*path, kind), f"{kind}: {quote(entries)}; expected recipes in a list, and `with` as a mapping"
             )
         elif kind != "with":
             yield kind, [{"recipe": entry, **shared} if isinstance(entry, str) else entry for entry in entries]
@@ -242,7 +242,7 @@ def build_modes(entry: ModesModel, problems: SpecProblems, kinds: Mapping[str, s
     names: dict[int, str] = {}
     for value, name in entry.names.items():
         if not value.isdigit():
-            problems.add(("modes", "names", value), f"{shown(value)}; expected an integer value of the attribute")
+            problems.add(("modes", "names", value), f"{quote(value)}; expected an integer value of the attribute")
             continue
         names[int(value)] = name
     operands: dict[str, dict[str, tuple[str | None, ...]]] = {}
@@ -306,7 +306,7 @@ def build_draws(
         if name is None or (entry.name is not None and entry.run is not None):
             problems.add(path, "a draw has either `name` or `run`; give one")
             continue
-        problems.add_if(name in earlier, path, f"draw {shown(name)} stands twice; keep one")
+        problems.add_if(name in earlier, path, f"draw {quote(name)} stands twice; keep one")
         draw = (
             _run(name, entry, path, problems, earlier)
             if entry.run is not None

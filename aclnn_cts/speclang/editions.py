@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aclnn_cts.core.errors import UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 _FOLDER = "editions"
 
@@ -30,6 +30,6 @@ def check_edition(edition: str, folders: Sequence[Path], *, where: str = "--edit
     known = sorted({path.parent.name for folder in folders for path in edition_files(folder)})
     if edition and edition not in known:
         raise UsageError(
-            f"{where}: {shown(edition)} is not known; expected one of {', '.join(known) or 'none'}, or leave it out"
+            f"{where}: {quote(edition)} is not known; expected one of {', '.join(known) or 'none'}, or leave it out"
             f"{did_you_mean(edition, known)}"
         )

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from aclnn_cts.core.case import Scalar, TensorList, number
-from aclnn_cts.core.dtypes import can_convert, itemsize, promoted, promoted_by_scalar
+from aclnn_cts.core.dtypes import can_convert, itemsize, promoted_by_scalar, promoted_dtype
 from aclnn_cts.core.target import Target
 
 UNDEFINED = (AttributeError, IndexError, KeyError, ZeroDivisionError, TypeError, OverflowError)
@@ -108,7 +108,7 @@ def _dtype(value: Value) -> str:
 
 def _promote(*values: Value) -> str:
     """The dtype that tensors promote to, in their order, and scalars with them; KeyError where there is none."""
-    found = promoted([_dtype(value) for value in values if not isinstance(value, Scalar)])
+    found = promoted_dtype([_dtype(value) for value in values if not isinstance(value, Scalar)])
     for value in values:
         if isinstance(value, Scalar) and found is not None:
             found = promoted_by_scalar(found, value.dtype)

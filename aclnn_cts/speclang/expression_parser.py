@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.errors import did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import (
     COMPARISONS,
@@ -63,7 +63,7 @@ class ExpressionParser:
 
     def expect(self, word: str) -> None:
         if self.take(word) is None:
-            raise ExpressionError(f"{shown(self.text)}: expected {shown(word)} before {self.peek()[1] or 'the end'!r}")
+            raise ExpressionError(f"{quote(self.text)}: expected {quote(word)} before {self.peek()[1] or 'the end'!r}")
 
     def sizes(self, word: str) -> ExpressionNode:
         """What gives sizes, after its first word: a name, or a call of `broadcast` or `sums`."""
@@ -72,7 +72,7 @@ class ExpressionParser:
     def disjunction(self) -> ExpressionNode:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise ExpressionError(f"{shown(self.text[:60])}: nested deeper than {MAX_DEPTH}; simplify it")
+            raise ExpressionError(f"{quote(self.text[:60])}: nested deeper than {MAX_DEPTH}; simplify it")
         node = self._chain("or", lambda: self._chain("and", self._negation))
         if self.take("if"):
             condition = self._chain("or", lambda: self._chain("and", self._negation))
@@ -127,7 +127,7 @@ class ExpressionParser:
         kind, word = self.peek()
         if base.kind != "number" or kind != "int" or int(word) > MAX_EXPONENT or abs(base.value) > MAX_EXPONENT:
             raise ExpressionError(
-                f"{shown(self.text[:60])}: ** takes a literal base and exponent of at most {MAX_EXPONENT} each"
+                f"{quote(self.text[:60])}: ** takes a literal base and exponent of at most {MAX_EXPONENT} each"
             )
         self.at += 1
         return ExpressionNode("number", base.value ** int(word))
@@ -135,7 +135,7 @@ class ExpressionParser:
     def _atom(self) -> ExpressionNode:
         kind, word = self.peek()
         if kind == "end":
-            raise ExpressionError(f"{shown(self.text)}: ends too early; expected a value")
+            raise ExpressionError(f"{quote(self.text)}: ends too early; expected a value")
         self.at += 1
         if kind == "int":
             return ExpressionNode("number", int(word))
@@ -149,19 +149,19 @@ class ExpressionParser:
             return node
         if kind == "name":
             return self._name(word)
-        raise ExpressionError(f"{shown(self.text)}: {shown(word)} cannot stand here; expected a value")
+        raise ExpressionError(f"{quote(self.text)}: {quote(word)} cannot stand here; expected a value")
 
     def _name(self, word: str) -> ExpressionNode:
         if word in ("true", "false"):
             return ExpressionNode("number", word == "true")
         if word in _RESERVED:
-            raise ExpressionError(f"{shown(self.text)}: {shown(word)} cannot stand here; expected a value")
+            raise ExpressionError(f"{quote(self.text)}: {quote(word)} cannot stand here; expected a value")
         if "." in word:
             owner, _, fact = word.partition(".")
             if owner != "target" or fact not in _TARGET_FIELDS:
                 known = [f"target.{name}" for name in sorted(_TARGET_FIELDS)]
                 raise ExpressionError(
-                    f"{shown(self.text)}: {shown(word)} is not known; expected one of "
+                    f"{quote(self.text)}: {quote(word)} is not known; expected one of "
                     f"{', '.join(known)}{did_you_mean(word, known)}"
                 )
             return ExpressionNode("target", fact)
@@ -176,7 +176,7 @@ class ExpressionParser:
     def _call(self, word: str) -> ExpressionNode:
         if word not in FUNCTIONS:
             raise ExpressionError(
-                f"{shown(self.text)}: no function {shown(word)}; expected one of "
+                f"{quote(self.text)}: no function {quote(word)}; expected one of "
                 f"{', '.join(FUNCTIONS)}{did_you_mean(word, FUNCTIONS)}"
             )
         self.at += 1
@@ -189,17 +189,17 @@ class ExpressionParser:
         if arity != len(operands) and not (arity < 0 and len(operands) >= 2):
             expected = "at least 2" if arity < 0 else str(arity)
             noun = "argument" if expected == "1" else "arguments"
-            raise ExpressionError(f"{shown(self.text)}: {word} takes {expected} {noun}, not {len(operands)}")
+            raise ExpressionError(f"{quote(self.text)}: {word} takes {expected} {noun}, not {len(operands)}")
         if word in CONTENTS:
             self._check_contents(word, operands)
         return ExpressionNode("call", word, tuple(operands))
 
     def _check_contents(self, word: str, operands: list[ExpressionNode]) -> None:
         if operands[0].kind != "name":
-            raise ExpressionError(f"{shown(self.text)}: {word} takes a tensor by its name first")
+            raise ExpressionError(f"{quote(self.text)}: {word} takes a tensor by its name first")
         if word == "holds" and operands[1].kind == "word" and operands[1].value not in VALUE_WORDS:
             raise ExpressionError(
-                f"{shown(self.text)}: {shown(operands[1].value)}; holds takes a number or one of "
+                f"{quote(self.text)}: {quote(operands[1].value)}; holds takes a number or one of "
                 f"{', '.join(VALUE_WORDS)}{did_you_mean(operands[1].value, VALUE_WORDS)}"
             )
 
@@ -211,7 +211,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while position < len(stripped):
         match = _TOKEN.match(stripped, position)
         if match is None:
-            raise ExpressionError(f"{shown(text)}: {stripped[position:].strip()[:12]!r} cannot be read")
+            raise ExpressionError(f"{quote(text)}: {stripped[position:].strip()[:12]!r} cannot be read")
         tokens.append((match.lastgroup or "op", match.group(match.lastgroup or 0)))
         position = match.end()
     tokens.append(("end", ""))
@@ -245,7 +245,7 @@ def parse(text: str | float) -> ExpressionNode:
     cursor = ExpressionParser(text)
     node = cursor.disjunction()
     if cursor.peek()[0] != "end":
-        raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
+        raise ExpressionError(f"{quote(text)}: {cursor.peek()[1]!r} is left over; expected the end")
     return node
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from msgspec import inspect
 
 from aclnn_cts.core.errors import did_you_mean
-from aclnn_cts.core.printable import ECHO_LIMIT, alternatives_text, printable, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, alternatives_text, printable, quote
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
 _ECHO = 60
@@ -60,7 +60,7 @@ def _mistakes(file: YamlFile, value: object, form: inspect.Type, path: YamlPath)
     if not any(_is_of(value, inner) for inner in _alternatives(form)):
         words = [_words(inner) for inner in _alternatives(form) if not isinstance(inner, inspect.NoneType)]
         expected = alternatives_text(list(dict.fromkeys(words)))
-        given = "not filled in" if value is None else shown(value, _ECHO)
+        given = "not filled in" if value is None else quote(value, _ECHO)
         yield path, f"{_place(file, path)}: {given}; expected {expected}"
 
 
@@ -73,7 +73,7 @@ def _of_keys(
             yield from _mistakes(file, item, fields[key].type, (*path, key))
         else:
             hint = did_you_mean(str(key), fields)
-            yield (*path, key), f"unknown key {shown(key)}; expected any of {', '.join(fields)}{hint}"
+            yield (*path, key), f"unknown key {quote(key)}; expected any of {', '.join(fields)}{hint}"
     for key in (key for key, item in fields.items() if item.required and key not in value):
         yield (*path, key), f"{_place(file, (*path, key))}: missing; add it"
 

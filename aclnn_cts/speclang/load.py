@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from aclnn_cts.core.errors import UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.compiled import read_compiled, write_compiled
 from aclnn_cts.speclang.editions import check_edition, edition_file, edition_files
 from aclnn_cts.speclang.model import Clause, Spec
@@ -114,7 +114,7 @@ class Specs(Mapping[str, Spec]):
         if word in self._named:
             return self[self._named[word]]
         raise UsageError(
-            f"{where}: {shown(word)} is not known; `aclnn-cts ops` lists the operators{did_you_mean(word, self._named)}"
+            f"{where}: {quote(word)} is not known; `aclnn-cts ops` lists the operators{did_you_mean(word, self._named)}"
         )
 
     def select(self, words: Sequence[str]) -> tuple[Spec, ...]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from aclnn_cts.core.case import Case, Scalar, Tensor, TensorList, number
-from aclnn_cts.core.printable import alternatives_text, number_text, shown
+from aclnn_cts.core.printable import alternatives_text, number_text, quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import COMPARISONS, UNDEFINED, ExpressionNode, compile_node
 from aclnn_cts.speclang.expression_parser import compile_text, parse
@@ -82,7 +82,7 @@ def _text(value: Any) -> str:  # noqa: ANN401 - whatever an expression gives
         return str(value)
     if isinstance(value, float):
         return number_text(value, 9)
-    return value if isinstance(value, str) and value.isidentifier() else shown(_plain(value))
+    return value if isinstance(value, str) and value.isidentifier() else quote(_plain(value))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - as above
@@ -254,7 +254,7 @@ def _(rule: ContiguousRule, arguments: Mapping[str, Any], _target: Target) -> st
 
 @_mismatch.register
 def _(rule: WordRule, arguments: Mapping[str, Any], _target: Target) -> str:
-    return f"{shown(arguments[rule.of])}; must be {alternatives_text([shown(word) for word in rule.words])}"
+    return f"{quote(arguments[rule.of])}; must be {alternatives_text([quote(word) for word in rule.words])}"
 
 
 @_mismatch.register

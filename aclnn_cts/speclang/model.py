@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from aclnn_cts.core.case import Argument, Case, TensorList
-from aclnn_cts.core.dtypes import promoted
+from aclnn_cts.core.dtypes import promoted_dtype
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import FUNCTIONS, UNDEFINED
@@ -251,7 +251,7 @@ class Modes:
 
     def dtype_of(self, dtypes: Mapping[str, str]) -> str:
         """The dtype that selects the row, of tensors with these; empty where they do not promote."""
-        return promoted([dtypes[name] for name in self.sources]) or ""
+        return promoted_dtype([dtypes[name] for name in self.sources]) or ""
 
     def supported(self, product: str, dtype: str) -> tuple[int, ...]:
         """The values that the document does not reject."""
@@ -434,7 +434,7 @@ class Spec:
         """Addresses of the clauses that a constraint encodes."""
         return tuple(clause.at for clause in self.clauses if constraint in clause.constraints)
 
-    def computed(self, case: Case) -> tuple[str, ...]:
+    def computed_outputs(self, case: Case) -> tuple[str, ...]:
         """The outputs that a case asks for, each tensor of a list: all but those whose condition is false."""
         left_out = [item.name for item in self.conditional if not item.is_computed(case.arguments, case.target)]
         names = tuple(name for name in self.outputs if name not in left_out) if left_out else self.outputs
@@ -462,7 +462,7 @@ class Spec:
         names = tuple([name for name in self.inputs if case.arguments.get(name) is not None])
         return _tensor_names(names, case) if self._has_lists else names
 
-    def updated(self, case: Case) -> frozenset[str]:
+    def updated_tensors(self, case: Case) -> frozenset[str]:
         """The tensors that are input and output, each tensor of a list."""
         return frozenset(_tensor_names([name for name in self.inputs if name in self.outputs], case))
 

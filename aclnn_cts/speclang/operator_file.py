@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.expression import FUNCTIONS
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse, substitute_names
 from aclnn_cts.speclang.families import with_family_content
@@ -128,7 +128,7 @@ def _with_meanings(file: YamlFile, problems: Problems) -> YamlFile:
     known = {*taken, *FUNCTIONS, *DTYPES, *FORMATS, "target", "true", "false"}
     for name, text in content.get("let", {}).items():
         if name in known:
-            problems.add(("let", name), f"{shown(name)} means something else already; take another name")
+            problems.add(("let", name), f"{quote(name)} means something else already; take another name")
             continue
         meaning = substitute_names(str(text).lower() if isinstance(text, bool) else str(text), meanings)
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from aclnn_cts.core.errors import UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.problems import Problems
 from aclnn_cts.speclang.shared_schema import FileModel, ProductModel, ProductsModel
 from aclnn_cts.speclang.yaml_file import YamlFile, read_yaml
@@ -68,7 +68,7 @@ def check_product(word: str, *, where: str) -> None:
     known = product_names()
     if word not in known:
         raise UsageError(
-            f"{where}: {shown(word)} is not known; expected one of {', '.join(known)}{did_you_mean(word, known)}"
+            f"{where}: {quote(word)} is not known; expected one of {', '.join(known)}{did_you_mean(word, known)}"
         )
 
 

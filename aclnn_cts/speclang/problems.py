@@ -10,7 +10,7 @@ import msgspec
 
 from aclnn_cts.core.errors import did_you_mean
 from aclnn_cts.core.outside import MESSAGE_LIMIT
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.form import form_mistakes
 from aclnn_cts.speclang.yaml_file import YamlFile, YamlPath
 
@@ -63,7 +63,7 @@ class Problems:
         known = (
             f"expected any of {', '.join(options)}{did_you_mean(word, options)}" if options else "none is known here"
         )
-        self.add(path, f"unknown {what} {shown(word)}; {known}")
+        self.add(path, f"unknown {what} {quote(word)}; {known}")
         return False
 
     def all_known(

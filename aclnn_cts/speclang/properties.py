@@ -11,7 +11,7 @@ import msgspec
 
 from aclnn_cts.core.case import POINTERS
 from aclnn_cts.core.outcome import ANY_ERROR, STATUSES
-from aclnn_cts.core.printable import alternatives_text, shown
+from aclnn_cts.core.printable import alternatives_text, quote
 from aclnn_cts.speclang.kinds_dtype import PROMOTE
 from aclnn_cts.speclang.placeholders import expand_lists
 from aclnn_cts.speclang.problems import Problems
@@ -264,7 +264,7 @@ def _entry(key: str, value: object, path: YamlPath, problems: Problems) -> dict[
         if isinstance(value, bool) and key in ("strided", "empty"):
             return {_NONE: True} if value else {"strength": "limit"}
         if PROPERTIES[key].value is None:
-            problems.add(path, f"{key}: {shown(value)}; expected {_expected(key)}")
+            problems.add(path, f"{key}: {quote(value)}; expected {_expected(key)}")
             return {_NONE: True}
     return {_NONE: True} if value == _NONE else {"is": _value(key, value, path, problems)}
 
@@ -284,7 +284,7 @@ def _value(key: str, value: object, path: YamlPath, problems: Problems) -> objec
     if key == "rank" and isinstance(value, int) and not isinstance(value, bool):
         return [value, value]
     if key in _NAMING and not isinstance(value, str):
-        problems.add(path, f"{key}: {shown(value)}; expected the name of an earlier parameter")
+        problems.add(path, f"{key}: {quote(value)}; expected the name of an earlier parameter")
         return ""
     return value
 
@@ -407,7 +407,7 @@ def order_rules(
         if "follows" in rule:
             before = known.get(str(rule["follows"]))
             if before is None:
-                problems.add((*path, "follows"), f"{shown(rule['follows'])} is no rule above this one")
+                problems.add((*path, "follows"), f"{quote(rule['follows'])} is no rule above this one")
             else:
                 required = [*before.get("requires", ()), before["id"], *rule.get("requires", ())]
                 whole["requires"] = list(dict.fromkeys(required))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aclnn_cts.core.case import Tensor, TensorList
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.speclang.expression import Compiled, ExpressionNode, compile_node
 from aclnn_cts.speclang.expression_parser import ExpressionError, ExpressionParser
@@ -80,7 +80,7 @@ def parse_shape(text: str) -> ShapeExpression:
     cursor = ExpressionParser(text)
     shape = _shape(cursor)
     if cursor.peek()[0] != "end":
-        raise ExpressionError(f"{shown(text)}: {cursor.peek()[1]!r} is left over; expected the end")
+        raise ExpressionError(f"{quote(text)}: {cursor.peek()[1]!r} is left over; expected the end")
     return shape
 
 
@@ -104,7 +104,7 @@ def _item(cursor: ExpressionParser) -> ShapeItem:
         return ShapeItem(cursor.disjunction())
     kind, word = cursor.peek()
     if kind != "name":
-        raise ExpressionError(f"{shown(cursor.text)}: * is followed by {shown(word)}; expected a run or a tensor")
+        raise ExpressionError(f"{quote(cursor.text)}: * is followed by {quote(word)}; expected a run or a tensor")
     cursor.at += 1
     node = cursor.sizes(word)
     start = stop = None
@@ -113,7 +113,7 @@ def _item(cursor: ExpressionParser) -> ShapeItem:
             start = cursor.disjunction()
         if cursor.peek() == ("op", "]"):
             raise ExpressionError(
-                f"{shown(cursor.text)}: *{word}[...] takes a slice such as *{word}[0:1]; leave the * out for one size"
+                f"{quote(cursor.text)}: *{word}[...] takes a slice such as *{word}[0:1]; leave the * out for one size"
             )
         cursor.expect(":")
         if cursor.peek() != ("op", "]"):

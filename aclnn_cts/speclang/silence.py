@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.kinds import Strength
 from aclnn_cts.speclang.kinds_dtype import ListedRule, SameFormatRule
 from aclnn_cts.speclang.kinds_tensor import EachItemRule
@@ -73,7 +73,7 @@ def _of_nd(spec: Spec) -> Iterator[_Doubt]:
             if rule.strength == Strength.LISTED and listed is not None and kept[listed.of] == {"ND"}:
                 found[rule.id] = None
     for name in found:
-        what = f"constraint {shown(name)} has a code, though ND alone is listed, which excludes no other format"
+        what = f"constraint {quote(name)} has a code, though ND alone is listed, which excludes no other format"
         yield "constraints", name, f"{what}; make it a limit"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aclnn_cts.core.case import POINTERS
-from aclnn_cts.core.printable import alternatives_text, shown
+from aclnn_cts.core.printable import alternatives_text, quote
 from aclnn_cts.speclang.evaluator import Evaluator
 from aclnn_cts.speclang.expression import SIZES, ExpressionNode
 from aclnn_cts.speclang.expression_parser import ExpressionError, parse
@@ -49,7 +49,7 @@ class SpecProblems(Problems):
     def node(self, text: object, path: Sequence[str | int], names: Collection[str]) -> ExpressionNode | None:
         """Parse an expression and check its names, and what they are where `names` maps them to their kinds."""
         if not isinstance(text, (str, int, float)):
-            self.add(path, f"{shown(text)}; expected an expression or a number")
+            self.add(path, f"{quote(text)}; expected an expression or a number")
             return None
         try:
             node = parse(text)
@@ -59,18 +59,18 @@ class SpecProblems(Problems):
         if read := node.contents_read():
             self.add(
                 path,
-                f"{shown(str(text))}: reads the contents of {', '.join(sorted(read))}, which only the `when` of a "
+                f"{quote(str(text))}: reads the contents of {', '.join(sorted(read))}, which only the `when` of a "
                 "waiver can; use shapes, dtypes and attributes",
             )
             return None
-        ok = self.all_known(sorted(node.names()), names, path, f"name in the expression {shown(str(text))}:")
+        ok = self.all_known(sorted(node.names()), names, path, f"name in the expression {quote(str(text))}:")
         # A name alone is read as the operand of an expression is.
         if (
             ok
             and isinstance(names, Mapping)
             and (message := misread_name(ExpressionNode("whole", operands=(node,)), names)) is not None
         ):
-            self.add(path, f"{shown(str(text))}: {message}")
+            self.add(path, f"{quote(str(text))}: {message}")
             return None
         return node if ok else None
 
@@ -86,9 +86,9 @@ class SpecProblems(Problems):
         except ExpressionError as error:
             self.add(path, str(error))
             return ShapeExpression(text=text, items=())
-        ok = self.all_known(sorted(shape.names()), names, path, f"name in the shape {shown(text)}:")
+        ok = self.all_known(sorted(shape.names()), names, path, f"name in the shape {quote(text)}:")
         if ok and isinstance(names, Mapping) and (message := misread_shape(shape, names)) is not None:
-            self.add(path, f"{shown(text)}: {message}")
+            self.add(path, f"{quote(text)}: {message}")
             ok = False
         return shape if ok else ShapeExpression(text=text, items=())
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.speclang.build_constraints import DtypeRows
 from aclnn_cts.speclang.package import products, shared_file
 from aclnn_cts.speclang.placeholders import expand_lists, fill_placeholders, placeholders
@@ -243,7 +243,7 @@ class StockClauses:
     def _number(self, value: object, path: YamlPath) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
-        self.problems.add(path, f"at: {shown(value)}; expected a number: the section is the key above")
+        self.problems.add(path, f"at: {quote(value)}; expected a number: the section is the key above")
         return 0
 
     def sections(self) -> list[str]:
@@ -360,7 +360,7 @@ class StockClauses:
         names = _strings(fields.get("of")) or ([name] if name in self.kinds else [])
         if not isinstance(word, list):
             if not isinstance(word, str):
-                self.problems.add(path, f"{shown(word)}; expected a word, a list of rules, or a clause with en and zh")
+                self.problems.add(path, f"{quote(word)}; expected a word, a list of rules, or a clause with en and zh")
                 return
             if word in stock and not any(rule.id == f"{name}.{word}" for rule in self.constraints):
                 ids = _strings(fields.pop("rules", None)) or ()
@@ -412,7 +412,7 @@ class StockClauses:
             for key, value in written.items()
         }
         for key in placeholders(made):
-            self.problems.add(path, f"{shown(fields['say'])}: no {key}; add `{key}`")
+            self.problems.add(path, f"{quote(fields['say'])}: no {key}; add `{key}`")
         for key in (placeholders(written) - _FIELDS) & fields.keys():
             del fields[key]
         return made

@@ -17,7 +17,7 @@ import yaml
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import YAML_BYTES, YAML_DEPTH, YAML_ITEMS, read_outside
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, quote
 
 YamlPath: TypeAlias = tuple[str | int, ...]
 """Where a value stands in a file."""
@@ -132,7 +132,7 @@ class _Builder:
             if type(key) is not yaml.ScalarEvent:
                 self._fail(key, "a key that is a list or a mapping; expected a plain key")
             if key.value in entries:
-                self._fail(key, f"key {shown(key.value)} stands twice; keep one")
+                self._fail(key, f"key {quote(key.value)} stands twice; keep one")
             entries[key.value] = self._node(next(self._events), (*path, key.value))
         return entries
 
@@ -159,12 +159,12 @@ class _Builder:
         if _FLOAT.match(text):
             number = float(text)
             if not math.isfinite(number):
-                self._fail(event, f"{shown(text[:40])} is larger than any double; write .inf where infinity is meant")
+                self._fail(event, f"{quote(text[:40])} is larger than any double; write .inf where infinity is meant")
             return number
         if text in _NON_FINITE:
             return _NON_FINITE[text]
         if _NUMBERISH.match(text):
             self._fail(
-                event, f"{shown(text[:40])} is no decimal number that is taken here; quote it or write it in decimal"
+                event, f"{quote(text[:40])} is no decimal number that is taken here; quote it or write it in decimal"
             )
         return text

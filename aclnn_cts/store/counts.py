@@ -10,7 +10,7 @@ import msgspec
 
 from aclnn_cts.core.case import case_text, owner
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.verdict import (
     OPEN_BECAUSE,
     TWIN_FAILED,
@@ -148,7 +148,7 @@ class Counts(_Sum):
                 self.out_of_scope += number
                 _add(self.out_of_scope_by_reason, {reason: number})
         else:
-            raise HarnessError(f"result {shown(result)}; expected passed, failed, error, skipped or out of scope")
+            raise HarnessError(f"result {quote(result)}; expected passed, failed, error, skipped or out of scope")
 
 
 class ConstraintCount(_Sum):

@@ -18,8 +18,8 @@ import msgspec
 from aclnn_cts import __version__
 from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.core.errors import HarnessError
-from aclnn_cts.core.outside import FEW_CONTAINERS, converted, sha256_of, strict_json
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.outside import FEW_CONTAINERS, convert_document, sha256_of, strict_json
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import Target
 from aclnn_cts.store.harness_parts import files_hash, judging_hash
 from aclnn_cts.store.scope import Scope
@@ -123,9 +123,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 def manifest_from_json(content: bytes, *, where: str) -> Manifest:
     """Read `manifest.json`; raises HarnessError where it is none or of a format that is not known here."""
-    expected = f"a manifest of the format {shown(MANIFEST_FORMAT)}"
+    expected = f"a manifest of the format {quote(MANIFEST_FORMAT)}"
     document = strict_json(content, where=where, expected=expected, error=HarnessError, containers=FEW_CONTAINERS)
-    manifest = converted(document, Manifest, where=where, expected=expected, form=MANIFEST_FORMAT, error=HarnessError)
+    manifest = convert_document(
+        document, Manifest, where=where, expected=expected, form=MANIFEST_FORMAT, error=HarnessError
+    )
     _check_settings(manifest.settings, where=where)
     return manifest
 
@@ -154,7 +156,7 @@ def _check_settings(settings: Mapping[str, Any], *, where: str) -> None:
             msgspec.convert(settings.get(name), kind | None)
         except msgspec.ValidationError as error:
             raise HarnessError(
-                f"{where}: $.settings.{name}: {shown(settings[name])}: {error}; the file was changed, or written by"
+                f"{where}: $.settings.{name}: {quote(settings[name])}: {error}; the file was changed, or written by"
                 " another version"
             ) from None
 

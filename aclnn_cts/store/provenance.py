@@ -76,7 +76,7 @@ class Beginning:
             },
         )
 
-    def ended(self) -> MadeBy:
+    def made_by(self) -> MadeBy:
         """What it was made by, with the seconds up to now."""
         return msgspec.structs.replace(self._made, seconds=round(time.monotonic() - self._began, 1))
 

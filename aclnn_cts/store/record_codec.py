@@ -18,7 +18,7 @@ import msgspec
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import DOCUMENT_BYTES, JSON_CONTAINERS, JSON_ITEMS, JSON_WIDE_BYTES
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, quote
 from aclnn_cts.core.verdict import Record
 
 _FIXED = {
@@ -195,4 +195,4 @@ def key_from_text(text: str) -> Fingerprint:
             return key
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
         pass
-    raise HarnessError(f"{shown(text)}: not the key of a finding; the file is damaged or newer")
+    raise HarnessError(f"{quote(text)}: not the key of a finding; the file is damaged or newer")

@@ -17,7 +17,7 @@ from aclnn_cts.core.case import Case, Tensor, owner
 from aclnn_cts.core.case_json import canonical_json
 from aclnn_cts.core.dtypes import DTYPES, FORMATS
 from aclnn_cts.core.errors import HarnessError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import OutOfScope, Result, TrialAim, Verdict, aim_of
 from aclnn_cts.speclang.model import Spec
@@ -117,7 +117,7 @@ def declared_scope(capabilities: Capabilities, *, adapter: str) -> Scope:
         for name in sorted(names or ()):
             if name not in known:
                 raise HarnessError(
-                    f"--adapter {adapter}: capabilities.{field}: {shown(name)} is not known; expected names such as "
+                    f"--adapter {adapter}: capabilities.{field}: {quote(name)} is not known; expected names such as "
                     f"{', '.join(sorted(known)[:3])}{did_you_mean(name, known)}"
                 )
     return Scope(

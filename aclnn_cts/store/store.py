@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import final
 
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import printable, shown
+from aclnn_cts.core.printable import printable, quote
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.record_codec import decode_value, encode_record, encode_value, key_text
 
@@ -31,7 +31,7 @@ def _row(record: Record) -> tuple[object, ...]:
     """A record's values in the order of `_COLUMNS`."""
     verdict, fingerprint, case = record.verdict, record.fingerprint, record.trial.case
     skipped = verdict.result in (Result.SKIPPED, Result.OUT_OF_SCOPE)
-    shares = [part.share for part in verdict.deviations]
+    error_ratios = [part.error_ratio for part in verdict.deviations]
     return (
         record.trial_id,
         case.operator,
@@ -46,7 +46,7 @@ def _row(record: Record) -> tuple[object, ...]:
         key_text(record.key) if verdict.result == Result.FAILED else None,
         fingerprint.dtype,
         verdict.mode or fingerprint.mode,
-        math.inf if any(map(math.isnan, shares)) else max(shares, default=0.0),
+        math.inf if any(map(math.isnan, error_ratios)) else max(error_ratios, default=0.0),
         record.seconds,
         encode_record(record),
     )
@@ -83,7 +83,7 @@ COLUMNS: tuple[str, ...] = ("sequence", *(name for name, _ in _COLUMNS[:-1]))
 
 `sequence` is the order of arrival, `kind` the case's, `fault` the verdict's kind of a failure,
 `skip_reason` the reason to skip or what is out of scope, `share` the
-worst over the outputs, `fingerprint` the key of a failure's (`record_codec.key_text`).
+largest error ratio of the outputs, `fingerprint` the key of a failure's (`record_codec.key_text`).
 """
 
 _SCHEMA = f"""
@@ -245,12 +245,12 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
             raise HarnessError(f"{path}: not the results of a run ({error})") from None
         raise
     if rows != [(SCHEMA_VERSION,)]:
-        found = ", ".join(shown(version) for (version,) in rows) or "none"
+        found = ", ".join(quote(version) for (version,) in rows) or "none"
         raise HarnessError(f"{path}: schema version {found}; expected {SCHEMA_VERSION}; use the program that wrote it")
     if strange := objects - _known_objects():
         kind, name, *_ = min(strange, key=str)
         raise HarnessError(
-            f"{path}: its {printable(str(kind), 20)} {shown(name)} is none that aclnn-cts makes; the file was"
+            f"{path}: its {printable(str(kind), 20)} {quote(name)} is none that aclnn-cts makes; the file was"
             " changed, or written by another version"
         )
 

@@ -17,7 +17,7 @@ from aclnn_cts.core.case_json import check_case
 from aclnn_cts.core.errors import HarnessError, UsageError, did_you_mean
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.outside import DOCUMENT_BYTES, HOLLOW, is_hollow
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.store.record_codec import decode_record, decode_value, key_text
 from aclnn_cts.store.scratch import scratch_folder
@@ -133,7 +133,7 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
         return self._steps < 0
 
     def records(self, query: Query = _ALL, *, worst_first: bool = False, limit: int | None = None) -> Iterator[Record]:
-        """The records in order of arrival, or with the largest share of the bound first."""
+        """The records in order of arrival, or with the largest error ratio first."""
         condition, values = query.clause()
         order = "share DESC, sequence" if worst_first else "sequence"
         count = -1 if limit is None else limit
@@ -159,7 +159,7 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
             yield record
 
     def worst(self, query: Query) -> Record:
-        """The record with the largest share of the bound among those that the store says it has."""
+        """The record with the largest error ratio among those that the store says it has."""
         for record in self.records(query, worst_first=True, limit=1):
             return record
         raise HarnessError(f"{self.path}: holds no record that another of its tables counts; the file was changed")
@@ -208,7 +208,7 @@ class ResultReader(contextlib.AbstractContextManager["ResultReader"]):
                     for value, kind in zip(row, kinds, strict=True):
                         if type(value) not in kind or (type(value) is str and len(value) > _TEXT):
                             raise HarnessError(
-                                f"{self.path}: holds {shown(value)} where a {kind[0].__name__} belongs; the file was"
+                                f"{self.path}: holds {quote(value)} where a {kind[0].__name__} belongs; the file was"
                                 " changed or is damaged"
                             )
                     yield row

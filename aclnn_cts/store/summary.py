@@ -13,7 +13,7 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.note import Note, NoteCode
-from aclnn_cts.core.outside import converted
+from aclnn_cts.core.outside import convert_document
 from aclnn_cts.core.verdict import Record, Result, RunVerdict
 from aclnn_cts.speclang.evaluate import Evaluation
 from aclnn_cts.speclang.model import Constraint
@@ -282,4 +282,4 @@ def _counts_to_json(counts: Counts) -> dict[str, Any]:
 
 def summary_from_json(document: object, *, where: str) -> Summary:
     """Read `summary.json` again. Totals and verdict are derived, so only the counts are read."""
-    return converted(document, Summary, where=where, expected="what a run wrote, unchanged", error=HarnessError)
+    return convert_document(document, Summary, where=where, expected="what a run wrote, unchanged", error=HarnessError)

@@ -73,14 +73,14 @@ class CallArrays:
         """Compare it with its document; inconclusive where arrays were left out, or arguments fit no document."""
         missing = [*self.call.inputs.keys() - self.inputs.keys(), *self.call.outputs.keys() - self.outputs.keys()]
         if missing:
-            return inconclusive(self.call, f"{missing[0]} was too large to be kept")
+            return inconclusive_check(self.call, f"{missing[0]} was too large to be kept")
         try:
             return check(self.call.operator, {**self.call.attributes, **self.inputs}, self.outputs)
         except UsageError as error:
-            return inconclusive(self.call, str(error))
+            return inconclusive_check(self.call, str(error))
 
 
-def inconclusive(call: RecordedCall, reason: str) -> CheckResult:
+def inconclusive_check(call: RecordedCall, reason: str) -> CheckResult:
     """The check of a call that nobody can judge."""
     return CheckResult(ok=False, verdict=RunVerdict.INCONCLUSIVE.value, operator=call.operator, reason=reason)
 

@@ -28,7 +28,7 @@ from aclnn_cts.core.case import Case, Data, Origin, Tensor, owner, with_argument
 from aclnn_cts.core.dtypes import DTYPES, INEXACT, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import read_outside
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.generate.configuration import RecipeTemplate
 from aclnn_cts.generate.sampler import Sampler, data_value
 from aclnn_cts.training.inverse import inverse_bindings
@@ -130,7 +130,7 @@ def named_calls(call: DumpedCall) -> Iterator[tuple[str, Mapping[str, Any]]]:
     known = shipped_specs("")
     bindings = [item for item in inverse_bindings().get(function, ()) if item.operator in known]
     if not bindings:
-        raise UsageError(f"function: {shown(call.function)}: no operator with a spec is bound to it")
+        raise UsageError(f"function: {quote(call.function)}: no operator with a spec is bound to it")
     values = {**_positional(function, call.args), **call.kwargs}
     for binding in bindings:
         found = dict(binding.unused)
@@ -168,12 +168,12 @@ def _value(value: Any, name: str) -> Any:  # noqa: ANN401 - a JSON value
     word = facts.dtype.removeprefix("torch.")
     dtype = _TORCH_DTYPES.get(word.lower(), word.upper())
     if dtype not in DTYPES:
-        raise UsageError(f"arguments: {name}: dtype {shown(facts.dtype)}; expected a name of torch or of aclDataType")
+        raise UsageError(f"arguments: {name}: dtype {quote(facts.dtype)}; expected a name of torch or of aclDataType")
     try:
         return np.broadcast_to(np.zeros((), numpy_dtype(dtype)), facts.shape)
     except ValueError:
         sizes = "sizes of 0 or more, in memory that can be addressed"
-        raise UsageError(f"arguments: {name}: shape {shown(list(facts.shape))}; expected {sizes}") from None
+        raise UsageError(f"arguments: {name}: shape {quote(list(facts.shape))}; expected {sizes}") from None
 
 
 def _strides(value: object) -> Sequence[int] | None:

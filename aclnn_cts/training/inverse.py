@@ -19,7 +19,7 @@ from aclnn_cts.adapters.bindings import (
     Literal,
     Name,
     Value,
-    shipped,
+    shipped_bindings,
 )
 
 _LIBRARY = "torch"
@@ -56,7 +56,7 @@ class InverseBinding:
 def inverse_bindings() -> Mapping[str, tuple[InverseBinding, ...]]:
     """By ATen function, the operators that it computes. Others have a binding by autograd or by a function of ours."""
     found: dict[str, list[InverseBinding]] = {}
-    for binding in shipped(_LIBRARY).values():
+    for binding in shipped_bindings(_LIBRARY).values():
         made = _stated(binding) or (_inverse(binding) if binding.form is BindingForm.DIRECT else None)
         if made is not None:
             found.setdefault(made.function, []).append(made)

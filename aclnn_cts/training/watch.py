@@ -28,8 +28,8 @@ from aclnn_cts.candidates.cases import is_integer
 from aclnn_cts.candidates.check import shipped_specs
 from aclnn_cts.core.dtypes import numpy_dtype
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
-from aclnn_cts.training.calls import ArrayFacts, CallArrays, CallFolder, RecordedCall, facts_of, inconclusive
+from aclnn_cts.core.printable import quote
+from aclnn_cts.training.calls import ArrayFacts, CallArrays, CallFolder, RecordedCall, facts_of, inconclusive_check
 from aclnn_cts.training.inverse import InverseBinding, inverse_bindings
 from aclnn_cts.training.tally import CallTally, CheckedCall
 
@@ -63,13 +63,13 @@ class Watch:
     ) -> None:
         for name, number, of in (("sample", sample, "steps"), ("budget", budget, "bytes")):
             if not (is_integer(number) and number >= 1):
-                raise UsageError(f"{name}: {shown(number)}; expected a number of {of}, at least 1")
+                raise UsageError(f"{name}: {quote(number)}; expected a number of {of}, at least 1")
         if overhead is not None and not _is_positive(overhead):
-            raise UsageError(f"overhead: {shown(overhead)}; expected a share of the steps' time above 0, or None")
+            raise UsageError(f"overhead: {quote(overhead)}; expected a share of the steps' time above 0, or None")
         if isinstance(ignore, str):
-            raise UsageError(f"ignore: {shown(ignore)}; expected a list of operators, as [{ignore!r}]")
+            raise UsageError(f"ignore: {quote(ignore)}; expected a list of operators, as [{ignore!r}]")
         if on_wrong is not None and not callable(on_wrong):
-            raise UsageError(f"on_wrong: {shown(on_wrong)}; expected a function of the first wrong call, or None")
+            raise UsageError(f"on_wrong: {quote(on_wrong)}; expected a function of the first wrong call, or None")
         if model is not None and not hasattr(model, "named_modules"):
             raise UsageError(f"model: {type(model).__name__}; expected a torch.nn.Module, or None")
         self.tally = CallTally()
@@ -172,7 +172,7 @@ class Watch:
                 number=self._number,
                 module=str(named.get(_MODULE, "")),
             )
-            self.tally.add(CheckedCall(call, inconclusive(call, str(error))))
+            self.tally.add(CheckedCall(call, inconclusive_check(call, str(error))))
             return
         if self._folder is not None:
             self._folder.write(made)

@@ -28,13 +28,13 @@ from aclnn_cts.store.store_reader import Query, ResultReader
 from aclnn_cts.triage.comparison import (
     CaseCount,
     EndChange,
+    ErrorRatioChange,
     FindingChange,
     FindingState,
     ManifestDifference,
     RunComparison,
     RunSide,
-    ShareChange,
-    WorstShare,
+    WorstErrorRatio,
 )
 
 _STATES = (FindingState.NEW, FindingState.STILL, FindingState.FIXED, FindingState.GONE)
@@ -50,14 +50,14 @@ def compare_runs(before: Path, after: Path) -> RunComparison:
         gathered = ComparisonCounts(
             findings_by_key=_findings_by_key(results_before, results_after),
         )
-        for one, other in pairs(ends(results_before), ends(results_after)):
+        for one, other in trial_pairs(trial_ends(results_before), trial_ends(results_after)):
             if one is not None and other is not None:
                 gathered.take(one, other)
             elif one is not None:
                 gathered.take_alone(one, added=False)
             elif other is not None:
                 gathered.take_alone(other, added=True)
-        findings = [finding.told(key) for key, finding in gathered.findings.items()]
+        findings = [finding.to_change(key) for key, finding in gathered.findings.items()]
         return RunComparison(
             before=_side(first, results_before),
             after=_side(second, results_after),
@@ -73,13 +73,13 @@ def compare_runs(before: Path, after: Path) -> RunComparison:
                     before=was,
                     after=now,
                     number=line.number,
-                    trials=line.told_trials(),
+                    trials=line.example_trials(),
                 )
                 for (operator, check, was, now), line in sorted(gathered.ends.items(), key=lambda item: item[0])
             ),
             added=gathered.counted(added=True),
             removed=gathered.counted(added=False),
-            shares=tuple(_shares(gathered, results_before, results_after)),
+            error_ratio_changes=tuple(_error_ratio_changes(gathered, results_before, results_after)),
         )
 
 
@@ -134,11 +134,13 @@ def _findings_by_key(*runs: ResultReader) -> dict[str, str]:
     return {key: name for key, (_, name) in names.items()}
 
 
-def _shares(gathered: ComparisonCounts, before: ResultReader, after: ResultReader) -> Iterator[ShareChange]:
-    for (operator, mode, dtype), found in sorted(gathered.shares.items(), key=lambda item: item[0]):
+def _error_ratio_changes(
+    gathered: ComparisonCounts, before: ResultReader, after: ResultReader
+) -> Iterator[ErrorRatioChange]:
+    for (operator, mode, dtype), found in sorted(gathered.error_ratios.items(), key=lambda item: item[0]):
         if found.worst_before is None or found.worst_after is None or not found.rose + found.fell:
             continue
-        yield ShareChange(
+        yield ErrorRatioChange(
             operator=operator,
             mode=mode,
             dtype=dtype,
@@ -150,10 +152,12 @@ def _shares(gathered: ComparisonCounts, before: ResultReader, after: ResultReade
         )
 
 
-def _worst(results: ResultReader, end: TrialEnd) -> WorstShare:
+def _worst(results: ResultReader, end: TrialEnd) -> WorstErrorRatio:
     deviations = record_of(results, end).verdict.deviations
-    output = max(deviations, key=attrgetter("share")).output if deviations else ""
-    return WorstShare(share="inf" if math.isinf(end.share) else end.share, output=output, trial=end.trial_id)
+    output = max(deviations, key=attrgetter("error_ratio")).output if deviations else ""
+    return WorstErrorRatio(
+        error_ratio="inf" if math.isinf(end.error_ratio) else end.error_ratio, output=output, trial=end.trial_id
+    )
 
 
 def _side(run: RunDirectory, results: ResultReader) -> RunSide:
@@ -227,7 +231,7 @@ class TrialEnd:
     fingerprint: str | None
     dtype: str
     mode: str
-    share: float
+    error_ratio: float
 
     @property
     def text(self) -> str:
@@ -235,18 +239,20 @@ class TrialEnd:
 
     def take(self, other: TrialEnd) -> TrialEnd:
         worst = other if _RANK[other.result] > _RANK[self.result] else self
-        worst.share = max(self.share, other.share)
+        worst.error_ratio = max(self.error_ratio, other.error_ratio)
         return worst
 
 
-def ends(results: ResultReader) -> Iterator[TrialEnd]:
+def trial_ends(results: ResultReader) -> Iterator[TrialEnd]:
     """One end for each trial, by trial id."""
     rows = (TrialEnd(*row) for row in results.rows_by_trial(*_COLUMNS))
     for _, of_trial in groupby(rows, key=attrgetter("trial_id")):
         yield reduce(TrialEnd.take, of_trial)
 
 
-def pairs(first: Iterator[TrialEnd], second: Iterator[TrialEnd]) -> Iterator[tuple[TrialEnd | None, TrialEnd | None]]:
+def trial_pairs(
+    first: Iterator[TrialEnd], second: Iterator[TrialEnd]
+) -> Iterator[tuple[TrialEnd | None, TrialEnd | None]]:
     """The trials of both, those of one run alone beside None."""
     both = heapq.merge(zip(repeat(0), first), zip(repeat(1), second), key=lambda item: item[1].trial_id)
     for _, of_trial in groupby(both, key=lambda item: item[1].trial_id):
@@ -277,7 +283,7 @@ class _Line:
         if len(chosen) < EXAMPLES:
             chosen.append(trial_id)
 
-    def told_trials(self) -> tuple[str, ...]:
+    def example_trials(self) -> tuple[str, ...]:
         return tuple([*self.trials, *self.unchanged][:EXAMPLES])
 
 
@@ -299,14 +305,14 @@ class _Finding(_Line):
             return FindingState.STILL if self.counts["before"] else FindingState.NEW
         return FindingState.FIXED if self.counts["fixed"] else FindingState.GONE
 
-    def told(self, key: str) -> FindingChange:
+    def to_change(self, key: str) -> FindingChange:
         return FindingChange(
             fingerprint=key_from_text(key),
             fingerprints=tuple(sorted(map(key_from_text, self.keys), key=Fingerprint.text)),
             state=self.state,
             waivers_before=tuple(sorted(self.waivers["before"])),
             waivers_after=tuple(sorted(self.waivers["after"])),
-            trials=self.told_trials(),
+            trials=self.example_trials(),
             **self.counts,
         )
 
@@ -330,7 +336,7 @@ class ComparisonCounts:
     common: int = 0
     findings: dict[str, _Finding] = field(default_factory=dict)
     ends: dict[tuple[str, str, str, str], _Line] = field(default_factory=dict)
-    shares: dict[tuple[str, str, str], BoundUse] = field(default_factory=dict)
+    error_ratios: dict[tuple[str, str, str], BoundUse] = field(default_factory=dict)
     alone: Counter[tuple[bool, str, str, str, str]] = field(default_factory=Counter)
     """Trials of one run alone: whether that is the second, then operator, product, check and kind."""
     alone_failed: Counter[tuple[bool, str, str, str, str]] = field(default_factory=Counter)
@@ -372,7 +378,7 @@ class ComparisonCounts:
             line.number += 1
             line.name(after.trial_id)
         if before.result == after.result == Result.PASSED:
-            self._take_shares(before, after)
+            self._take_error_ratios(before, after)
 
     def _take_both(self, before: TrialEnd, after: TrialEnd) -> None:
         was, now = self.finding(before), self.finding(after)
@@ -387,17 +393,17 @@ class ComparisonCounts:
         finding.counts[word] += 1
         finding.name(after.trial_id)
 
-    def _take_shares(self, before: TrialEnd, after: TrialEnd) -> None:
+    def _take_error_ratios(self, before: TrialEnd, after: TrialEnd) -> None:
         key = (after.operator, after.mode, after.dtype)
-        found = self.shares.setdefault(key, BoundUse())
+        found = self.error_ratios.setdefault(key, BoundUse())
         found.number += 1
-        if found.worst_before is None or before.share > found.worst_before.share:
+        if found.worst_before is None or before.error_ratio > found.worst_before.error_ratio:
             found.worst_before = before
-        if found.worst_after is None or after.share > found.worst_after.share:
+        if found.worst_after is None or after.error_ratio > found.worst_after.error_ratio:
             found.worst_after = after
-        if before.share != after.share:
-            found.rose += after.share > before.share
-            found.fell += after.share < before.share
+        if before.error_ratio != after.error_ratio:
+            found.rose += after.error_ratio > before.error_ratio
+            found.fell += after.error_ratio < before.error_ratio
 
     def counted(self, *, added: bool) -> tuple[CaseCount, ...]:
         return tuple(

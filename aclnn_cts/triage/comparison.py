@@ -121,16 +121,16 @@ class CaseCount(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
 
 
-class WorstShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The largest error of a group as a share of its bound."""
+class WorstErrorRatio(msgspec.Struct, frozen=True, kw_only=True):
+    """The largest error ratio of a group."""
 
-    share: float | str
+    error_ratio: float | str = msgspec.field(name="share")
     """A number, or `inf`."""
     output: str
     trial: str
 
 
-class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorRatioChange(msgspec.Struct, frozen=True, kw_only=True):
     """How the errors of trials that pass in both runs moved within their bounds."""
 
     operator: str
@@ -140,8 +140,8 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     """Passing in both runs."""
     rose: int
     fell: int
-    before: WorstShare
-    after: WorstShare
+    before: WorstErrorRatio
+    after: WorstErrorRatio
 
 
 class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,8 +157,8 @@ class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
     ends: tuple[EndChange, ...]
     added: tuple[CaseCount, ...]
     removed: tuple[CaseCount, ...]
-    shares: tuple[ShareChange, ...]
-    """Groups in which any share moved."""
+    error_ratio_changes: tuple[ErrorRatioChange, ...] = msgspec.field(name="shares")
+    """Groups in which any error ratio moved."""
 
     @property
     def plans_differ(self) -> bool:
@@ -187,7 +187,7 @@ class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
             or self.ends
             or self.added
             or self.removed
-            or self.shares
+            or self.error_ratio_changes
             or any(item.waivers_before != item.waivers_after for item in self.findings)
         )
 
@@ -205,5 +205,5 @@ class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
             # Trials of one of the runs alone.
             "added_cases": sum(item.number for item in self.added),
             "removed_cases": sum(item.number for item in self.removed),
-            "moved_shares": sum(item.rose + item.fell for item in self.shares),
+            "moved_shares": sum(item.rose + item.fell for item in self.error_ratio_changes),
         }

@@ -194,9 +194,9 @@ def _varied(sampler: Sampler, drawing: Drawing, choices: Choices) -> Drawing:
 
 
 def with_conditions(
-    findings: Iterable[Finding], records: Callable[[str, str], Iterable[Record]], bench: TrialRunner
+    findings: Iterable[Finding], records: Callable[[str, str], Iterable[Record]], runner: TrialRunner
 ) -> tuple[Finding, ...]:
-    """The findings of a run, split and merged by the conditions that calls made on `bench` confirm.
+    """The findings of a run, split and merged by the conditions that calls made by `runner` confirm.
 
     A finding whose failures meet one of two conditions is two; two findings with one condition are one.
     `records` are those of an operator with a result.
@@ -209,7 +209,7 @@ def with_conditions(
         operator = item.key.operator
         failed = [record for record in records(operator, Result.FAILED) if index.number_of(record) == number]
         found += (
-            with_condition(item, failed, records(operator, Result.PASSED), bench)
+            with_condition(item, failed, records(operator, Result.PASSED), runner)
             if number < MOST and time.monotonic() < until
             else [item]
         )
@@ -217,7 +217,7 @@ def with_conditions(
 
 
 def with_condition(
-    finding: Finding, failed: Sequence[Record], passed: Iterable[Record], bench: TrialRunner
+    finding: Finding, failed: Sequence[Record], passed: Iterable[Record], runner: TrialRunner
 ) -> tuple[Finding, ...]:
     """A finding with its condition, where one can be confirmed; of alternatives one finding each."""
     is_steady = finding.confirmed in (Confirmation.WAITING, Confirmation.ALWAYS)
@@ -229,10 +229,10 @@ def with_condition(
     keys = frozenset(item.key for item in finding.fingerprints)
 
     def fails(cases: Sequence[Case]) -> list[bool | None]:
-        made = [record for judged in bench.run([Trial("values", case) for case in cases]) for record in judged.records]
+        made = [record for judged in runner.run([Trial("values", case) for case in cases]) for record in judged.records]
         return [_fails(record, keys) for record in made]
 
-    sampler = bench.sampler(bench.specs[finding.key.operator])
+    sampler = runner.sampler(runner.specs[finding.key.operator])
     conditions = confirmed_conditions(failing, passing, sampler=sampler, fails=fails)
     if len(conditions) < 2:
         return tuple(msgspec.structs.replace(finding, condition=each) for each in conditions) or (finding,)

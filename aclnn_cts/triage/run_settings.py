@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.execution.measuring import chosen_tolerances
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.sandbox.limits import DEFAULT_MAX_BYTES
 from aclnn_cts.store.run_directory import FAILURES, MANIFEST, RunDirectory
 
@@ -22,7 +22,7 @@ def run_of(source: Path) -> RunDirectory | None:
 
 def settings_of(
     run: RunDirectory, *, adapter: str | None = None, benchmark: str = "", spec_folders: tuple[Path, ...] = ()
-) -> BenchSettings:
+) -> RunnerSettings:
     """The run's own: its adapter and target, and whatever decides which failure a trial is.
 
     Code that the run names and that is not part of this program runs only where a person names it too (`adapter`,
@@ -31,16 +31,16 @@ def settings_of(
     manifest = run.manifest
     if adapter is not None and adapter != manifest.adapter:
         raise UsageError(
-            f"--adapter {adapter}: {run.path} was made with {shown(manifest.adapter)}; expected that, or leave it out"
+            f"--adapter {adapter}: {run.path} was made with {quote(manifest.adapter)}; expected that, or leave it out"
         )
     if adapter is None and ":" in manifest.adapter:
         raise UsageError(_unnamed(run, "the adapter", manifest.adapter, "--adapter"))
     if manifest.spec_folders and not spec_folders:
         raise UsageError(
-            f"{run.path}: was made with operators in {shown(list(manifest.spec_folders))}, whose Python runs; give the"
+            f"{run.path}: was made with operators in {quote(list(manifest.spec_folders))}, whose Python runs; give the"
             " folders with --specs"
         )
-    settings = BenchSettings(
+    settings = RunnerSettings(
         adapter=manifest.adapter,
         target=manifest.target,
         spec_folders=spec_folders,
@@ -51,7 +51,7 @@ def settings_of(
     return with_settings_of_run(settings, run)
 
 
-def with_settings_of_run(settings: BenchSettings, run: RunDirectory) -> BenchSettings:
+def with_settings_of_run(settings: RunnerSettings, run: RunDirectory) -> RunnerSettings:
     """These settings; what they leave at its default of limits, tolerances and benchmark is the run's own.
 
     UsageError for another benchmark, and for one of the user's own that the settings do not name.
@@ -59,7 +59,7 @@ def with_settings_of_run(settings: BenchSettings, run: RunDirectory) -> BenchSet
     stated = run.manifest.settings
     benchmark, recorded = settings.benchmark, stated.get("benchmark", "")
     if benchmark and benchmark != recorded:
-        with_it = f"was made with {shown(recorded)}" if recorded else "was made without one"
+        with_it = f"was made with {quote(recorded)}" if recorded else "was made without one"
         raise UsageError(f"--benchmark {benchmark}: {run.path} {with_it}; expected that, or leave it out")
     if ":" in recorded and not benchmark:
         raise UsageError(_unnamed(run, "the benchmark", recorded, "--benchmark"))
@@ -79,6 +79,6 @@ def with_settings_of_run(settings: BenchSettings, run: RunDirectory) -> BenchSet
 
 def _unnamed(run: RunDirectory, what: str, word: str, option: str) -> str:
     return (
-        f"{run.path}: was made with {what} {shown(word)}, whose code or options anybody may have written there; give it"
+        f"{run.path}: was made with {what} {quote(word)}, whose code or options anybody may have written there; give it"
         f" with {option} to have it called"
     )

@@ -239,7 +239,7 @@ class Attempts:
                 return record
         return None
 
-    def changed(self, spec: Spec, changes: Mapping[str, Argument]) -> bool:
+    def try_change(self, spec: Spec, changes: Mapping[str, Argument]) -> bool:
         """Whether the best trial with other arguments is one that breaks the same rules, and fails the same way."""
         trial = _changed(self.best, spec, changes)
         return trial is not None and trial.id != self.best.id and self.fails(trial)
@@ -293,7 +293,7 @@ def shrink_values(attempts: Attempts, spec: Spec) -> None:
         if tensor is None or tensor.data is None or tensor.data in _SIMPLE[:1]:
             continue
         for data in _SIMPLE:
-            if data == tensor.data or attempts.changed(spec, {name: msgspec.structs.replace(tensor, data=data)}):
+            if data == tensor.data or attempts.try_change(spec, {name: msgspec.structs.replace(tensor, data=data)}):
                 break
     for name in inputs:
         _explicit(attempts, spec, name)
@@ -315,13 +315,13 @@ def _explicit(attempts: Attempts, spec: Spec, name: str) -> None:
     values = only(
         without_others(
             [place for place, value in enumerate(values) if value],
-            lambda places: attempts.changed(spec, {name: _with(tensor, only(places))}),
+            lambda places: attempts.try_change(spec, {name: _with(tensor, only(places))}),
         )
     )
     for place, value in enumerate(values):
         for simple in _simpler(value):
             changed = [*values[:place], simple, *values[place + 1 :]]
-            if attempts.changed(spec, {name: _with(tensor, changed)}):
+            if attempts.try_change(spec, {name: _with(tensor, changed)}):
                 values = changed
                 break
 
@@ -350,9 +350,9 @@ def make_plain(attempts: Attempts, spec: Spec) -> None:
     """Layouts, formats, mode and attributes as an ordinary call has them."""
     case = attempts.best.case
     laid_out = {name: _contiguous(tensor) for name, tensor in case.tensors() if _contiguous(tensor) != tensor}
-    if laid_out and not attempts.changed(spec, laid_out):
+    if laid_out and not attempts.try_change(spec, laid_out):
         for name, tensor in laid_out.items():
-            attempts.changed(spec, {name: tensor})
+            attempts.try_change(spec, {name: tensor})
     named = {
         name: msgspec.structs.replace(tensor, format="ND")
         for name, tensor in attempts.best.case.tensors()
@@ -360,15 +360,15 @@ def make_plain(attempts: Attempts, spec: Spec) -> None:
     }
     # Formats may have to be equal, and those of outputs may have to stay.
     inputs = {name: tensor for name, tensor in named.items() if owner(name) in spec.inputs}
-    if named and not attempts.changed(spec, named) and not (inputs and attempts.changed(spec, inputs)):
+    if named and not attempts.try_change(spec, named) and not (inputs and attempts.try_change(spec, inputs)):
         for name, tensor in named.items():
-            attempts.changed(spec, {name: tensor})
+            attempts.try_change(spec, {name: tensor})
     for item in spec.parameters:
         value = attempts.best.case.arguments.get(item.name)
         if item.role != "attribute" or isinstance(value, tuple) or not value:
             continue
         for plain in (False,) if isinstance(value, bool) else (0.0, 1.0) if isinstance(value, float) else (0, 1):
-            if plain != value and attempts.changed(spec, {item.name: plain}):
+            if plain != value and attempts.try_change(spec, {item.name: plain}):
                 break
 
 

@@ -12,12 +12,12 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import findings_of, meets_condition
 from aclnn_cts.findings.fingerprint import is_milder
 from aclnn_cts.repro.keep import keep_programs
 from aclnn_cts.repro.write import Programs, languages_of
-from aclnn_cts.sandbox.interrupts import interrupted
+from aclnn_cts.sandbox.interrupts import annotate_interrupt
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.store.case_files import trial_text
 from aclnn_cts.store.output_file import write_atomically
@@ -53,7 +53,7 @@ def size_of(trial: Trial) -> int:
 
 
 def shrink_run(
-    run: RunDirectory, *, specs: Specs, settings: BenchSettings, executions: int = EXECUTIONS, again: bool = False
+    run: RunDirectory, *, specs: Specs, settings: RunnerSettings, executions: int = EXECUTIONS, again: bool = False
 ) -> Iterator[ShrunkFinding]:
     """Shrink each finding of a finished run; it is stored when it is yielded, with the record of its smallest trial.
 
@@ -73,8 +73,8 @@ def shrink_run(
         settings.open_benchmark(specs) or contextlib.nullcontext() as benchmark,
         ResultStore(run.path / "results.sqlite", resume=True) as store,
     ):
-        bench = TrialRunner(
-            specs=specs, host=host, settings=settings, explained=lambda _record: True, benchmark=benchmark
+        runner = TrialRunner(
+            specs=specs, host=host, settings=settings, is_waived=lambda _record: True, benchmark=benchmark
         )
         programs = Programs(specs=specs, spec_folders=settings.spec_folders)
         try:
@@ -84,13 +84,13 @@ def shrink_run(
                 if finding.shrunk and not again:
                     yield ShrunkFinding(finding=finding, tried=finding.trial, shrunk=None, record=None)
                     continue
-                made = _shrink_finding(bench, finding, finding.trial, executions)
+                made = _shrink_finding(runner, finding, finding.trial, executions)
                 if made.shrunk is not None:
                     findings[number] = made.finding
                     _keep(store, run, findings, made.finding, programs)
                 yield made
         except KeyboardInterrupt as error:
-            raise interrupted(error, f"what was shrunk is kept in {run.path}") from None
+            raise annotate_interrupt(error, f"what was shrunk is kept in {run.path}") from None
         finally:
             store.finish()
 
@@ -107,11 +107,11 @@ def _check_edition(run: RunDirectory, specs: Specs, operator: str) -> None:
         )
 
 
-def _shrink_finding(bench: TrialRunner, finding: Finding, trial: Trial, executions: int) -> ShrunkFinding:
+def _shrink_finding(runner: TrialRunner, finding: Finding, trial: Trial, executions: int) -> ShrunkFinding:
     keys = {finding.key, *(item.key for item in finding.fingerprints)}
 
     def execute(tried: Trial) -> Record:
-        return bench.run_one(tried, fresh=bool(tried.after))
+        return runner.run_one(tried, fresh=bool(tried.after))
 
     def same(record: Record) -> bool:
         """Whether a record fails like this."""
@@ -126,7 +126,7 @@ def _shrink_finding(bench: TrialRunner, finding: Finding, trial: Trial, executio
         return ShrunkFinding(finding=finding, tried=trial, shrunk=None, record=first)
     found = shrink_trial(
         trial,
-        sampler=bench.sampler(bench.specs[trial.case.operator]),
+        sampler=runner.sampler(runner.specs[trial.case.operator]),
         execute=execute,
         same=lambda record: not is_milder(record.verdict.kind, than=first.verdict.kind) and same(record),
         executions=executions,

@@ -14,7 +14,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, SkipReason, Verdict
 from aclnn_cts.execution.executor import CallRequest, PerformedCall, PreparedBatch
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.buffers import InputGuards
 from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.speclang.evaluate import Evaluation, evaluate
@@ -122,7 +122,7 @@ def needs_no_second_phase(trial: Trial) -> bool:
 
 
 def verdict_without_call(
-    trial: Trial, evaluation: Evaluation, *, specs: Mapping[str, Spec], settings: BenchSettings
+    trial: Trial, evaluation: Evaluation, *, specs: Mapping[str, Spec], settings: RunnerSettings
 ) -> Verdict | None:
     """The verdict on a trial that is not made, for its size, harm that it may do, or its phases; None where it is."""
     if settings.phases == 1 and not needs_no_second_phase(trial):
@@ -140,7 +140,7 @@ def verdict_without_call(
 
 
 def _unsafe(
-    case: Case, evaluation: Evaluation, *, specs: Mapping[str, Spec], settings: BenchSettings
+    case: Case, evaluation: Evaluation, *, specs: Mapping[str, Spec], settings: RunnerSettings
 ) -> Verdict | None:
     if settings.unsafe:
         return None

@@ -12,7 +12,7 @@ from enum import Enum
 import msgspec
 
 from aclnn_cts.core.errors import UsageError, did_you_mean
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.generate.corner_list import QUICK_CALLS, recorded_corners
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import recorded_lines
@@ -190,7 +190,7 @@ def profile(name: str, *, standards: bool = False, where: str = "--profile") -> 
     """A profile by its name; UsageError for an unknown one. `standards`: one by a vendor's standard may be named."""
     known = (*PROFILES, *(STANDARD_PROFILES if standards else ()))
     if name not in known:
-        raise UsageError(f"{where} {shown(name)}: expected one of {', '.join(known)}{did_you_mean(name, known)}")
+        raise UsageError(f"{where} {quote(name)}: expected one of {', '.join(known)}{did_you_mean(name, known)}")
     return PROFILES[name] if name in PROFILES else _standard_profile(name)
 
 

@@ -15,7 +15,7 @@ from aclnn_cts.core.trial import EarlierCall, Trial, of_first_phase
 from aclnn_cts.core.verdict import Record, Result, Verdict, compares_values, is_valid_call
 from aclnn_cts.execution.executor import CallPerformer, CallRequest
 from aclnn_cts.execution.judging import Judge, Judges
-from aclnn_cts.execution.settings import BenchSettings, unsupported_phases
+from aclnn_cts.execution.settings import RunnerSettings, unsupported_phases
 from aclnn_cts.generate.regime_cells import cells_of, planned_cells
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.generate.sizes import QUICK, STANDARD
@@ -69,12 +69,12 @@ class TrialRunner:
 
     specs: Specs
     host: SessionHost
-    settings: BenchSettings
+    settings: RunnerSettings
     """With the target that cases are made for."""
-    explained: Callable[[Record], bool] = lambda _record: False
-    """Of a failure: whether a waiver speaks for it. Then it is known, and is not run again alone."""
-    sparing: bool = False
-    """Whether a sample of the explained failures is put to the tolerances, and not every one."""
+    is_waived: Callable[[Record], bool] = lambda _record: False
+    """True if a waiver covers the failure; a waived failure is not run again alone."""
+    sample_waived: bool = False
+    """Whether a sample of the waived failures is put to the tolerances, and not every one."""
     sample: int = SAMPLE
     """Of so many trials that pass, one is put to all tolerances, and its outputs are kept."""
     benchmark: SessionHost | None = None
@@ -118,8 +118,8 @@ class TrialRunner:
             specs=self.specs,
             judges=self._judges,
             settings=self.settings,
-            explained=self.explained,
-            sparing=self.sparing,
+            is_waived=self.is_waived,
+            sample_waived=self.sample_waived,
         )
         self.host.on_device_fault(device_check(self.host, self.specs, phases=self.settings.phases))
 
@@ -144,7 +144,7 @@ class TrialRunner:
         return self._confirmer
 
     def sampler(self, spec: Spec) -> Sampler:
-        """The generator of an operator's cases for the bench's target."""
+        """The generator of an operator's cases for the runner's target."""
         if spec.operator not in self._samplers:
             self._samplers[spec.operator] = Sampler(spec, self.settings.target)
         return self._samplers[spec.operator]
@@ -336,14 +336,14 @@ class TrialRunner:
     ) -> list[Record]:
         """The records, with the first unwaived failures of each key run again alone in a fresh process.
 
-        `known`: ids of trials whose failure is explained; of others that is asked.
+        `known`: ids of trials whose failure is waived; of others that is asked.
         """
         found = list(records)
         finished = False
         for place, record in enumerate(records):
             if record.verdict.result != Result.FAILED or record.trial_id in known:
                 continue
-            if self.explained(record) or not self._again.is_new(record):
+            if self.is_waived(record) or not self._again.is_new(record):
                 continue
             if not finished and meanwhile is not None:
                 meanwhile.finish()

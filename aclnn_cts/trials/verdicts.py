@@ -24,7 +24,7 @@ from aclnn_cts.core.verdict import (
 )
 from aclnn_cts.execution.executor import PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.fingerprint import fingerprint_of_rejected_twin, with_whole_fingerprint
 from aclnn_cts.judgement.verdict import OUTPUT_FACT, fingerprint
 from aclnn_cts.speclang.evaluate import Evaluation
@@ -82,11 +82,11 @@ class TrialJudge:
 
     specs: Specs
     judges: Judges
-    settings: BenchSettings
-    explained: Callable[[Record], bool]
-    """Of a failure: whether a waiver speaks for it."""
-    sparing: bool
-    """Whether a sample of the explained failures is put to the tolerances, and not every one."""
+    settings: RunnerSettings
+    is_waived: Callable[[Record], bool]
+    """True if a waiver covers the failure."""
+    sample_waived: bool
+    """Whether a sample of the waived failures is put to the tolerances, and not every one."""
     _evidence: KnownFailureSampler = field(default_factory=KnownFailureSampler)
 
     def judge(self, trial: Trial) -> Judge:
@@ -96,29 +96,30 @@ class TrialJudge:
     def judges_for_batch(self, batch: TrialBatch, trial_ids: Sequence[str], known: set[str]) -> dict[str, Judge]:
         """The judge of each operator, which has looked at the values of the batch's calls together.
 
-        `known` is filled while it judges, with the ids of trials whose failure turns out to be explained.
+        `known` is filled while it judges, with the ids of trials whose failure turns out to be waived.
         """
         valued: dict[str, list[PerformedCall]] = {trial.case.operator: [] for trial in batch.trials}
         places: dict[int, int] = {}
         for place, (trial, (first, last)) in enumerate(zip(batch.trials, batch.spans, strict=True)):
             if first < last and judges_values(trial):
                 valued[trial.case.operator].extend(batch.performed[first:last])
-                if self.sparing and first + 1 == last and not batch.evaluations[place].broken:
+                if self.sample_waived and first + 1 == last and not batch.evaluations[place].broken:
                     places[id(batch.performed[first])] = place
 
-        def spared(performed: PerformedCall, verdict: Verdict) -> bool:
+        def is_sampled_out(performed: PerformedCall, verdict: Verdict) -> bool:
             place = places.get(id(performed))
             if place is None:
                 return False
             trial, evaluation = batch.trials[place], batch.evaluations[place]
             record = self.record(trial, trial_ids[place], (performed,), evaluation, verdict)
-            if not self.explained(record):
+            if not self.is_waived(record):
                 return False
             known.add(record.trial_id)
             return not self._evidence.should_measure(record)
 
         return {
-            name: self.judges.of(self.specs[name]).acquainted(calls, spared=spared) for name, calls in valued.items()
+            name: self.judges.of(self.specs[name]).with_batch(calls, is_sampled_out=is_sampled_out)
+            for name, calls in valued.items()
         }
 
     def verdict(
@@ -156,7 +157,7 @@ class TrialJudge:
         if outcome.ended != CallEnd.RETURNED or outcome.status:
             return []
         spec = self.specs[performed.case.operator]
-        asked = {*spec.computed(performed.case), *spec.updated(performed.case)}
+        asked = {*spec.computed_outputs(performed.case), *spec.updated_tensors(performed.case)}
         return [
             name
             for name, array in performed.got.items()

@@ -37,7 +37,7 @@ _DONE, _LOST = "done", "lost"
 class ShippedService(Service, Protocol):
     """What can be opened on a node of a cluster."""
 
-    def moved(self, folder: Path, *, cores: int) -> Service:
+    def on_node(self, folder: Path, *, cores: int) -> Service:
         """The same on a node with so many cores, where `ship` has filled the folder."""
         ...
 
@@ -51,7 +51,7 @@ class _Station:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(here), os.environ.get("PYTHONPATH", "")]))
         sys.path.insert(0, str(here))
         given: ShippedService = pickle.loads(service)  # noqa: S301 - from the head of the same campaign
-        self._service = given.moved(here, cores=os.cpu_count() or 1)
+        self._service = given.on_node(here, cores=os.cpu_count() or 1)
         self._things = contextlib.ExitStack()
         self._dispatcher: LocalDispatcher | None = None
 

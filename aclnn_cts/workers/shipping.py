@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aclnn_cts.adapters.registry import find_module, parse_adapter_word
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 
 
 def ship(folder: Path, adapter: str, spec_folders: Sequence[Path]) -> None:
@@ -37,7 +37,7 @@ def _own_module(adapter: str) -> Iterator[Path]:
     found = find_module(top)
     if found is None:
         raise UsageError(
-            f"--adapter {adapter}: no module {shown(top)}; expected package.module:factory that can be imported "
+            f"--adapter {adapter}: no module {quote(top)}; expected package.module:factory that can be imported "
             f"from here "
             "(is its folder on PYTHONPATH?)"
         )

@@ -19,7 +19,7 @@ from aclnn_cts.adapters.protocol import SOFTWARE_DEVICE, Capabilities
 from aclnn_cts.adapters.registry import read_bool, read_number
 from aclnn_cts.core.env import variable_set
 from aclnn_cts.core.errors import HarnessError, UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.target import DEFAULT_PRODUCT, Target
 from aclnn_cts.speclang.model import Spec
 from aclnn_cts.speclang.package import products
@@ -53,7 +53,7 @@ def chip_of(soc: str) -> Chip:
     ]
     if not found:
         raise HarnessError(
-            f"the device calls itself {shown(soc)}, which is of no series in specs/products.yaml; add its prefix there"
+            f"the device calls itself {quote(soc)}, which is of no series in specs/products.yaml; add its prefix there"
         )
     _, name = max(found)
     return Chip(soc, name, table[name])
@@ -107,11 +107,11 @@ class CannAdapter:
         limit = read_number(self.name, "timeout", self.timeout, least=1, most=_LARGEST_INT // 1000)
         if self.serial and not _SERIAL.fullmatch(self.serial):
             raise UsageError(
-                f"--adapter {self.name}: serial={shown(self.serial)}: expected a serial number of at most 64 letters, "
+                f"--adapter {self.name}: serial={quote(self.serial)}: expected a serial number of at most 64 letters, "
                 "digits, dots, dashes and underscores"
             )
         if self.operators not in ("", _FIRST):
-            raise UsageError(f"--adapter {self.name}: operators={shown(self.operators)}: expected {_FIRST}")
+            raise UsageError(f"--adapter {self.name}: operators={quote(self.operators)}: expected {_FIRST}")
         library = _loaded(self.library, runtime_is_optional=bool(target.product))
         runtime, meta = Functions(library, RUNTIME), Functions(library, META)
         if "aclCreateTensor" not in meta:

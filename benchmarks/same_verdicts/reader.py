@@ -46,7 +46,7 @@ def _text(value: object) -> str:
 
 
 def _ratio(parts: Iterable[Any], names: Names) -> str:
-    """The largest error as a share of its bound, as text: JSON has no inf."""
+    """The largest error ratio, as text: JSON has no inf."""
     ratios = [float(_get(part, names, "ratio", 0.0)) for part in parts]
     return repr(math.inf if any(map(math.isnan, ratios)) else max(ratios, default=0.0))
 

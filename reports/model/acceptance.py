@@ -146,7 +146,7 @@ class TrialRow:
     mode: str
     output: str
     status: str
-    share: float | str
+    error_ratio: float | str
     seconds: float
     case: str
     finding: str
@@ -174,7 +174,7 @@ class Acceptance:
     openness: tuple[OpenRow, ...]
     """What the documents leave open, the most first; rows of which nothing is open are left out."""
     precision: tuple[PrecisionRow, ...]
-    share_edges: tuple[int, ...]
+    error_ratio_edges: tuple[int, ...]
     coverage: tuple[CoverageMap, ...]
     determinism: tuple[DeterminismPart, ...]
     findings: tuple[FindingCard, ...]

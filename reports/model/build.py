@@ -11,7 +11,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.note import Note
 from aclnn_cts.core.standard import STANDARDS
-from aclnn_cts.core.verdict import SHARE_EDGES, RunVerdict
+from aclnn_cts.core.verdict import ERROR_RATIO_EDGES, RunVerdict
 from aclnn_cts.findings.findings import findings_of
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, waivers_beside_shipped
 from aclnn_cts.reports.model.acceptance import Acceptance, Credibility
@@ -154,7 +154,7 @@ def acceptance(
         observations=tuple(observation_rows(summary)),
         openness=tuple(row for row in summary.openness if row.open.open),
         precision=tuple(row for tally in collected.operators.values() for row in tally.precision.rows()),
-        share_edges=SHARE_EDGES,
+        error_ratio_edges=ERROR_RATIO_EDGES,
         coverage=tuple(
             entry
             for name, tally in collected.operators.items()

@@ -82,9 +82,9 @@ class OperatorTally:
         self.speakers.add(record, finding)
         self.precision.add(record)
         for deviation in verdict.deviations:
-            share = math.inf if math.isnan(deviation.share) else deviation.share
-            if share > self.worst.get(check, 0.0):
-                self.worst[check] = share
+            error_ratio = math.inf if math.isnan(deviation.error_ratio) else deviation.error_ratio
+            if error_ratio > self.worst.get(check, 0.0):
+                self.worst[check] = error_ratio
         for name in (FINER_FACT, *_OBSERVATIONS, GROWN_BYTES):
             if verdict.facts.get(name):
                 self.facts.setdefault(check, Counter())[name] += 1

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from aclnn_cts.core.outside import number_or_word
 from aclnn_cts.core.verdict import (
+    ERROR_RATIO_EDGES,
     FINER_FACT,
     PRECISION_FACT,
     PROBED_FORMATS,
-    SHARE_EDGES,
     TOLERANCES,
     Deviation,
     MagnitudeCounts,
@@ -22,7 +22,7 @@ from aclnn_cts.core.verdict import (
 )
 from aclnn_cts.reports.model.acceptance_rows import ToleranceRow
 
-_BINS = len(SHARE_EDGES) + 1
+_BINS = len(ERROR_RATIO_EDGES) + 1
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class PrecisionRow:
     elements: int = 0
     beyond: int = 0
     histogram: tuple[int, ...] = (0,) * _BINS
-    """Elements by log2 of the share of the bound; `Acceptance.share_edges` are the upper ends of all bins but one."""
+    """Elements by log2 of the error ratio; `Acceptance.error_ratio_edges` are the upper ends of all bins but one."""
     largest: float = 0.0
     """Share of the bound."""
     largest_unwaived: float = 0.0
@@ -87,10 +87,10 @@ class PrecisionRow:
         self.beyond += deviation.beyond
         if len(deviation.histogram) == _BINS:
             self.histogram = _added(self.histogram, deviation.histogram)
-        share = math.inf if math.isnan(deviation.share) else deviation.share
-        self.largest = max(self.largest, share)
+        error_ratio = math.inf if math.isnan(deviation.error_ratio) else deviation.error_ratio
+        self.largest = max(self.largest, error_ratio)
         if not record.waiver:
-            self.largest_unwaived = max(self.largest_unwaived, share)
+            self.largest_unwaived = max(self.largest_unwaived, error_ratio)
         if verdict.basis:
             self.bases[verdict.basis] += 1
         self.finer += bool(verdict.facts.get(FINER_FACT))

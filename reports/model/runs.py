@@ -159,7 +159,7 @@ def trial_rows(
 
 def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: str) -> TrialRow:
     verdict, case, fingerprint = record.verdict, record.trial.case, record.fingerprint
-    worst = max((deviation.share for deviation in verdict.deviations), default=0.0)
+    worst = max((deviation.error_ratio for deviation in verdict.deviations), default=0.0)
     return TrialRow(
         run=run,
         trial_id=record.trial_id,
@@ -176,7 +176,7 @@ def _trial_row(run: str, record: Record, stand_in: str, finding: str, of_run: st
         mode=verdict.mode or fingerprint.mode,
         output=fingerprint.output,
         status=returned_word(record),
-        share=number_or_word(worst),
+        error_ratio=number_or_word(worst),
         seconds=record.seconds,
         case=json.dumps(case_to_json(case, origin=False)["arguments"], ensure_ascii=False)
         if verdict.result == Result.FAILED

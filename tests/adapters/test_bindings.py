@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn_cts.adapters.bindings import BindingForm, Conversion, check_names, read_bindings, shipped
+from aclnn_cts.adapters.bindings import BindingForm, Conversion, check_names, read_bindings, shipped_bindings
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.speclang.yaml_file import parse_yaml
 
@@ -109,7 +109,7 @@ def test_names_are_held_to_the_operator(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_the_page_are_what_ships() -> None:
-    ours = shipped("torch")
+    ours = shipped_bindings("torch")
     text = (ROOT / "docs" / "bindings.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(examples) > 2

@@ -35,7 +35,7 @@ torch_adapter = pytest.importorskip("aclnn_cts.adapters.torch_adapter")
 pytest.importorskip("torch", reason="torch is not installed: pip install 'aclnn-cts[torch]'")
 
 SPECS = load_specs()
-BOUND = sorted(SPECS.keys() & bindings.shipped("torch").keys())
+BOUND = sorted(SPECS.keys() & bindings.shipped_bindings("torch").keys())
 CALLS = 12
 LOOKED_AT = 400
 WAIVERS = [

@@ -10,7 +10,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, SkipReason
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.hazard import hazard_of
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.kinds_tensor import MAX_RANK
@@ -124,7 +124,7 @@ def test_a_session_on_hardware_refuses_them_whoever_calls(name: str) -> None:
 
 
 def test_unsafe_is_refused_on_hardware() -> None:
-    settings = BenchSettings(adapter="cann", target=A2, unsafe=True)
+    settings = RunnerSettings(adapter="cann", target=A2, unsafe=True)
     with pytest.raises(UsageError, match=r"--unsafe: .* is a real device; .*software devices alone"):
         TrialRunner(specs=SPECS, host=InProcessHost(open_session(RecordingDevice(), hardware=True)), settings=settings)
     TrialRunner(specs=SPECS, host=InProcessHost(open_session(RecordingDevice(), hardware=False)), settings=settings)
@@ -133,9 +133,9 @@ def test_unsafe_is_refused_on_hardware() -> None:
 def test_without_unsafe_the_engine_skips_them_and_nothing_is_called() -> None:
     device = RecordingDevice()
     host = InProcessHost(open_session(device, hardware=True))
-    bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="cann", target=A2))
+    runner = TrialRunner(specs=SPECS, host=host, settings=RunnerSettings(adapter="cann", target=A2))
     trials = [Trial("status", case) for case, _ in ALWAYS.values()]
-    records = [record for judged in bench.run(trials) for record in judged.records]
+    records = [record for judged in runner.run(trials) for record in judged.records]
     assert {(record.verdict.result, record.verdict.kind) for record in records} == {(Result.SKIPPED, SkipReason.UNSAFE)}
     assert all(words in record.verdict.message for record, (_, words) in zip(records, ALWAYS.values(), strict=True))
     assert device.log == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aclnn_cts.adapters.bindings import BindingForm, check_spec, shipped
+from aclnn_cts.adapters.bindings import BindingForm, check_spec, shipped_bindings
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import Argument, BoolArray, Case, Data, Scalar, Tensor
@@ -35,7 +35,7 @@ from tests.adapters.torch_calls import (
     values_of,
 )
 
-SHIPPED = shipped("jax")
+SHIPPED = shipped_bindings("jax")
 needs_jax = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="JAX is not installed: pip install 'aclnn-cts[jax]'"
 )

@@ -143,19 +143,19 @@ def schemas() -> dict[str, list[set[str]]]:
 
 def test_torch_has_every_operator_with_these_arguments() -> None:
     known = schemas()
-    for operator, binding in bindings.shipped("torch").items():
+    for operator, binding in bindings.shipped_bindings("torch").items():
         for call in (value for value in bindings._values_of(binding) if isinstance(value, bindings.LibraryCall)):
             assert any(set(call.arguments) <= names for names in known.get(call.function, ())), (operator, call)
 
 
 def test_every_shipped_binding_is_offered(sessions: Mapping[str, Session]) -> None:
     session = sessions["direct"]
-    assert session.capabilities.operators == frozenset(bindings.shipped("torch"))
+    assert session.capabilities.operators == frozenset(bindings.shipped_bindings("torch"))
     assert session.environment["not_bound"] == "none"
 
 
 def test_parameters_are_those_of_the_specs() -> None:
-    specs, bound = load_specs(), bindings.shipped("torch")
+    specs, bound = load_specs(), bindings.shipped_bindings("torch")
     assert specs.keys() - bound.keys() == {
         "aclnnLightningIndexerGrad",
         "aclnnMoeFinalizeRoutingV2Grad",
@@ -187,7 +187,7 @@ def test_parameters_are_those_of_the_documents() -> None:
     """Outputs are told by their C type: a tensor that is not const."""
     if not DOCUMENTS.is_dir():
         pytest.skip(f"{DOCUMENTS} is not here")
-    specs, bound = load_specs(), dict(bindings.shipped("torch"))
+    specs, bound = load_specs(), dict(bindings.shipped_bindings("torch"))
     for path in sorted(DOCUMENTS.glob("*.md")):
         document = read_document(path)
         binding = bound.pop(document.operator, None)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from aclnn_cts.adapters.bindings import shipped
+from aclnn_cts.adapters.bindings import shipped_bindings
 from aclnn_cts.adapters.protocol import Call, Session
 from aclnn_cts.adapters.registry import load, parse_adapter_word
 from aclnn_cts.core.case import BoolArray, Case, Data, Tensor
@@ -681,7 +681,7 @@ def test_recurrent_layers_take_lists_of_tensors(has_bias: bool) -> None:
     outputs = ["dxOut", "dhPrevOut", "dcPrevOut", "dparamsOut"]
     case = Case("aclnnLstmBackward", attributes | dict.fromkeys(outputs, 0))
     bound = BoundTensors(case=case, inputs=tensors, outputs={}, direct=True, staged={})
-    binding = TorchBinding(shipped("torch")[case.operator], device=torch.device("cpu"))
+    binding = TorchBinding(shipped_bindings("torch")[case.operator], device=torch.device("cpu"))
     found, facts = binding.run(bound)
     flat = [found[output] for output in outputs[:-1]] + found["dparamsOut"]
     torch.testing.assert_close(flat, expected, rtol=1e-5, atol=1e-6)
@@ -763,7 +763,7 @@ def test_a_gru_is_given_its_gates(batch_first: bool) -> None:
     outputs = ("dxOut", "dhPrevOut", "dparamsOut")
     case = Case("aclnnGRUBackward", attributes | dict.fromkeys(outputs, 0))
     bound = BoundTensors(case=case, inputs=tensors, outputs={}, direct=True, staged={})
-    found, facts = TorchBinding(shipped("torch")[case.operator], device=torch.device("cpu")).run(bound)
+    found, facts = TorchBinding(shipped_bindings("torch")[case.operator], device=torch.device("cpu")).run(bound)
     expected = [dx, before, *map(swapped, rest)]
     got = [found["dxOut"], found["dhPrevOut"], *found["dparamsOut"]]
     torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)

@@ -14,7 +14,7 @@ from aclnn_cts.core.case_json import case_id
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import ALONE_FACT, Record, Result, SkipReason
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.waivers.file import Waiver, read_waivers, shipped_waivers
 from aclnn_cts.runs.run import RunOptions, run
 from aclnn_cts.speclang.evaluate import evaluate
@@ -59,7 +59,7 @@ def judged(
         arguments=(),
         specs=specs,
         operators=specs.select(()),
-        settings=BenchSettings(adapter=adapter, target=Target(product=product)),
+        settings=RunnerSettings(adapter=adapter, target=Target(product=product)),
         out=tmp_path / product,
         profile=profile,
         waivers=waivers,

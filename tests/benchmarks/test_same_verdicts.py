@@ -123,8 +123,8 @@ def read(path: Path) -> list[Line]:
 
 def test_the_reader_tells_trials_and_findings(tmp_path: Path) -> None:
     records = [
-        record(softmax_case(1), share=0.5),
-        record(softmax_case(2), result="failed", kind="value", share=float("nan"), waiver="known"),
+        record(softmax_case(1), error_ratio=0.5),
+        record(softmax_case(2), result="failed", kind="value", error_ratio=float("nan"), waiver="known"),
     ]
     passed, failed, finding = read(synthetic_run(tmp_path / "run", records))
     assert (passed.verdict, passed.ratio) == ("passed", "0.5")

@@ -54,7 +54,7 @@ def small_run(path: Path) -> RunDirectory:
     records = [
         with_outputs(make_record(0), b"one"),
         with_outputs(make_record(1, **FAILED), b"two", b"lost"),
-        make_record(2, dtype="BF16", waiver="known", share=math.inf, **FAILED),
+        make_record(2, dtype="BF16", waiver="known", error_ratio=math.inf, **FAILED),
         make_record(3, result=Result.SKIPPED, kind=SkipReason.OPEN),
         make_record(4, result=Result.ERROR),
         make_record(5, facts={"far": -math.inf}, case_kind="invalid", check="status", constraint="dim.range"),
@@ -140,16 +140,16 @@ def test_other_programs_check_it(program: str, bundle: Path, key: Path, tmp_path
 def test_the_schema_knows_what_is_wrong() -> None:
     schema = record_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    document = json.loads(json.dumps(record_to_json(make_record(1, share=math.inf))))
+    document = json.loads(json.dumps(record_to_json(make_record(1, error_ratio=math.inf))))
     jsonschema.validate(document, schema)
     for path, value in (("trial_id", "x"), ("trial", {}), ("verdict", {"result": 3}), ("more", 1), ("seconds", "soon")):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({**document, path: value}, schema)
 
 
-@pytest.mark.parametrize("share", [0.25, math.inf, math.nan])
-def test_a_record_comes_back_from_json(share: float) -> None:
-    record = with_outputs(make_record(1, share=share, **FAILED), b"one")
+@pytest.mark.parametrize("error_ratio", [0.25, math.inf, math.nan])
+def test_a_record_comes_back_from_json(error_ratio: float) -> None:
+    record = with_outputs(make_record(1, error_ratio=error_ratio, **FAILED), b"one")
     text = json.dumps(record_to_json(record), allow_nan=False)
     assert repr(record_from_json(json.loads(text), where="x")) == repr(record)
 

@@ -22,7 +22,10 @@ def store(name: str, *failing: int, version: str = "1", number: int = 4) -> None
     with create_run(Path(name), manifest=manifest, specs={}) as writer:
         writer(TrialsPlanned(operator=make_record().trial.case.operator, kind="valid", number=number))
         writer.append(
-            [make_record(n, share=0.5 / float(version), **(FAILED if n in failing else {})) for n in range(number)]
+            [
+                make_record(n, error_ratio=0.5 / float(version), **(FAILED if n in failing else {}))
+                for n in range(number)
+            ]
         )
         writer.finish()
 

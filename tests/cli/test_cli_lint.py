@@ -15,7 +15,7 @@ from aclnn_cts.core.dtypes import DTYPES, FLOAT8, component, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.judging import widened
+from aclnn_cts.execution.judging import as_operands
 from aclnn_cts.judgement.model import load_precision
 from tests.cli.conftest import named
 from tests.support.spec_text import spec_from_text
@@ -228,7 +228,7 @@ def computes(dtype: str, role: str) -> bool:
         return False
     case = Case("aclnnTakeColumns", {"x": Tensor((3,), dtype)}, Target())
     one = [1, 0] if ones.dtype.kind == "c" else 1
-    return bool(widened(case, {"x": ones})["x"].tolist() == [one] * 3)
+    return bool(as_operands(case, {"x": ones})["x"].tolist() == [one] * 3)
 
 
 def test_a_spec_of_a_product_that_only_it_names_can_be_run(call: Call, tmp_path: Path) -> None:

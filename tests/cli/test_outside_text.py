@@ -21,7 +21,7 @@ from aclnn_cts.bundle.write import write_bundle
 from aclnn_cts.cli.campaign_screen import status_screen
 from aclnn_cts.core.case_json import case_to_json
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.printable import ECHO_LIMIT, printable, printable_document, printable_lines, shown
+from aclnn_cts.core.printable import ECHO_LIMIT, printable, printable_document, printable_lines, quote
 from aclnn_cts.core.trial import Trial, trial_to_json
 from aclnn_cts.store.output_file import OutputFile
 from aclnn_cts.store.run_directory import RunDirectory
@@ -54,7 +54,7 @@ def clean(called: Called) -> Called:
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Everything that a run directory takes from an adapter, a waiver or a command line."""
-    failed: dict[str, Any] = {"result": "failed", "kind": "value", "output": "out", "share": 2.0}
+    failed: dict[str, Any] = {"result": "failed", "kind": "value", "output": "out", "error_ratio": 2.0}
     evil = record(softmax_case(1), message=EVIL, waiver=EVIL, facts={EVIL: EVIL}, **failed)
     outcome = msgspec.structs.replace(evil.attempts[0][0], message=EVIL)
     origin = msgspec.structs.replace(evil.trial.case.origin, source=EVIL, change=EVIL)
@@ -298,8 +298,8 @@ def test_a_value_is_repeated_with_at_most_200_characters() -> None:
     for _ in range(5000):
         nested = [nested]
     for value in ("x" * 10**6, b"x" * 10**6, 10**100_000, [[1] * 1000] * 1000, {"k" * 999: "v" * 999}, nested):
-        assert len(shown(value)) <= ECHO_LIMIT
-    assert shown([1, "a", {"b": None}]) == "[1, 'a', {'b': None}]"
+        assert len(quote(value)) <= ECHO_LIMIT
+    assert quote([1, "a", {"b": None}]) == "[1, 'a', {'b': None}]"
 
 
 def test_a_message_has_a_bounded_number_of_bounded_lines() -> None:

@@ -27,7 +27,7 @@ def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("streams")
-    failed = record(softmax_case(1), result="failed", kind="value", output="out", share=2.0)
+    failed = record(softmax_case(1), result="failed", kind="value", output="out", error_ratio=2.0)
     return synthetic_run(folder / "run", [record(softmax_case()), failed])
 
 

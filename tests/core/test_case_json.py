@@ -19,8 +19,8 @@ from aclnn_cts.core.case import (
     TensorList,
     argument_kind,
     host_bytes,
-    made,
     number,
+    scalar_of,
 )
 from aclnn_cts.core.case_json import canonical_json, case_from_json, case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
@@ -134,7 +134,7 @@ def test_arguments_that_are_refused(argument: object, message: str) -> None:
     ],
 )
 def test_a_scalar_holds_what_its_dtype_can(dtype: str, value: float, held: float) -> None:
-    scalar = made(dtype, value)
+    scalar = scalar_of(dtype, value)
     assert number(scalar) == held
     assert type(number(scalar)) is type(held)
     assert len(host_bytes(scalar)) == {"FLOAT": 4, "BF16": 2, "FLOAT16": 2, "DOUBLE": 8, "INT32": 4}.get(dtype, 1)

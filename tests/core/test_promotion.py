@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from aclnn_cts.core.dtypes import DTYPES, can_convert, promoted, promoted_by_scalar, promoted_inputs
+from aclnn_cts.core.dtypes import DTYPES, can_convert, promoted_by_scalar, promoted_dtype, promoted_inputs
 
 ALONE = ("UINT16", "UINT32", "UINT64")
 
@@ -30,14 +30,14 @@ ALONE = ("UINT16", "UINT32", "UINT64")
     ],
 )
 def test_tensors_promote_as_the_page_says(dtypes: tuple[str, ...], expected: str | None) -> None:
-    assert promoted(dtypes) == expected
+    assert promoted_dtype(dtypes) == expected
 
 
 def test_two_tensors_promote_in_either_order_and_wide_unsigned_integers_alone() -> None:
     for one, two in itertools.product(DTYPES, repeat=2):
-        assert promoted([one, two]) == promoted([two, one])
+        assert promoted_dtype([one, two]) == promoted_dtype([two, one])
         if one in ALONE:
-            assert promoted([one, two]) == (one if one == two else None)
+            assert promoted_dtype([one, two]) == (one if one == two else None)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tools.power import POWER, made_by_text
 
 def test_the_command_the_commit_and_the_machine_are_named() -> None:
     made = msgspec.structs.replace(
-        Beginning(["faults", "--seeds", "5"]).ended(),
+        Beginning(["faults", "--seeds", "5"]).made_by(),
         checkout=Checkout(commit="0123456789abcdef", clean=False),
         started="2026-11-22T09:00:00+00:00",
         seconds=3700.0,

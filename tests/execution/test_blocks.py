@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from aclnn_cts.core import rounding
 from aclnn_cts.core.case import Case, Data, Tensor, real_view
-from aclnn_cts.core.dtypes import composed
+from aclnn_cts.core.dtypes import from_components
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import Outcome
@@ -126,7 +126,7 @@ def performed(case: Case, judge: Judge, *, place: int = 0, factor: float = 1.0) 
             if array.size and factor != 1.0:
                 flat = array.reshape(-1)
                 flat[place % flat.size] = to_dtype(widen(flat[place % flat.size :][:1]) * factor, real.dtype)[0]
-            got[name] = composed(array, descriptor.dtype)
+            got[name] = from_components(array, descriptor.dtype)
     return PerformedCall(case=case, outcome=known.outcome, arrays=arrays, got=got)
 
 

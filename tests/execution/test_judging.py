@@ -124,10 +124,10 @@ def judge_of(operator: str) -> Judge:
 def test_calls_judged_together_have_the_verdicts_that_each_has_alone(operator: str) -> None:
     calls = performed(operator, 40)
     judge = judge_of(operator)
-    acquainted = judge.acquainted(calls)
+    prepared = judge.with_batch(calls)
     # Large calls are judged alone.
-    assert len(acquainted.answers) > 20 or SPECS[operator].stem in FEW_SMALL
-    verdicts = [acquainted.values(item) for item in calls]
+    assert len(prepared.answers) > 20 or SPECS[operator].stem in FEW_SMALL
+    verdicts = [prepared.values(item) for item in calls]
     # As text, since a deviation may be of nan, which equals nothing.
     assert list(map(repr, verdicts)) == [repr(judge.values(item)) for item in calls]
     # The first element of a plane, which is made wrong, lies in a window, where the mask decides.
@@ -161,11 +161,11 @@ def test_a_call_that_the_oracle_fails_on_costs_no_other_its_verdict() -> None:
         return judge.oracle(call)
 
     doubtful = replace(judge, oracle=oracle, first=None)
-    acquainted = doubtful.acquainted(calls)
-    assert id(calls[4]) not in acquainted.answers
+    prepared = doubtful.with_batch(calls)
+    assert id(calls[4]) not in prepared.answers
     with pytest.raises(RuntimeError, match="no idea"):
-        acquainted.values(calls[4])
-    others: list[Verdict] = [acquainted.values(item) for item in calls if item.arrays["output"].shape != bad]
+        prepared.values(calls[4])
+    others: list[Verdict] = [prepared.values(item) for item in calls if item.arrays["output"].shape != bad]
     assert others == [judge.values(item) for item in calls if item.arrays["output"].shape != bad]
 
 
@@ -181,10 +181,10 @@ def test_calls_whose_error_is_nan_are_open_and_no_others() -> None:
             expected = msgspec.structs.replace(expected, error=unknown, exact=False, open=None)
         return {"out": expected}
 
-    acquainted = replace(judge, oracle=oracle, first=None).acquainted(calls)
-    verdict = acquainted.values(calls[1])
+    prepared = replace(judge, oracle=oracle, first=None).with_batch(calls)
+    verdict = prepared.values(calls[1])
     assert (verdict.result, verdict.kind) == (Result.SKIPPED, SkipReason.OPEN)
-    assert acquainted.values(calls[0]) == judge.values(calls[0])
+    assert prepared.values(calls[0]) == judge.values(calls[0])
 
 
 _DATA = st.one_of(

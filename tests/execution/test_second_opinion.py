@@ -15,8 +15,8 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Result, SkipReason
 from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
-from aclnn_cts.execution.judging import Judge, widened
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.judging import Judge, as_operands
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -36,10 +36,12 @@ ENOUGH = 60
 def inputs(case: Case, spec: Spec) -> OracleInput | None:
     """The question that a case puts to the oracles; None where its data hold inf or nan."""
     arrays = case_arrays(case, tuple(spec.given_inputs(case)))
-    tensors = widened(case, arrays)
+    tensors = as_operands(case, arrays)
     if not all(np.isfinite(array).all() for array in tensors.values()):
         return None
-    return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))
+    return OracleInput(
+        tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated_tensors(case)
+    )
 
 
 TWO_READINGS = {
@@ -149,7 +151,7 @@ def test_inf_among_the_inputs_is_said_not_to_be_asked(tmp_path: Path) -> None:
 
 def test_a_run_reviews_its_failures() -> None:
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
-        [judged] = bench.run([Trial("values", softmax((1.0, 2.0, 3.0, 4.0)))])
+        runner = TrialRunner(specs=SPECS, host=host, settings=RunnerSettings(adapter="reference", target=Target()))
+        [judged] = runner.run([Trial("values", softmax((1.0, 2.0, 3.0, 4.0)))])
     assert judged.records[0].verdict.result == Result.PASSED
-    assert bench.judge(SPECS["aclnnSoftmaxBackward"]).second is not None
+    assert runner.judge(SPECS["aclnnSoftmaxBackward"]).second is not None

@@ -55,7 +55,7 @@ def failed(
         output=output,
         constraint=constraint,
         waiver=waiver,
-        share=0.5 if kind == Fault.GUARD else 2.0,
+        error_ratio=0.5 if kind == Fault.GUARD else 2.0,
     )
     return renamed(made, fingerprint=renamed(made.fingerprint, mode=mode))
 

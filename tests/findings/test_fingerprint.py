@@ -13,7 +13,7 @@ from tests.support.build_records import group_records, make_record
 
 def test_a_fingerprint_has_what_else_is_wrong_in_the_call() -> None:
     others = [
-        Deviation(output=name, got=2.0, expected=1.0, share=9.0, beyond=beyond)
+        Deviation(output=name, got=2.0, expected=1.0, error_ratio=9.0, beyond=beyond)
         for name, beyond in (("out", 3), ("dx", 1), ("dy", 0))
     ]
     record = make_record(result=Result.FAILED, kind=Fault.SPECIAL, output="out", facts={ALSO_STATUS: "ACLNN_SUCCESS"})

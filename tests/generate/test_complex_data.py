@@ -10,7 +10,7 @@ import pytest
 
 from aclnn_cts.core.case import Case, Data, Tensor, real_view
 from aclnn_cts.core.case_json import case_from_json, case_to_json
-from aclnn_cts.core.dtypes import COMPONENTS, components, composed, numpy_dtype
+from aclnn_cts.core.dtypes import COMPONENTS, components, from_components, numpy_dtype
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import stream_block
@@ -61,7 +61,7 @@ def test_components_are_views_of_any_layout(dtype: str) -> None:
     view = whole.T[::2]
     components(view)[1, 2] = 3.0, -4.0
     assert whole[2, 2] == 3 - 4j
-    assert composed(components(view), dtype).tolist() == view.tolist()
+    assert from_components(components(view), dtype).tolist() == view.tolist()
     assert components(whole[0, 0:1].reshape(())).shape == (2,)
 
 

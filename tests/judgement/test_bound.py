@@ -12,7 +12,7 @@ import pytest
 from aclnn_cts.core.expected import ExpectedOutput, Float64
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import BINARY_FORMATS, binary_format, round_to, to_dtype, widen
-from aclnn_cts.judgement.bound import bound, loosest, sorted_elements
+from aclnn_cts.judgement.bound import bound, loosest_model, sorted_elements
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from tests.judgement.emulation import ORDERS, dot, flushed, forward, fused, known, truncated, truncating
 from tests.support.compared import compare
@@ -78,7 +78,7 @@ def test_no_order_of_summation_exceeds_the_bound(dtype: str, data: str) -> None:
         for name, result in results.items():
             comparison = compare("out", to_dtype(widen(result), dtype), expected, model(dtype))
             assert comparison.kind == "", (name, length, comparison.deviation)
-            assert comparison.deviation.share <= 1.0
+            assert comparison.deviation.error_ratio <= 1.0
 
 
 @pytest.mark.parametrize("data", sorted(DATA))
@@ -190,8 +190,8 @@ def test_rounding_goes_one_way_and_the_bound_with_it() -> None:
         deviation = comparison.deviation
         # The bound is that of the side on which the result lies.
         assert deviation.bound == pytest.approx(0.25 * unit if got < left.item() else 0.0, abs=1e-6)
-        assert deviation.share == pytest.approx(1.0 if got == 1 + unit else deviation.share, rel=1e-3)
-        assert (deviation.share <= 1.0) == conforms
+        assert deviation.error_ratio == pytest.approx(1.0 if got == 1 + unit else deviation.error_ratio, rel=1e-3)
+        assert (deviation.error_ratio <= 1.0) == conforms
 
 
 def test_small_operands_lose_digits_in_float16() -> None:
@@ -306,7 +306,7 @@ def test_integer_data_must_be_exact_in_every_order(dtype: str) -> None:
     products = (left * right).astype(np.float32)
     for name, order in ORDERS.items():
         comparison = compare("out", to_dtype(widen(order(products)), dtype), expected, model(dtype))
-        assert (comparison.kind, comparison.deviation.share) == ("", 0.0), name
+        assert (comparison.kind, comparison.deviation.error_ratio) == ("", 0.0), name
     limits = bound(expected, model(dtype))
     assert limits.ends.lower is limits.ends.upper
     near = to_dtype(expected.value, dtype)
@@ -314,7 +314,7 @@ def test_integer_data_must_be_exact_in_every_order(dtype: str) -> None:
     comparison = compare("out", near, expected, model(dtype))
     assert comparison.deviation.index == (3,)
     assert comparison.deviation.beyond == 1
-    assert comparison.deviation.share == np.inf
+    assert comparison.deviation.error_ratio == np.inf
 
 
 def test_lattice_that_does_not_fit_is_no_exactness() -> None:
@@ -353,7 +353,7 @@ def test_double_leaves_room_for_the_oracle_itself() -> None:
 
 
 def test_the_loosest_model_is_coarser_in_every_respect() -> None:
-    coarse = loosest(model("BF16"))
+    coarse = loosest_model(model("BF16"))
     assert (coarse.accumulation.name, coarse.truncates, coarse.output_truncates) == ("BF16", True, True)
     expected = ExpectedOutput(value=np.array([1.0, -1.0, 1.003]))
     limits = bound(expected, coarse)

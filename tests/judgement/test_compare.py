@@ -15,7 +15,7 @@ from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import SHARE_EDGES
+from aclnn_cts.core.verdict import ERROR_RATIO_EDGES
 from aclnn_cts.judgement.comparison import OutputComparison
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from tests.support.compared import compare
@@ -169,34 +169,34 @@ def test_the_worst_element_and_its_figures() -> None:
     assert deviation.got == 0.5 + 2.0**-18
     assert deviation.expected == 0.5
     assert deviation.bound == pytest.approx(2 * 2.0**-24 * 50, rel=1e-6)
-    assert deviation.share == pytest.approx(2.0**-18 / (100 * 2.0**-24), rel=1e-6)
+    assert deviation.error_ratio == pytest.approx(2.0**-18 / (100 * 2.0**-24), rel=1e-6)
     assert deviation.cancellation == pytest.approx(200.0, rel=1e-6), "both roundings of terms of 50"
 
 
 def test_histogram_bins_end_at_powers_of_two() -> None:
-    shares = [0.0, 2.0**-13, 2.0**-12, 1.5 * 2.0**-12, 2.0**-11, 0.5, 0.75, 1.0]
-    magnitude = np.full(len(shares), 2.0**70)
+    error_ratios = [0.0, 2.0**-13, 2.0**-12, 1.5 * 2.0**-12, 2.0**-11, 0.5, 0.75, 1.0]
+    magnitude = np.full(len(error_ratios), 2.0**70)
     unit = counted(np.zeros(1), 1, magnitude)
     width = compare("out", np.full(8, 2.0**40, np.float64), unit, model("DOUBLE")).deviation.bound
-    got = np.array(shares) * width
+    got = np.array(error_ratios) * width
     deviation = compare("out", got, unit, model("DOUBLE")).deviation
-    by_edge = dict(zip([*SHARE_EDGES, "above"], deviation.histogram, strict=True))
+    by_edge = dict(zip([*ERROR_RATIO_EDGES, "above"], deviation.histogram, strict=True))
     assert {edge: count for edge, count in by_edge.items() if count} == {-12: 3, -11: 2, -1: 1, 0: 2}
     got[2:5] = np.array([2.0, 17.0, 1e9]) * width
     deviation = compare("out", got, unit, model("DOUBLE")).deviation
-    by_edge = dict(zip([*SHARE_EDGES, "above"], deviation.histogram, strict=True))
+    by_edge = dict(zip([*ERROR_RATIO_EDGES, "above"], deviation.histogram, strict=True))
     assert {edge: count for edge, count in by_edge.items() if count} == {-12: 2, -1: 1, 0: 2, 1: 1, "above": 2}
     assert deviation.beyond == 3
-    assert sum(deviation.histogram) == len(shares)
+    assert sum(deviation.histogram) == len(error_ratios)
 
 
 def test_exact_data_without_a_tolerance() -> None:
     expected = ExpectedOutput(value=np.array([3.0, -4.0]), partial=np.array([7.0, 9.0]), exact=True)
-    assert compare("out", np.array([3.0, -4.0], np.float32), expected, model()).deviation.share == 0.0
+    assert compare("out", np.array([3.0, -4.0], np.float32), expected, model()).deviation.error_ratio == 0.0
     deviation = compare(
         "out", np.array([3.0, np.nextafter(np.float32(-4), np.float32(0))], np.float32), expected, model()
     ).deviation
-    assert (deviation.share, deviation.bound, deviation.index) == (INF, 0.0, (1,))
+    assert (deviation.error_ratio, deviation.bound, deviation.index) == (INF, 0.0, (1,))
 
 
 def test_rank_zero_and_broadcast_values() -> None:

@@ -1,4 +1,4 @@
-"""Elements by magnitude and share: the same elements as the histogram has, each in its place."""
+"""Elements by magnitude and error ratio: the same elements as the histogram has, each in its place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.rounding import to_dtype
 from aclnn_cts.core.target import Target
-from aclnn_cts.core.verdict import SHARE_EDGES, MagnitudeCounts
+from aclnn_cts.core.verdict import ERROR_RATIO_EDGES, MagnitudeCounts
 from aclnn_cts.judgement.bound import sorted_elements
 from aclnn_cts.judgement.figures import BINADES, LOWEST, by_magnitude
 from aclnn_cts.judgement.model import load_precision
@@ -22,7 +22,7 @@ from tests.support.counted import counted
 MODEL = load_precision().model(
     operator="aclnnRmsNormGrad", operand=None, output="dxOut", dtype="FLOAT", target=Target(product="atlas-a2")
 )
-BINS = len(SHARE_EDGES) + 1
+BINS = len(ERROR_RATIO_EDGES) + 1
 
 
 def sums(value: list[float], **more: object) -> ExpectedOutput:

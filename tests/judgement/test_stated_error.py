@@ -13,7 +13,7 @@ from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.expected import ExpectedOutput
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
-from aclnn_cts.judgement.bound import bound, loosest
+from aclnn_cts.judgement.bound import bound, loosest_model
 from aclnn_cts.judgement.model import ComputeModel, load_precision
 from aclnn_cts.speclang.load import package_folder
 from tests.support.compared import compare
@@ -64,7 +64,7 @@ def test_a_mask_says_which_elements_are_exact() -> None:
 
 def test_a_coarser_arithmetic_grows_the_error_in_proportion() -> None:
     half = model("FLOAT16")
-    narrow, wide = (bound(stated([2.0**-20] * 3, arithmetic=half), each) for each in (half, loosest(half)))
+    narrow, wide = (bound(stated([2.0**-20] * 3, arithmetic=half), each) for each in (half, loosest_model(half)))
     assert np.asarray(wide.error)[0] > 2.0**12 * np.asarray(narrow.error)[0]
 
 
@@ -78,7 +78,7 @@ def test_only_errors_of_its_size_are_put_down_to_coarser_arithmetic() -> None:
         partial=np.array([size]),
         arithmetic=half.arithmetic,
     )
-    roundoff = loosest(half).roundoff
+    roundoff = loosest_model(half).roundoff
     for roundings, kind in ((15, Fault.MODEL), (25, Fault.VALUE)):
         got = np.array([2.0 + roundings * roundoff * size], np.float16)
         assert compare("out", got, expected, half).kind == kind
@@ -115,11 +115,11 @@ def test_exact_sums_are_rounded_in_narrow_accumulation(got: float, summands: flo
 
 def test_a_bound_on_functions_has_their_basis() -> None:
     document = dataclasses.replace(model(), basis="document")
-    using = document.using(("exp",))
+    using = document.with_functions(("exp",))
     assert using.basis == "assumed"
     assert "exp within 2 ulp" in using.describe()
     assert [name for name, _, _ in using.sources if name == "exp"] == ["exp"]
-    assert document.using(()) is document
+    assert document.with_functions(()) is document
 
 
 def test_functions_are_stated_by_product() -> None:

@@ -15,7 +15,7 @@ from aclnn_cts.core.outcome import ANY_ERROR, SUCCESS, BufferState, CallEnd, Out
 from aclnn_cts.core.verdict import ALSO_STATUS, Judged, Observation, OutOfScope, Result, SkipReason, Verdict
 from aclnn_cts.judgement.compare import compare_all
 from aclnn_cts.judgement.model import load_precision
-from aclnn_cts.judgement.verdict import compared, conclude, fingerprint, judge_form, judge_status
+from aclnn_cts.judgement.verdict import compared_outputs, conclude, fingerprint, judge_form, judge_status
 from tests.support.counted import counted
 
 OUTPUTS = {"dxOut": Tensor(shape=(2, 3), dtype="FLOAT16"), "dgammaOut": Tensor(shape=(3,), dtype="FLOAT")}
@@ -51,7 +51,7 @@ def values(
     verdict = judge_form(outcome=outcome, got=got, outputs=outputs, allowed=allowed, mode=mode)
     if verdict is not None:
         return verdict
-    asked = compared(expected=expected, got=got, outputs=outputs, models=MODELS, operands={})
+    asked = compared_outputs(expected=expected, got=got, outputs=outputs, models=MODELS, operands={})
     return conclude(dict(zip(outputs, compare_all(asked), strict=True)), MODELS, mode)
 
 

@@ -10,7 +10,7 @@ from aclnn_cts.core.dtypes import INEXACT, component
 from aclnn_cts.core.expected import OracleInput
 from aclnn_cts.core.rounding import BINARY_FORMATS, round_to
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.judging import widened
+from aclnn_cts.execution.judging import as_operands
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.generate.recipes import case_arrays
 from aclnn_cts.generate.sampler import Sampler
@@ -25,8 +25,10 @@ SPECS = load_specs()
 
 
 def question_of(spec: Spec, case: Case) -> OracleInput:
-    tensors = widened(case, case_arrays(case, list(spec.given_inputs(case))))
-    return OracleInput(tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated(case))
+    tensors = as_operands(case, case_arrays(case, list(spec.given_inputs(case))))
+    return OracleInput(
+        tensors=tensors, arguments=case.arguments, target=case.target, updated=spec.updated_tensors(case)
+    )
 
 
 @pytest.mark.mechanism

@@ -52,7 +52,7 @@ ENVIRONMENT = {"machine.cpu": Fact("x"), "library.torch_npu": Fact(None, "unknow
 def _failed(number: int, kind: str, **fields: Any) -> Record:
     outcome = fields.pop("outcome", None)
     case = softmax_case(number, dtype=fields.pop("dtype", "FLOAT"))
-    plain: dict[str, Any] = {"result": Result.FAILED, "message": RECORDED, "output": "out", "share": 2.5}
+    plain: dict[str, Any] = {"result": Result.FAILED, "message": RECORDED, "output": "out", "error_ratio": 2.5}
     made = record(case, kind=kind, **(plain | fields))
     return msgspec.structs.replace(made, attempts=((outcome,),)) if outcome is not None else made
 

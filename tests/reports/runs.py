@@ -10,7 +10,7 @@ import pytest
 
 from aclnn_cts.core.target import Target
 from aclnn_cts.execution import settings
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.runs.run import RunOptions
 from aclnn_cts.runs.run import run as run_engine
 from aclnn_cts.sandbox.open_host import open_host
@@ -42,7 +42,7 @@ def small_run(
         arguments=("--adapter", adapter),
         specs=specs,
         operators=specs.select(operators),
-        settings=BenchSettings(adapter=adapter, target=Target(product=product), phases=phases),
+        settings=RunnerSettings(adapter=adapter, target=Target(product=product), phases=phases),
         out=path,
         seed=seed,
         profile=Profile(profile, corners=3, random=3, breaks=1, memory=2, equal_calls=1, life_cycle=1),

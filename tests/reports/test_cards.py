@@ -46,7 +46,7 @@ def of_size(rows: int, seed: int = 0) -> Case:
 
 
 def failed(case: Case, *outcomes: Outcome, kind: str = Fault.VALUE, name: str = "values") -> Record:
-    made = record(case, check=name, result=Result.FAILED, kind=kind, output="out", share=2.0)
+    made = record(case, check=name, result=Result.FAILED, kind=kind, output="out", error_ratio=2.0)
     return msgspec.structs.replace(made, attempts=(outcomes or (GOOD,),))
 
 

@@ -42,7 +42,12 @@ def reports(faulty: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> lis
     """One with failures of a real run, one of every end there is, one that failed as a whole and never ended."""
     folder = tmp_path_factory.mktemp("formats")
     message = "\x00\x1b[31m]]> <b>&amp; \ud800 \u4f60 \U0001f600"
-    failed: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out", "share": float("inf")}
+    failed: dict[str, Any] = {
+        "result": Result.FAILED,
+        "kind": Fault.VALUE,
+        "output": "out",
+        "error_ratio": float("inf"),
+    }
     every = [
         record(softmax_case(1)),
         record(softmax_case(2), message=message.replace("\ud800", "\ufffe"), **failed),

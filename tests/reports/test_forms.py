@@ -24,7 +24,7 @@ from aclnn_cts.reports.model.acceptance import Acceptance
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.model.runs import trial_rows
 from aclnn_cts.reports.pull_request import pull_request_bytes
-from aclnn_cts.reports.text import Language, share_text
+from aclnn_cts.reports.text import Language, error_ratio_text
 from aclnn_cts.reports.workbook import COLUMNS, SHEETS, workbook_bytes
 from aclnn_cts.store.run_directory import RunDirectory
 from tests.reports.page_text import half_width
@@ -37,7 +37,9 @@ FORMULA = '=HYPERLINK("http://x","y")'
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A failure whose message is a formula with characters that XML cannot hold, and one that is waived."""
     message = FORMULA + "\x00\x1b[31m | `x` [a](b) @all <img>\n\n# heading"
-    failed = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, message=message, output="out", share=2.0)
+    failed = record(
+        softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, message=message, output="out", error_ratio=2.0
+    )
     waived = renamed(failed, waiver="known", trial_id="ab" * 32)
     return synthetic_run(tmp_path_factory.mktemp("forms") / "run", [record(softmax_case()), failed, waived])
 
@@ -61,7 +63,9 @@ def test_junit_counts_what_fails_without_a_waiver(faulty: Acceptance, hostile: A
 
 
 def test_a_waived_failure_passes_in_junit_and_says_so(tmp_path: Path) -> None:
-    failed = record(softmax_case(), result=Result.FAILED, kind=Fault.VALUE, output="out", waiver="known", share=2.0)
+    failed = record(
+        softmax_case(), result=Result.FAILED, kind=Fault.VALUE, output="out", waiver="known", error_ratio=2.0
+    )
     report = acceptance([synthetic_run(tmp_path / "run", [failed])])
     root = ET.fromstring(junit_bytes(report, None, "en"))
     assert root.attrib["failures"] == "0"
@@ -172,7 +176,7 @@ def test_the_sheets_and_columns_are_those_that_the_page_on_reports_names() -> No
 
 
 def test_a_waived_trial_is_counted_once(tmp_path: Path) -> None:
-    failed = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0)
+    failed = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output="out", error_ratio=2.0)
     found = [record(softmax_case()), *(renamed(failed, waiver="known", trial_id=f"{n:064x}") for n in range(3))]
     run = synthetic_run(tmp_path / "run", found)
     report = acceptance([run])
@@ -237,7 +241,7 @@ def test_the_report_of_a_pull_request_gives_the_worst_ratio_of_each_output(fault
     worst = max(faulty.precision, key=lambda row: (row.largest_unwaived, row.largest))
     [first] = re.findall(r"^\| \w+\.\w+ .*$", text, re.MULTILINE)[:1]
     assert first.startswith(f"| {worst.operator.removeprefix('aclnn')}.{worst.output} | {worst.dtype}")
-    assert share_text(worst.worst) in first
+    assert error_ratio_text(worst.worst) in first
     rules = [row.tolerances["mixed"] for row in faulty.precision if "mixed" in row.tolerances]
     measured = next(rule for rule in rules if rule.passed + rule.failed)
     assert f" {measured.passed}/{measured.passed + measured.failed} |" in text
@@ -246,8 +250,10 @@ def test_the_report_of_a_pull_request_gives_the_worst_ratio_of_each_output(fault
 
 @pytest.mark.parametrize(("language", "told"), [("en", "0.9 (waived: 2)"), ("zh", "0.9（已豁免：2）")])
 def test_the_worst_ratio_that_a_waiver_accepts_stands_apart(tmp_path: Path, language: Language, told: str) -> None:
-    passed = record(softmax_case(), output="out", share=0.9)
-    failed = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0, waiver="known")
+    passed = record(softmax_case(), output="out", error_ratio=0.9)
+    failed = record(
+        softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output="out", error_ratio=2.0, waiver="known"
+    )
     text = pull_request_bytes(acceptance([synthetic_run(tmp_path / "run", [passed, failed])]), None, language).decode()
     assert f"| {told} |" in text
 

@@ -93,7 +93,13 @@ def test_what_every_report_shows_is_no_warning(faulty: Acceptance) -> None:
 
 def test_a_verdict_that_rests_on_waivers_says_so_wherever_it_stands(tmp_path: Path) -> None:
     failed = record(
-        softmax_case(), result=Result.FAILED, kind=Fault.VALUE, message="wrong", output="out", waiver="known", share=2.0
+        softmax_case(),
+        result=Result.FAILED,
+        kind=Fault.VALUE,
+        message="wrong",
+        output="out",
+        waiver="known",
+        error_ratio=2.0,
     )
     changes = {"environment": {"adapter.version": Fact("<2.1>", "declared")}}
     for records, verdict, said in (
@@ -121,7 +127,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
         origin=msgspec.structs.replace(case.origin, change=HOSTILE),
     )
     failed = record(
-        case, result=Result.FAILED, kind=Fault.VALUE, message=HOSTILE, output=HOSTILE, waiver=HOSTILE, share=2.0
+        case, result=Result.FAILED, kind=Fault.VALUE, message=HOSTILE, output=HOSTILE, waiver=HOSTILE, error_ratio=2.0
     )
     outcome = msgspec.structs.replace(failed.attempts[0][0], message=HOSTILE)
     tolerance = ToleranceResult(tolerance=HOSTILE, verdict="fail", message=HOSTILE, source=HOSTILE)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclnn_cts.core.printable import number_text
-from aclnn_cts.reports.text import bytes_text, count_text, seconds_text, share_text
+from aclnn_cts.reports.text import bytes_text, count_text, error_ratio_text, seconds_text
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ from aclnn_cts.reports.text import bytes_text, count_text, seconds_text, share_t
         (math.nan, "nan"),
     ],
 )
-def test_a_share_has_three_digits_and_no_more(value: float | str, text: str) -> None:
-    assert share_text(value) == text
+def test_an_error_ratio_has_three_digits_and_no_more(value: float | str, text: str) -> None:
+    assert error_ratio_text(value) == text
 
 
 @given(st.floats())

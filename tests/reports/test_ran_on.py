@@ -48,7 +48,7 @@ def made(path: Path, facts: dict[str, str]) -> Path:
     """A run of `cann`, whatever was behind it."""
     records = [
         record(softmax_case(1)),
-        record(softmax_case(2), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0),
+        record(softmax_case(2), result=Result.FAILED, kind=Fault.VALUE, output="out", error_ratio=2.0),
     ]
     return synthetic_run(path, records, changes={"adapter": "cann"}, environment=adapter_facts(facts))
 

@@ -37,7 +37,7 @@ NULLPTR, INVALID = 161001, 161002
 
 def failed(kind: str, *, outcome: Outcome | None = None, **fields: Any) -> Record:
     made = record(
-        softmax_case(), result=Result.FAILED, kind=kind, message="recorded", output="out", share=2.5, **fields
+        softmax_case(), result=Result.FAILED, kind=kind, message="recorded", output="out", error_ratio=2.5, **fields
     )
     return msgspec.structs.replace(made, attempts=((outcome,),)) if outcome is not None else made
 
@@ -60,7 +60,7 @@ def test_one_record_feeds_all_of_a_card_whose_case_was_shrunk(tmp_path: Path, *,
 
     def of_output(item: Record, output: str, message: str) -> Record:
         worst = item.verdict.deviations[0]
-        right = msgspec.structs.replace(worst, output=first, got=1.0, expected=1.0, share=0.0, beyond=0)
+        right = msgspec.structs.replace(worst, output=first, got=1.0, expected=1.0, error_ratio=0.0, beyond=0)
         deviations = (msgspec.structs.replace(worst, output=output),)
         return msgspec.structs.replace(
             item,
@@ -71,7 +71,7 @@ def test_one_record_feeds_all_of_a_card_whose_case_was_shrunk(tmp_path: Path, *,
         )
 
     recorded = of_output(failed(Fault.VALUE), first, f"{first} is wrong")
-    other = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output=second, share=2.5)
+    other = record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output=second, error_ratio=2.5)
     small = of_output(other, second, f"{second} is wrong")
     finding = Finding(
         key=recorded.key,
@@ -154,7 +154,7 @@ def with_worst(card: FindingCard, **changes: object) -> FindingCard:
 
 def test_special_values_and_exact_ones_have_words_of_their_own(tmp_path: Path) -> None:
     card = card_of(tmp_path, failed(Fault.SPECIAL))
-    nan = with_worst(card, got="nan", share=math.inf)
+    nan = with_worst(card, got="nan", error_ratio=math.inf)
     assert chinese_message(nan).startswith("out[0, 1] 为 nan，期望 1.25；")
     assert "必须精确" in chinese_message(replace(with_worst(card, bound=0.0), kind=Fault.VALUE))
 

@@ -39,7 +39,7 @@ def failed(seed: int, check: str = "values", kind: str = Fault.VALUE, **fields: 
     origin = Origin(kind="invalid", constraint=constraint) if constraint else Origin(kind="valid")
     case = softmax_case(seed, dtype=dtype, origin=origin)
     fields = {"output": "" if constraint else "out", **fields}
-    fields = {"share": 2.0, **fields}
+    fields = {"error_ratio": 2.0, **fields}
     return record(case, check=check, result=Result.FAILED, kind=kind, constraint=constraint, **fields)
 
 
@@ -48,7 +48,7 @@ SEVERAL = [
     *(failed(number, dtype=dtype) for number, dtype in enumerate(("FLOAT", "BF16") * 3)),
     failed(10, EQUAL, Fault.NONDETERMINISTIC),
     # The largest error of the finding is of a milder fault.
-    failed(20, kind=Fault.MODEL, share=5.0),
+    failed(20, kind=Fault.MODEL, error_ratio=5.0),
     failed(11, kind=Fault.GUARD),
     failed(12, kind=Fault.GUARD, dtype="BF16"),
     failed(13, "status", Fault.STATUS, constraint="gradOutput.null"),

@@ -35,7 +35,7 @@ def test_failures_and_a_sample_are_counted_and_nothing_else(records: list[Record
             if deviation.magnitudes:
                 assert item.verdict.result == Result.FAILED or sampled
                 judged = tuple(map(sum, zip(*(entry.counts for entry in deviation.magnitudes), strict=True)))
-                # Elements whose exact value is not finite have a share and no magnitude.
+                # Elements whose exact value is not finite have an error ratio and no magnitude.
                 assert all(mine <= whole for mine, whole in zip(judged, deviation.histogram, strict=True))
                 kinds.add((item.verdict.result, sampled))
             elif sampled and item.verdict.result == Result.PASSED:

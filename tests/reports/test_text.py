@@ -16,7 +16,7 @@ from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.verdict import OutOfScope, Result, RunVerdict, SkipReason
 from aclnn_cts.reports.html import SECTIONS
 from aclnn_cts.reports.model.clause_verdicts import ClauseVerdict, UntestedReason
-from aclnn_cts.reports.text import both, pair, phrase, words
+from aclnn_cts.reports.text import in_both_languages, pair, phrase, words
 from aclnn_cts.store.manifest import FactSource
 from aclnn_cts.store.run_verdict import InsufficiencyReason
 from aclnn_cts.triage.comparison import FindingState
@@ -126,10 +126,10 @@ def test_nothing_is_written_that_nobody_reads() -> None:
 
 
 def test_values_are_escaped_and_unknown_ones_said_as_they_are() -> None:
-    made = both("insufficient.profile", run="<b>&")
+    made = in_both_languages("insufficient.profile", run="<b>&")
     assert isinstance(made, Markup)
     assert "&lt;b&gt;&amp;" in made
     assert "<b>" not in made
-    assert both("fault.<i>") == "&lt;i&gt;"
+    assert in_both_languages("fault.<i>") == "&lt;i&gt;"
     with pytest.raises(KeyError):
-        both("cover.nothing")
+        in_both_languages("cover.nothing")

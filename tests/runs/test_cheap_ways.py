@@ -15,7 +15,7 @@ import pytest
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.verdict import RunVerdict
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.reports.model.build import acceptance
 from aclnn_cts.reports.sentences import insufficiency
 from aclnn_cts.runs.run import RunOptions
@@ -219,7 +219,7 @@ def _interrupted(ran: Run, folder: Path) -> Got:
         arguments=(),
         specs=specs,
         operators=specs.select([SOFTMAX]),
-        settings=BenchSettings(adapter="reference", target=Target(product="atlas-a2")),
+        settings=RunnerSettings(adapter="reference", target=Target(product="atlas-a2")),
         out=folder / "run",
         profile=SMALL,
     )

@@ -9,7 +9,7 @@ import pytest
 from aclnn_cts.core.case import Origin
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.runs.product_tables import ProductTables
@@ -45,8 +45,8 @@ def test_only_a_dtype_that_decides_every_call_tells_of_another_soc(
     ]
     tables = ProductTables(product=TARGET.product, specs=[SPEC])
     with open_host(adapter, target=TARGET, specs=SPECS, isolate=False) as host:
-        bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter=adapter, target=TARGET))
-        for judged in bench.run(trials):
+        runner = TrialRunner(specs=SPECS, host=host, settings=RunnerSettings(adapter=adapter, target=TARGET))
+        for judged in runner.run(trials):
             tables(BatchJudged(records=judged.records))
     assert bool(tables.suspicion) == suspected
     assert ("as on atlas-training" in tables.suspicion) == suspected

@@ -15,7 +15,7 @@ from aclnn_cts.core.outcome import CallEnd
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.sandbox.batch import PendingBatch
 from aclnn_cts.sandbox.limits import RunnerLimits
 from aclnn_cts.sandbox.process import ProcessHost
@@ -142,8 +142,8 @@ def test_few_quick_calls_are_made_at_once(host: ProcessHost) -> None:
     pending.end()
 
 
-def _bench(host: ProcessHost) -> TrialRunner:
-    return TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=TARGET))
+def _runner(host: ProcessHost) -> TrialRunner:
+    return TrialRunner(specs=SPECS, host=host, settings=RunnerSettings(adapter="reference", target=TARGET))
 
 
 def _told(record: Record) -> tuple[object, ...]:
@@ -153,8 +153,8 @@ def _told(record: Record) -> tuple[object, ...]:
 
 def test_records_are_those_of_one_batch_after_the_other() -> None:
     with ProcessHost("reference", target=TARGET) as host:
-        bench = _bench(host)
-        trials = list(bench.expand(PART, seed=3))
+        runner = _runner(host)
+        trials = list(runner.expand(PART, seed=3))
         started: list[int] = []
         start = host.start
 
@@ -163,9 +163,9 @@ def test_records_are_those_of_one_batch_after_the_other() -> None:
             return start(calls)
 
         host.start = counted  # type: ignore[method-assign]  # for this test alone
-        overlapped = [record for judged in bench.run(trials) for record in judged.records]
-        bench.overlapped = False
-        plain = [record for judged in bench.run(trials) for record in judged.records]
+        overlapped = [record for judged in runner.run(trials) for record in judged.records]
+        runner.overlapped = False
+        plain = [record for judged in runner.run(trials) for record in judged.records]
     assert started == [64, 64, 22]
     assert list(map(_told, overlapped)) == list(map(_told, plain))
     assert [record.trial_id for record in overlapped] == [trial.id for trial in trials]
@@ -173,15 +173,15 @@ def test_records_are_those_of_one_batch_after_the_other() -> None:
 
 def test_other_trials_may_run_between_the_batches_and_the_rest_may_be_left() -> None:
     with ProcessHost("reference", target=TARGET) as host:
-        bench = _bench(host)
-        trials = list(bench.expand(PART, seed=3))
-        for judged in bench.run(iter(trials)):
+        runner = _runner(host)
+        trials = list(runner.expand(PART, seed=3))
+        for judged in runner.run(iter(trials)):
             found: list[Trial] = [record.trial for record in judged.records]
-            again = [record for other in bench.run([found[0]]) for record in other.records]
+            again = [record for other in runner.run([found[0]]) for record in other.records]
             assert [record.verdict for record in again] == [judged.records[0].verdict]
             if found[-1] == trials[127]:
                 break
         assert host._batch is not None
         assert host._batch._work is None
         assert not host._arena._held
-        assert [len(judged.records) for judged in bench.run(trials)] == [64, 64, 22]
+        assert [len(judged.records) for judged in runner.run(trials)] == [64, 64, 22]

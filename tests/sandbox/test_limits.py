@@ -7,7 +7,7 @@ import pytest
 
 from aclnn_cts.adapters.registry import parse_adapter_word
 from aclnn_cts.core.target import Target
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.runs.gate import gate_options
 from aclnn_cts.sandbox import limits
 from aclnn_cts.sandbox.limits import RunnerLimits, machine_memory, memory_of_runner, share_of_memory
@@ -39,7 +39,7 @@ def test_a_container_with_less_memory_is_the_machine(tmp_path: Path, file: str, 
 
 
 def test_the_runners_of_workers_have_shares() -> None:
-    settings = BenchSettings(adapter="loopback", target=Target(product="atlas-a2"), workers=4)
+    settings = RunnerSettings(adapter="loopback", target=Target(product="atlas-a2"), workers=4)
     with settings.open_host(load_specs()) as host:
         assert isinstance(host, ProcessHost)
         assert host._runners._memory_bytes == share_of_memory(4)

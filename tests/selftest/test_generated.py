@@ -35,7 +35,17 @@ from aclnn_cts.selftest.generated_power import (
     measure_operator,
     read_generated,
 )
-from aclnn_cts.selftest.kinds import REFUSED, ROUNDED, STALE, ULPS, UNCHECKED, described, fires, place_of, triggered
+from aclnn_cts.selftest.kinds import (
+    REFUSED,
+    ROUNDED,
+    STALE,
+    ULPS,
+    UNCHECKED,
+    describe_mutant,
+    fires,
+    meets_trigger,
+    place_of,
+)
 from aclnn_cts.selftest.mutated_session import MutantAdapter, MutatedSession
 from aclnn_cts.speclang.evaluate import evaluate
 from aclnn_cts.speclang.load import Specs, load_specs
@@ -130,7 +140,7 @@ def test_triggers_are_of_every_kind_and_some_are_conjunctions(specs: Specs) -> N
     ],
 )
 def test_a_mutant_fires_where_its_trigger_holds(trigger: str, case: Case, *, expected: bool) -> None:
-    assert triggered(trigger, case) is expected
+    assert meets_trigger(trigger, case) is expected
     assert fires(mutant("element zeroed", trigger=trigger), case, frozenset()) is expected
 
 
@@ -293,7 +303,7 @@ def test_a_file_that_is_no_measurement_is_refused(tmp_path: Path) -> None:
 def test_the_adapter_of_a_seeded_or_generated_mutant_is_for_any_command(specs: Specs) -> None:
     session = MutantAdapter(mutant="softmax_backward.3", seed="x").open(Target(), specs)
     [*_, drawn] = draw_mutants(specs[SOFTMAX], Target(), seed="x", count=4)
-    assert session.environment["mutant"] == described(drawn)
+    assert session.environment["mutant"] == describe_mutant(drawn)
     seeded = MutantAdapter(mutant="softmax.sign").open(Target(), specs)
     assert seeded.environment["mutant"] == "all tensors, negated"
     with pytest.raises(UsageError, match=r"mutant=softmax.leak: it is in the software device"):

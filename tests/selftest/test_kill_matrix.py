@@ -111,7 +111,7 @@ def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_what_made_it_is_read_as_it_was_written_and_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
     plain = matrix()
-    made = msgspec.structs.replace(plain, made_by=Beginning(["faults", "-o", "a file"]).ended())
+    made = msgspec.structs.replace(plain, made_by=Beginning(["faults", "-o", "a file"]).made_by())
     file = tmp_path / "matrix.json"
     file.write_bytes(made.to_json())
     assert read_matrix(file) == made

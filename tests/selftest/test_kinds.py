@@ -20,7 +20,7 @@ from aclnn_cts.selftest.kinds import (
     STORE_KINDS,
     MutationInput,
     Values,
-    described,
+    describe_mutant,
     known_kinds,
     names_constraint,
     spoil_elements,
@@ -193,8 +193,8 @@ def test_a_check_is_named_by_patterns(of: str, identifier: str, *, expected: boo
 
 def test_a_mutant_is_described() -> None:
     zeroed = Mutant(kind="element zeroed", site=Site.OUTPUT, of="out", place=1 << 15, trigger="dim(out, 0) > 3")
-    assert described(zeroed) == "out, element zeroed at 50%, where dim(out, 0) > 3"
-    assert described(Mutant(kind="last term twice", of="sum|scatter")) == "sum or scatter, last term twice"
+    assert describe_mutant(zeroed) == "out, element zeroed at 50%, where dim(out, 0) > 3"
+    assert describe_mutant(Mutant(kind="last term twice", of="sum|scatter")) == "sum or scatter, last term twice"
 
 
 @pytest.mark.slow

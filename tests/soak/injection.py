@@ -22,7 +22,7 @@ from aclnn_cts.core.outcome import Outcome
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.sandbox.batch import PendingBatch
 from aclnn_cts.sandbox.child import Child, ChildEnd
 from aclnn_cts.sandbox.limits import RunnerLimits
@@ -174,8 +174,8 @@ def injected_device() -> TimedHost:
 
 def run(planned: Sequence[Planned], host: ProcessHost) -> list[Record]:
     """The records of all trials, in their order."""
-    bench = TrialRunner(specs=load_specs(), host=host, settings=BenchSettings(adapter=ADAPTER, target=TARGET))
-    return [record for judged in bench.run([item.trial for item in planned]) for record in judged.records]
+    runner = TrialRunner(specs=load_specs(), host=host, settings=RunnerSettings(adapter=ADAPTER, target=TARGET))
+    return [record for judged in runner.run([item.trial for item in planned]) for record in judged.records]
 
 
 def mistakes(planned: Sequence[Planned], records: Sequence[Record]) -> list[str]:

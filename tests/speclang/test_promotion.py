@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aclnn_cts.core.case import Tensor
-from aclnn_cts.core.dtypes import can_convert, promoted
+from aclnn_cts.core.dtypes import can_convert, promoted_dtype
 from aclnn_cts.core.target import Target
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.negative import invalid_cases
@@ -60,7 +60,7 @@ def test_valid_calls_mix_dtypes_that_promote_half_of_the_time() -> None:
     assert 0.4 < sum(one == other for one, other, _ in found) / len(found) < 0.75
     listed = LEAKY.parameter("self").dtypes["atlas-a2"]
     assert {(one, other) for one, other, _ in found} == {(one, other) for one in listed for other in listed}
-    assert {(promoted([one, other]), out) for one, other, out in found} == {
+    assert {(promoted_dtype([one, other]), out) for one, other, out in found} == {
         (one, out) for one in listed for out in listed
     }
 
@@ -70,7 +70,7 @@ def test_an_output_has_the_promoted_dtype_where_the_document_says_so() -> None:
     for number in range(60):
         case = sampler.case(sampler.draw(StreamChoices(0, "promoted", number)))
         one, other, out = dtypes(case)
-        assert out == promoted([one, other])
+        assert out == promoted_dtype([one, other])
         assert not evaluate(GELU, case).broken
         assert recover_drawing(sampler, case) is not None
 
@@ -93,17 +93,17 @@ def test_a_rule_on_promotion_is_broken_alone_where_the_lists_allow_it(tmp_path: 
     assert len(found) == 3
     for item in found:
         one, other, _ = dtypes(item.case)
-        assert promoted([one, other]) is None
+        assert promoted_dtype([one, other]) is None
         assert set(item.broken) == {"y.promotion"}
     for row in Sampler(spec, TARGET).dtype_rows:
-        assert promoted([row["x"], row["y"]]) is not None
+        assert promoted_dtype([row["x"], row["y"]]) is not None
         # Neither an unsigned integer nor a mixture of integers is converted to one.
-        assert can_convert(promoted([row["x"], row["y"]]) or "", row["out"])
+        assert can_convert(promoted_dtype([row["x"], row["y"]]) or "", row["out"])
 
 
 def test_the_promoted_dtype_may_have_to_be_in_a_list(tmp_path: Path) -> None:
     spec = mixed(tmp_path, "{is: x, in: [FLOAT, INT32]}")
-    found = {promoted([row["x"], row["y"]]) for row in Sampler(spec, TARGET).dtype_rows}
+    found = {promoted_dtype([row["x"], row["y"]]) for row in Sampler(spec, TARGET).dtype_rows}
     assert found == {"FLOAT", "INT32"}
     assert "FLOAT, INT32" in spec.constraint("y.promotion").rule.describe("atlas-a2").en
 
@@ -151,7 +151,7 @@ def test_a_call_is_computed_in_what_its_inputs_promote_to() -> None:
     sampler = Sampler(LEAKY, TARGET)
     for number in range(20):
         case = sampler.case(sampler.draw(StreamChoices(1, "computed", number)))
-        assert LEAKY.computed_in(case) == promoted(dtypes(case)[:2])
+        assert LEAKY.computed_in(case) == promoted_dtype(dtypes(case)[:2])
     softmax = SPECS.find("softmax_backward")
     case = Sampler(softmax, TARGET).case(Sampler(softmax, TARGET).draw(StreamChoices(1, "computed", 0)))
     assert softmax.computed_in(case) is None

@@ -57,7 +57,7 @@ def test_valid_lists_hold_every_rule(spec: Spec, sampler: Sampler) -> None:
 def test_each_tensor_of_a_list_is_an_input_or_output_of_its_own(spec: Spec, sampler: Sampler) -> None:
     case = next(case for case in drawn(sampler, 20, stream="lists", seed=7) if len(case.tensors()) == 7)
     assert spec.given_inputs(case) == ("x", "weights[0]", "weights[1]", "weights[2]")
-    assert spec.computed(case) == ("grads[0]", "grads[1]", "grads[2]")
+    assert spec.computed_outputs(case) == ("grads[0]", "grads[1]", "grads[2]")
     assert spec.output_tensors(case) == {"grads[0]", "grads[1]", "grads[2]"}
     assert spec.inputs == ("x", "weights")
     assert spec.outputs == ("grads",)

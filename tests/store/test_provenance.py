@@ -53,7 +53,7 @@ def test_without_a_checkout_nothing_is_said(repository: Path, tmp_path: Path, mo
 
 
 def test_what_it_was_made_by_names_no_host() -> None:
-    made = Beginning(["faults", "-o", "a file"]).ended()
+    made = Beginning(["faults", "-o", "a file"]).made_by()
     assert made.command == "aclnn-cts faults -o 'a file'"
     assert made.seconds >= 0
     assert {"machine.cpu", "python.version", "library.numpy"} <= set(made.environment)
@@ -81,7 +81,7 @@ def test_the_command_names_no_folder_of_the_machine(
     words: list[str], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert Beginning(["faults", *words]).ended().command == f"aclnn-cts faults {command}"
+    assert Beginning(["faults", *words]).made_by().command == f"aclnn-cts faults {command}"
 
 
 @pytest.mark.parametrize("folder", ["benchmarks/figures/power", "benchmarks/figures"])

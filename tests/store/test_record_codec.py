@@ -18,11 +18,13 @@ from tests.support.build_records import make_record
 
 
 def test_a_record_comes_back_whole() -> None:
-    record = make_record(3, result=Result.FAILED, kind="value", share=math.inf, waiver="w", facts={"a": [1, "x", None]})
+    record = make_record(
+        3, result=Result.FAILED, kind="value", error_ratio=math.inf, waiver="w", facts={"a": [1, "x", None]}
+    )
     again = decode_record(encode_record(record), where="here")
     assert again.trial.case.arguments["scale"] is not None  # nan is no null pointer
     assert math.isnan(again.trial.case.arguments["scale"])  # type: ignore[arg-type]  # a number, as made above
-    assert again.verdict.deviations[0].share == math.inf
+    assert again.verdict.deviations[0].error_ratio == math.inf
     assert again.trial.id == record.trial_id
     assert repr(again) == repr(record)  # nan is not equal to itself
 

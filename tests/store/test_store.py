@@ -31,11 +31,11 @@ def path(tmp_path: Path) -> Path:
 def mixed() -> list[Record]:
     failed: dict[str, Any] = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out"}
     return [
-        make_record(0, share=0.5),
+        make_record(0, error_ratio=0.5),
         make_record(1, operator=EMBEDDING, case_kind="invalid", check="status", constraint="grad.dtype"),
-        make_record(2, share=math.inf, **failed),
-        make_record(3, share=2.0, waiver="known", **failed),
-        make_record(4, dtype="BF16", share=math.nan, **failed),
+        make_record(2, error_ratio=math.inf, **failed),
+        make_record(3, error_ratio=2.0, waiver="known", **failed),
+        make_record(4, dtype="BF16", error_ratio=math.nan, **failed),
         make_record(5, result=Result.SKIPPED, kind=SkipReason.OPEN),
         make_record(6, result=Result.ERROR, kind="lost device", mode="USE_FP16"),
     ]
@@ -99,10 +99,10 @@ def test_queries(reader: ResultReader, query: Query, numbers: list[int]) -> None
 
 
 def test_worst_first(reader: ResultReader) -> None:
-    shares = [record.verdict.deviations[0].share for record in reader.records(worst_first=True, limit=4)]
-    assert shares[0] == math.inf
-    assert math.isnan(shares[1])  # a share that is no number counts as the worst
-    assert shares[2:] == [2.0, 0.5]
+    error_ratios = [record.verdict.deviations[0].error_ratio for record in reader.records(worst_first=True, limit=4)]
+    assert error_ratios[0] == math.inf
+    assert math.isnan(error_ratios[1])  # an error ratio that is no number counts as the worst
+    assert error_ratios[2:] == [2.0, 0.5]
 
 
 def test_tally(reader: ResultReader) -> None:

@@ -36,7 +36,7 @@ def make_record(  # noqa: PLR0913 - each test changes another field
     mode: str = "",
     product: str = "atlas-a2",
     waiver: str = "",
-    share: float = 0.25,
+    error_ratio: float = 0.25,
     recipe: str | None = "normal",
     facts: Mapping[str, Any] | None = None,
 ) -> Record:
@@ -56,7 +56,9 @@ def make_record(  # noqa: PLR0913 - each test changes another field
     )
     trial = Trial(check=check, case=case, parameters={"repeat": 2})
     outcome = Outcome(phase_one=0, phase_two=0, buffers={"out": BufferState(sha256="ab" * 32)}, seconds=0.001)
-    deviation = Deviation(output="out", index=(0, 1), got=1.5, expected="inf", bound=0.0, share=share, elements=2)
+    deviation = Deviation(
+        output="out", index=(0, 1), got=1.5, expected="inf", bound=0.0, error_ratio=error_ratio, elements=2
+    )
     return with_whole_fingerprint(
         Record(
             trial_id=trial.id,

@@ -95,7 +95,7 @@ def prepared(folder: Path) -> Prepared:
         folder / "run",
         [
             record(case),
-            record(softmax_case(1), result="failed", kind="value", output="out", share=2.0),
+            record(softmax_case(1), result="failed", kind="value", output="out", error_ratio=2.0),
             record(softmax_case(2), result="failed", kind="crash", waiver="known"),
         ],
     )

@@ -28,7 +28,7 @@ _WIDE = "\U0001f600".encode() + b"x" * (2 * MIB - 10)
 
 def sound_run(path: Path) -> Path:
     """A run with a finding."""
-    failed = record(softmax_case(1), result="failed", kind="value", output="out", share=2.0)
+    failed = record(softmax_case(1), result="failed", kind="value", output="out", error_ratio=2.0)
     return synthetic_run(path, [record(softmax_case()), failed])
 
 

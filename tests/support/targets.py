@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from aclnn_cts.adapters.bindings import shipped
+from aclnn_cts.adapters.bindings import shipped_bindings
 from aclnn_cts.authoring.catalogue import family_of
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.speclang.model import Clause, Spec
@@ -129,7 +129,7 @@ heads of 128 to 512 columns and rows of 2,048 indices. Few shapes are tiny, odd,
 
 def main(which: str, library: str = "") -> None:
     """Print the stems of operators, with commas between: where a library is named, those that are bound to it."""
-    proven, bound = proven_by_another(), shipped(library) if library else load_specs()
+    proven, bound = proven_by_another(), shipped_bindings(library) if library else load_specs()
     chosen = [
         spec for spec in load_specs().values() if (spec.operator in proven) == {"tested": False, "others": True}[which]
     ]

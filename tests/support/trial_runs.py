@@ -9,7 +9,7 @@ from aclnn_cts.adapters.protocol import Adapter
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.sandbox.host import InProcessHost
 from aclnn_cts.speclang.load import Specs, load_specs
 from aclnn_cts.trials.plan import Part
@@ -28,7 +28,7 @@ def bench(adapter: Adapter, target: Target = A2, *, folders: tuple[Path, ...] = 
     known = load_specs(folders) if folders else specs()
     host = InProcessHost(adapter.open(target, known))
     return TrialRunner(
-        specs=known, host=host, settings=BenchSettings(adapter="test", target=target, spec_folders=folders)
+        specs=known, host=host, settings=RunnerSettings(adapter="test", target=target, spec_folders=folders)
     )
 
 

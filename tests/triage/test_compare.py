@@ -134,12 +134,20 @@ def test_what_no_trial_shows_to_be_mended_is_not_called_fixed(
 
 
 def test_shares_of_the_bound_that_moved(compare: Compare) -> None:
-    before = [make_record(0, share=0.25), make_record(1, share=0.5), make_record(2, share=0.1, dtype="BF16")]
-    after = [make_record(0, share=0.75), make_record(1, share=0.4), make_record(2, share=0.1, dtype="BF16")]
-    [moved] = compare(before, after).shares
+    before = [
+        make_record(0, error_ratio=0.25),
+        make_record(1, error_ratio=0.5),
+        make_record(2, error_ratio=0.1, dtype="BF16"),
+    ]
+    after = [
+        make_record(0, error_ratio=0.75),
+        make_record(1, error_ratio=0.4),
+        make_record(2, error_ratio=0.1, dtype="BF16"),
+    ]
+    [moved] = compare(before, after).error_ratio_changes
     assert (moved.dtype, moved.trials, moved.rose, moved.fell) == ("FLOAT", 2, 1, 1)
-    assert (moved.before.share, moved.before.trial) == (0.5, before[1].trial_id)
-    assert (moved.after.share, moved.after.trial, moved.after.output) == (0.75, after[0].trial_id, "out")
+    assert (moved.before.error_ratio, moved.before.trial) == (0.5, before[1].trial_id)
+    assert (moved.after.error_ratio, moved.after.trial, moved.after.output) == (0.75, after[0].trial_id, "out")
 
 
 def test_a_waiver_that_came_is_a_change(compare: Compare) -> None:

@@ -12,7 +12,7 @@ from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
 from aclnn_cts.execution.measuring import Measuring
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.choices import stream_block
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.sandbox.host import InProcessHost
@@ -43,20 +43,20 @@ def test_what_is_sampled_among_all_trials_is_measured() -> None:
     assert all(is_measured(name) for name in ids if is_sampled(name))
 
 
-def failures(*, explained: Callable[[Record], bool], sparing: bool, gate: tuple[str, ...] = ()) -> list[Record]:
+def failures(*, is_waived: Callable[[Record], bool], sample_waived: bool, gate: tuple[str, ...] = ()) -> list[Record]:
     """The same trials on an implementation whose every value is wrong."""
     target = Target()
-    settings = BenchSettings(adapter="test", target=target, measuring=Measuring(gate=gate))
+    settings = RunnerSettings(adapter="test", target=target, measuring=Measuring(gate=gate))
     session = Wrong(fault="value").open(target, SPECS)
-    bench = TrialRunner(
-        specs=SPECS, host=InProcessHost(session), settings=settings, explained=explained, sparing=sparing
+    runner = TrialRunner(
+        specs=SPECS, host=InProcessHost(session), settings=settings, is_waived=is_waived, sample_waived=sample_waived
     )
-    sampler = bench.sampler(SPECS["aclnnSoftmaxBackward"])
+    sampler = runner.sampler(SPECS["aclnnSoftmaxBackward"])
     trials = [
         Trial("values", sampler.random_case(choices, number))
         for number, choices in enumerate(stream_block(1, "evidence", 0, COUNT))
     ]
-    found = [record for judged in bench.run(trials) for record in judged.records]
+    found = [record for judged in runner.run(trials) for record in judged.records]
     return [record for record in found if record.verdict.result == Result.FAILED]
 
 
@@ -68,11 +68,11 @@ def is_full(record: Record) -> bool:
 
 @pytest.mark.slow
 def test_known_failures_differ_in_their_evidence_alone() -> None:
-    every = failures(explained=lambda _record: False, sparing=True)
+    every = failures(is_waived=lambda _record: False, sample_waived=True)
     assert len(every) > COUNT / 2
     assert all(map(is_full, every)), "what no waiver speaks for is measured whole"
-    assert all(map(is_full, failures(explained=lambda _record: True, sparing=False)))
-    some = failures(explained=lambda _record: True, sparing=True)
+    assert all(map(is_full, failures(is_waived=lambda _record: True, sample_waived=False)))
+    some = failures(is_waived=lambda _record: True, sample_waived=True)
     full = [record for record in some if is_full(record)]
     assert 0 < len(full) < len(some) / 2
     assert {record.key for record in full} == {record.key for record in some}
@@ -82,10 +82,10 @@ def test_known_failures_differ_in_their_evidence_alone() -> None:
             right.trial_id, right.fingerprint, right.verdict.message,
         )  # fmt: skip
         assert left.verdict.facts == right.verdict.facts, "the second oracle is asked of every failure"
-        assert [(entry.share, entry.histogram) for entry in left.verdict.deviations] == [
-            (entry.share, entry.histogram) for entry in right.verdict.deviations
+        assert [(entry.error_ratio, entry.histogram) for entry in left.verdict.deviations] == [
+            (entry.error_ratio, entry.histogram) for entry in right.verdict.deviations
         ]
 
 
 def test_where_a_tolerance_gates_every_failure_is_measured() -> None:
-    assert all(map(is_full, failures(explained=lambda _record: True, sparing=True, gate=("mixed",))))
+    assert all(map(is_full, failures(is_waived=lambda _record: True, sample_waived=True, gate=("mixed",))))

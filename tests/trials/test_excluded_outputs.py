@@ -10,7 +10,7 @@ from aclnn_cts.core.case import Case
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Observation, Record, Result, observations_of
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.sandbox.open_host import open_host
@@ -34,7 +34,7 @@ def excluding(spec: Spec) -> Iterator[tuple[str, Case]]:
     sampler = Sampler(spec, Target(product=spec.usual_product))
     for number in range(TRIES):
         case = sampler.case(sampler.draw(StreamChoices(0, "masked", number), budget=64))
-        for name in sorted(MASKED[spec.operator] - {*spec.computed(case)}):
+        for name in sorted(MASKED[spec.operator] - {*spec.computed_outputs(case)}):
             yield name, case
 
 
@@ -49,10 +49,10 @@ def given(spec: Spec) -> dict[str, Case]:
 
 def records(adapter: str, specs: Specs, cases: Sequence[Case], *, strict_limits: bool = False) -> list[Record]:
     target = Target(product=cases[0].product)
-    settings = BenchSettings(adapter=adapter, target=target, strict_limits=strict_limits)
+    settings = RunnerSettings(adapter=adapter, target=target, strict_limits=strict_limits)
     with open_host(adapter, target=target, specs=specs, isolate=False) as host:
-        bench = TrialRunner(specs=specs, host=host, settings=settings)
-        return [record for judged in bench.run(Trial("values", case) for case in cases) for record in judged.records]
+        runner = TrialRunner(specs=specs, host=host, settings=settings)
+        return [record for judged in runner.run(Trial("values", case) for case in cases) for record in judged.records]
 
 
 # No valid call gives attention's dpseOut: a rule forbids that.

@@ -16,7 +16,7 @@ from aclnn_cts.core.dtypes import DTYPES
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault, current_code
 from aclnn_cts.core.outside import YAML_BYTES, read_outside
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.generate.predicate import CompilePredicate, Predicate, compile_predicate
 from aclnn_cts.speclang.expression_parser import ExpressionError
@@ -196,7 +196,7 @@ def read_waivers(
             if waiver.id in waivers:
                 first = waivers[waiver.id].where
                 problems.add(
-                    ("waivers", index, "id"), f"{shown(waiver.id)} stands twice, first at {first}; give it another id"
+                    ("waivers", index, "id"), f"{quote(waiver.id)} stands twice, first at {first}; give it another id"
                 )
             waivers.setdefault(waiver.id, waiver)
         messages += problems.sorted()
@@ -238,7 +238,7 @@ def _checked(
     if not (scope.operator or scope.check or scope.constraint):
         problems.add(place, "speaks for everything that the adapter does; name an operator, a check or a constraint")
     if scope.binding is not None and len(scope.operator or ()) != 1:
-        problems.add((*place, "binding"), f"{shown(scope.binding)}: is that of one operator; name one in `operator`")
+        problems.add((*place, "binding"), f"{quote(scope.binding)}: is that of one operator; name one in `operator`")
     for word in scope.kind:
         problems.known(word, _FAULTS, (*place, "kind"), "kind of fault")
     for word in scope.dtype or ():
@@ -253,7 +253,7 @@ def _checked(
         except InvalidSpecifier:
             problems.add(
                 (*place, "version"),
-                f"{shown(scope.version)}: no range of versions; expected one such as '>=2.13,<2.14'",
+                f"{quote(scope.version)}: no range of versions; expected one such as '>=2.13,<2.14'",
             )
     if scope.when is not None:
         try:

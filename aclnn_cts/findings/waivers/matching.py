@@ -19,7 +19,7 @@ from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.note import Note, NoteCode
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import Record, Result
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.waivers.file import Waiver, WaiverScope, may_be_for, split_adapter_word
 from aclnn_cts.speclang.load import Specs
 from aclnn_cts.speclang.model import Spec
@@ -122,8 +122,8 @@ class Waivers:
         speaking = [waiver for waiver in admitting if admits_trial(waiver, record, cases)]
         return waivers_by_output(record, speaking)
 
-    def explains(self, record: Record) -> bool:
-        """Whether waivers speak for a failure."""
+    def covers(self, record: Record) -> bool:
+        """Whether waivers cover a failure."""
         return bool(self.waivers_needed_for(record))
 
     def _see_pin(self, record: Record) -> None:
@@ -144,7 +144,7 @@ class Waivers:
 def waivers_of_run(
     waivers: Iterable[Waiver],
     *,
-    settings: BenchSettings,
+    settings: RunnerSettings,
     environment: Mapping[str, str],
     bindings: Mapping[str, str],
     specs: Specs,

@@ -17,7 +17,7 @@ from aclnn_cts.judgement.tolerances.protocol import (
     RELATIVE_EPSILON,
     Pair,
     Tolerance,
-    alike,
+    are_equal,
     by_size,
     conclude,
     equal_everywhere,
@@ -26,7 +26,7 @@ from aclnn_cts.judgement.tolerances.protocol import (
     no_benchmark,
     root_mean_square,
     row_of,
-    unmeasured,
+    verdict_without_figures,
 )
 
 
@@ -83,7 +83,7 @@ class Dual(Tolerance):
             return equal_everywhere(self, pair)
         row = row_of(DUAL_ROWS, pair)
         if row is None:
-            return unmeasured(self, pair, row)
+            return verdict_without_figures(self, pair, row)
         benchmark = pair.benchmark
         if benchmark is None:
             return no_benchmark(self)
@@ -101,7 +101,7 @@ def _measured(pair: Pair, benchmark: Float64, row: DualRow) -> Iterator[tuple[st
     usable: NDArray[np.bool_] | None = None
     if not pair.finite or not np.isfinite(benchmark).all():
         special = ~(np.isfinite(pair.got) & np.isfinite(pair.golden))
-        admitted = alike(pair.got, benchmark) | (~np.isfinite(pair.golden) & alike(pair.got, pair.golden))
+        admitted = are_equal(pair.got, benchmark) | (~np.isfinite(pair.golden) & are_equal(pair.got, pair.golden))
         yield "inf and nan at fault", int(np.count_nonzero(special & ~admitted)), 0
         usable = ~special & np.isfinite(benchmark)
     normal, small = by_size(pair.size, row.small, usable)

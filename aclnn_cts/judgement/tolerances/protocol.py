@@ -109,7 +109,7 @@ def not_applicable(tolerance: Tolerance, message: str, why: str) -> ToleranceRes
     )
 
 
-def unmeasured(tolerance: Tolerance, pair: Pair, row: object) -> ToleranceResult:
+def verdict_without_figures(tolerance: Tolerance, pair: Pair, row: object) -> ToleranceResult:
     """No verdict where the source's table lacks the dtype; else a pass, for there are no elements."""
     if row is not None:
         return conclude(tolerance, ())
@@ -273,7 +273,7 @@ def make_pair(
     )
 
 
-def alike(left: Float64, right: Float64) -> Mask:
+def are_equal(left: Float64, right: Float64) -> Mask:
     """Whether two numbers are equal, or both nan."""
     same: Mask = (left == right) | (np.isnan(left) & np.isnan(right))
     return same
@@ -289,7 +289,7 @@ def _error(left: Float64, golden: Float64, *, finite: bool) -> Float64:
     with np.errstate(all="ignore"):
         error: Float64 = np.abs(left - golden)
         if not finite and (special := ~(np.isfinite(left) & np.isfinite(golden))).any():
-            error[special] = np.where(alike(left[special], golden[special]), 0.0, np.inf)
+            error[special] = np.where(are_equal(left[special], golden[special]), 0.0, np.inf)
     return error
 
 

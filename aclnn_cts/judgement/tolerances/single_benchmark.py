@@ -20,7 +20,7 @@ from aclnn_cts.judgement.tolerances.protocol import (
     mean,
     no_special_values,
     row_of,
-    unmeasured,
+    verdict_without_figures,
 )
 
 MATCHED = 0.99
@@ -70,7 +70,7 @@ class Mixed(Tolerance):
         """Share of matched elements and the largest absolute error."""
         row = row_of(MIXED_ROWS, pair, default="FLOAT")
         if row is None or not pair.got.size:
-            return unmeasured(self, pair, row)
+            return verdict_without_figures(self, pair, row)
         matched = np.count_nonzero(pair.error <= row.atol + row.rtol * pair.size) / pair.error.size
         form = BINARY_FORMATS[pair.row if pair.row in MIXED_ROWS else pair.dtype]
         allowed = np.maximum(row.largest, ULPS * spacing(pair.size, form))
@@ -113,7 +113,7 @@ class MereMare(Tolerance):
             return equal_everywhere(self, pair, within=1.0 if pair.dtype == "INT8" else 0.0)
         limit = row_of(MERE_LIMITS, pair)
         if limit is None or not pair.got.size:
-            return unmeasured(self, pair, limit)
+            return verdict_without_figures(self, pair, limit)
         if (special := no_special_values(self, pair, pair.golden, "the golden")) is not None:
             return special
         return conclude(

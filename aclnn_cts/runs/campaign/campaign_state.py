@@ -11,7 +11,7 @@ import msgspec
 
 from aclnn_cts.core.errors import HarnessError
 from aclnn_cts.core.finding import Finding, failure_name
-from aclnn_cts.core.outside import converted
+from aclnn_cts.core.outside import convert_document
 from aclnn_cts.core.verdict import Record
 from aclnn_cts.findings.findings import EXAMPLES, FINDING_STATE
 from aclnn_cts.findings.waivers.matching import WaiverCounts
@@ -225,4 +225,4 @@ def _chunk_key(index: int) -> str:
 
 def _read(value: object, kind: Any, key: str) -> Any:  # noqa: ANN401 - a type, and a value of it
     where = f"results.sqlite (state {key})"
-    return converted(value, kind, where=where, expected="what this version wrote", error=HarnessError)
+    return convert_document(value, kind, where=where, expected="what this version wrote", error=HarnessError)

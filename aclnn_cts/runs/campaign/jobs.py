@@ -15,7 +15,7 @@ from aclnn_cts.core.finding import Counts
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.trial import EarlierCall, Trial
 from aclnn_cts.core.verdict import Record
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.waivers.file import Waiver
 from aclnn_cts.findings.waivers.matching import WaiverCounts
 from aclnn_cts.runs.campaign.corpus.schedule import Chunk, CorpusUpdate
@@ -97,7 +97,7 @@ class CampaignService:
     jobs: ClassVar = ChunkJob | TriageJob
     answers: ClassVar = ChunkResult | TriageResult
 
-    settings: BenchSettings
+    settings: RunnerSettings
     waivers: tuple[Waiver, ...]
     chunk_seconds: float = math.inf
     """After so long a chunk is broken off where it is: calls that hang would make it last for hours."""
@@ -118,9 +118,9 @@ class CampaignService:
         from aclnn_cts.runs.campaign.worker import open_worker  # noqa: PLC0415 - the head needs none of it
 
         worker = open_worker(self, notes)
-        return Worker(worker.do, worker.bench.host)
+        return Worker(worker.do, worker.runner.host)
 
-    def moved(self, folder: Path, *, cores: int) -> CampaignService:
+    def on_node(self, folder: Path, *, cores: int) -> CampaignService:
         """The same on a node of a cluster, where `ship` has filled the folder."""
         specs = tuple(folder / "specs" / str(number) for number in range(len(self.settings.spec_folders)))
         # How many of the workers this node has is not known; hardly more than it has cores.

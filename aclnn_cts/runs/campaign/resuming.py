@@ -11,7 +11,7 @@ import msgspec
 
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.outside import sha256_of
-from aclnn_cts.execution.settings import PHASES, BenchSettings
+from aclnn_cts.execution.settings import PHASES, RunnerSettings
 from aclnn_cts.findings.waivers.file import Waiver, waivers_beside_shipped
 from aclnn_cts.runs.campaign.head import StopLimits
 from aclnn_cts.speclang.load import Specs
@@ -63,8 +63,8 @@ def earlier_campaign(options: CampaignOptions) -> Manifest:
         then = began[name]
         if name in options.given and now != then:
             raise UsageError(
-                f"{_told(name, now)}: the campaign in {options.out} began {_with(name, then)}; leave {name} out to go "
-                "on with it, or begin another one in a directory of its own"
+                f"{_format_option(name, now)}: the campaign in {options.out} began {_with(name, then)}; leave {name} "
+                "out to go on with it, or begin another one in a directory of its own"
             )
     for spec in options.operators:
         name = f"{spec.stem}.yaml"
@@ -108,12 +108,12 @@ def _as_begun(options: CampaignOptions, manifest: Manifest) -> CampaignOptions:
     return replace(options, settings=settings, seed=manifest.seed, size=int(kept["chunk_trials"]))
 
 
-def _told(name: str, value: Any) -> str:  # noqa: ANN401 - of any option
+def _format_option(name: str, value: Any) -> str:  # noqa: ANN401 - of any option
     return name if value is True else f"{name} {_shown(value)}"
 
 
 def _with(name: str, value: Any) -> str:  # noqa: ANN401 - of any option
-    return "without it" if value is False or value == [] else f"with {_told(name, value)}"
+    return "without it" if value is False or value == [] else f"with {_format_option(name, value)}"
 
 
 def _shown(value: object) -> str:
@@ -207,7 +207,7 @@ class CampaignOptions:
     arguments: tuple[str, ...]
     specs: Specs
     operators: tuple[Spec, ...]
-    settings: BenchSettings
+    settings: RunnerSettings
     out: Path
     stop: StopLimits
     seed: int = 0

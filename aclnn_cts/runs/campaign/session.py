@@ -20,7 +20,7 @@ from aclnn_cts.core.finding import Finding
 from aclnn_cts.core.outside import numbers_as_words
 from aclnn_cts.core.printable import printable_json
 from aclnn_cts.core.trial import Trial, of_first_phase, trial_to_json
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import FINDING_STATE, findings_in
 from aclnn_cts.findings.waivers.file import waiver_texts
 from aclnn_cts.findings.waivers.matching import Waivers, pinned_trials, waivers_of_run
@@ -208,12 +208,12 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
         settings = replace(first.on(host, options.operators), adapter=options.settings.adapter)
         environment: Mapping[str, Any] = dict(host.environment)
         capabilities = host.capabilities
-        bench = TrialRunner(specs=options.specs, host=host, settings=settings)
-        rejecting = _rejecting(bench, options) if earlier is None else {}
+        runner = TrialRunner(specs=options.specs, host=host, settings=settings)
+        rejecting = _rejecting(runner, options) if earlier is None else {}
         for spec in options.operators:
             if settings.target.product in spec.products:
                 # Whatever is wrong with an oracle is said before the campaign has a directory.
-                bench.judge(spec)
+                runner.judge(spec)
     waivers = waivers_of_run(
         options.waivers,
         settings=settings,
@@ -229,13 +229,13 @@ def _opened(options: CampaignOptions, earlier: Manifest | None) -> tuple[Campaig
     return options, earlier, waivers, check_implementation(options.out, earlier, facts, settings.scope)
 
 
-def _rejecting(bench: TrialRunner, options: CampaignOptions) -> dict[str, str]:
+def _rejecting(runner: TrialRunner, options: CampaignOptions) -> dict[str, str]:
     """The operators that reject their sentinel where statuses alone are judged, with what came back."""
-    capabilities = bench.host.capabilities
-    if bench.settings.phases != 1 or not (capabilities.statuses and capabilities.phases):
+    capabilities = runner.host.capabilities
+    if runner.settings.phases != 1 or not (capabilities.statuses and capabilities.phases):
         return {}
-    cases = [sentinel_case(bench.sampler(spec)) for spec in options.operators if is_tested(spec, bench.settings)]
-    return refused_sentinels(bench.host, cases, options.specs, phases=1)
+    cases = [sentinel_case(runner.sampler(spec)) for spec in options.operators if is_tested(spec, runner.settings)]
+    return refused_sentinels(runner.host, cases, options.specs, phases=1)
 
 
 def _manifest(
@@ -323,7 +323,7 @@ def _note_session(writer: RunWriter, options: CampaignOptions) -> None:
     writer.append_part(Summary(), state={f"{SESSION_STATE}{number:04d}": entry})
 
 
-def _devices(options: CampaignOptions) -> list[BenchSettings]:
+def _devices(options: CampaignOptions) -> list[RunnerSettings]:
     """The settings of each worker."""
     settings = replace(options.settings, workers=options.workers)
     if not options.devices:

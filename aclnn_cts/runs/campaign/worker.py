@@ -35,7 +35,7 @@ from aclnn_cts.workers.notes import ProgressNotes
 class CampaignWorker:
     """Holds an open implementation. `open_worker` makes one; whoever did closes its host."""
 
-    bench: TrialRunner
+    runner: TrialRunner
     waivers: Waivers
     notes: ProgressNotes | None
     chunk_seconds: float
@@ -47,13 +47,13 @@ class CampaignWorker:
             case ChunkJob():
                 return self.judge(job.chunk, seconds=job.seconds)
             case TriageJob():
-                return FindingExaminer(bench=self.bench, waivers=self.waivers).examine(job)
+                return FindingExaminer(runner=self.runner, waivers=self.waivers).examine(job)
 
     def judge(self, chunk: Chunk, *, seconds: float | None = None) -> ChunkResult:
         """Try a chunk, for so many seconds."""
         began = time.monotonic()
         most = self.chunk_seconds if seconds is None else min(seconds, self.chunk_seconds)
-        sampler = self.bench.sampler(self.bench.specs[chunk.operator])
+        sampler = self.runner.sampler(self.runner.specs[chunk.operator])
         items = list(chunk_trials(chunk, sampler))
         tally = ChunkTally(chunk, self._factors_of(chunk.operator))
         handout = _Handout(chunk, items, self.notes, until=began + most)
@@ -63,14 +63,14 @@ class CampaignWorker:
         if self.notes is not None:
             self.notes.note_idle()
         return tally.result(
-            tuple(parent_of(chunk, sampler, draw, share) for share, draw in tally.good),
+            tuple(parent_of(chunk, sampler, draw, error_ratio) for error_ratio, draw in tally.good),
             seconds=time.monotonic() - began,
             broken_off=len(items) - handout.handed,
             waivers=self.waivers.evidence,
         )
 
     def _records(self, trials: Iterable[Trial], tally: ChunkTally) -> Iterator[Record]:
-        for judged in self.bench.run(trials):
+        for judged in self.runner.run(trials):
             tally.summary.include(judged.coverage)
             tally.outputs = judged.blobs
             for record in judged.records:
@@ -78,7 +78,7 @@ class CampaignWorker:
 
     def _factors_of(self, operator: str) -> CoverageFactors:
         if operator not in self._factors:
-            self._factors[operator] = CoverageFactors(self.bench.sampler(self.bench.specs[operator]))
+            self._factors[operator] = CoverageFactors(self.runner.sampler(self.runner.specs[operator]))
         return self._factors[operator]
 
 
@@ -117,8 +117,8 @@ def open_worker(service: CampaignService, notes: ProgressNotes | None) -> Campai
         specs=specs,
     )
     # Whether a failure depends on earlier calls is asked once a finding, not once a worker.
-    bench = TrialRunner(specs=specs, host=host, settings=settings, explained=lambda _record: True, sample=SAMPLE)
-    return CampaignWorker(bench=bench, waivers=waivers, notes=notes, chunk_seconds=service.chunk_seconds)
+    runner = TrialRunner(specs=specs, host=host, settings=settings, is_waived=lambda _record: True, sample=SAMPLE)
+    return CampaignWorker(runner=runner, waivers=waivers, notes=notes, chunk_seconds=service.chunk_seconds)
 
 
 PARENTS = 8
@@ -188,12 +188,12 @@ class ChunkTally:
                     self.records.append(record)
 
     def _pass(self, item: ChunkTrial, verdict: Verdict) -> None:
-        share = max((part.share for part in verdict.deviations), default=0.0)
-        if not math.isfinite(share):
+        error_ratio = max((part.error_ratio for part in verdict.deviations), default=0.0)
+        if not math.isfinite(error_ratio):
             return
-        self.worst = max(self.worst, share)
-        if item.draw >= 0 and share > 0.0 and (len(self.good) < PARENTS or share > self.good[-1][0]):
-            self.good = sorted([*self.good, (share, item.draw)], key=lambda pair: (-pair[0], pair[1]))[:PARENTS]
+        self.worst = max(self.worst, error_ratio)
+        if item.draw >= 0 and error_ratio > 0.0 and (len(self.good) < PARENTS or error_ratio > self.good[-1][0]):
+            self.good = sorted([*self.good, (error_ratio, item.draw)], key=lambda pair: (-pair[0], pair[1]))[:PARENTS]
 
     def _keep(self, record: Record) -> None:
         numbers = self.failures.setdefault(failure_name(record.key, waiver=record.waiver), Counter())
@@ -249,7 +249,7 @@ EXECUTIONS_AFTER = 20
 class FindingExaminer:
     """Does one examination on an open implementation."""
 
-    bench: TrialRunner
+    runner: TrialRunner
     waivers: Waivers
     _until: float = math.inf
     """When, by the monotonic clock, confirming is broken off."""
@@ -267,18 +267,18 @@ class FindingExaminer:
             self._until = math.inf
         if not kind or found.trial is None or not job.shrink:
             return found
-        sampler = self.bench.sampler(self.bench.specs[found.trial.case.operator])
+        sampler = self.runner.sampler(self.runner.specs[found.trial.case.operator])
         after = bool(found.trial.after)
         small = shrink(
             found.trial,
             sampler=sampler,
-            execute=self._freshly if after else self.bench.run_one,
+            execute=self._freshly if after else self.runner.run_one,
             same=lambda record: self._same(record, job.key) and not is_milder(record.verdict.kind, than=kind),
             executions=EXECUTIONS_AFTER if after else EXECUTIONS,
             repeats=ALONE if found.confirmed == Confirmation.FLAKY else 1,
             until=until,
         )
-        judged = next(iter(self.bench.run([small.trial])))
+        judged = next(iter(self.runner.run([small.trial])))
         broken_off = "" if small.complete else f"shrinking was broken off after {small.executions} executions"
         return msgspec.structs.replace(
             found,
@@ -306,13 +306,13 @@ class FindingExaminer:
         if failures := self._alone(again.trial, job.key):
             return _alone(job, again.trial, failures, 2 * ALONE)
         after: tuple[EarlierCall, ...] = ()
-        if self.bench.host.isolated and len(job.known) < KNOWN:
-            after = self.bench.calls_before(again.trial, before, same=lambda record: self._same(record, job.key))
+        if self.runner.host.isolated and len(job.known) < KNOWN:
+            after = self.runner.calls_before(again.trial, before, same=lambda record: self._same(record, job.key))
         return _after(job, again, after, 2 * ALONE), again.verdict.kind if after else ""
 
     def _after_known(self, job: TriageJob) -> tuple[TriageResult, str] | None:
         """What fails in a fresh process after the calls that another finding needs."""
-        for calls in job.known if self.bench.host.isolated else ():
+        for calls in job.known if self.runner.host.isolated else ():
             for given in job.trials:
                 record = self._freshly(msgspec.structs.replace(given, after=calls))
                 if self._same(record, job.key):
@@ -329,9 +329,9 @@ class FindingExaminer:
         before: list[Trial] = []
         if job.chunk is None:
             return None, before
-        self.bench.host.refresh()
-        items = list(chunk_trials(job.chunk, self.bench.sampler(self.bench.specs[job.chunk.operator])))
-        for judged in self.bench.run(item.trial for item in items):
+        self.runner.host.refresh()
+        items = list(chunk_trials(job.chunk, self.runner.sampler(self.runner.specs[job.chunk.operator])))
+        for judged in self.runner.run(item.trial for item in items):
             for record in judged.records:
                 if self._same(record, job.key):
                     return record, before
@@ -339,18 +339,18 @@ class FindingExaminer:
         return None, before
 
     def _freshly(self, trial: Trial) -> Record:
-        return self.bench.run_one(trial, fresh=True)
+        return self.runner.run_one(trial, fresh=True)
 
     def _same(self, record: Record, looked_for: Fingerprint) -> bool:
         if time.monotonic() >= self._until:
             raise _OutOfTimeError
         is_same = record.verdict.result == Result.FAILED and record.key == looked_for
-        return is_same and not self.waivers.explains(record)
+        return is_same and not self.waivers.covers(record)
 
     def _plainest_first(self, trial: Trial, looked_for: Fingerprint) -> list[Trial]:
         """The trial, and before it its calls by themselves where these can show the fault."""
         by_itself = looked_for.fault not in _OF_SEVERAL_CALLS
-        return [*(calls_alone(trial, self.bench.specs) if by_itself else ()), trial]
+        return [*(calls_alone(trial, self.runner.specs) if by_itself else ()), trial]
 
 
 class _OutOfTimeError(Exception):

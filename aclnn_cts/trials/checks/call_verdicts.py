@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from aclnn_cts.core.errors import UsageError
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import FAILED_CHECKS, VALUE_CHECK, Result, Verdict
 from aclnn_cts.speclang.evaluate import Evaluation
@@ -25,7 +25,7 @@ def repeats_of(trial: Trial) -> int:
         not isinstance(repeats, int) or isinstance(repeats, bool) or not 2 <= repeats <= _MOST_REPEATS
     ):
         raise UsageError(
-            f"trial: $.parameters.{REPEATS}: {shown(repeats)}; expected a whole number from 2 to {_MOST_REPEATS}"
+            f"trial: $.parameters.{REPEATS}: {quote(repeats)}; expected a whole number from 2 to {_MOST_REPEATS}"
         )
     return int(repeats)
 
@@ -35,14 +35,14 @@ def demand_valid(trial: Trial, evaluation: Evaluation) -> None:
     if evaluation.broken:
         names = ", ".join(item.id for item in evaluation.broken)
         raise UsageError(
-            f"a trial of {shown(trial.check)} takes a case that holds all constraints; this one breaks {names}"
+            f"a trial of {quote(trial.check)} takes a case that holds all constraints; this one breaks {names}"
         )
 
 
 def demand_broken(trial: Trial, evaluation: Evaluation) -> None:
     """UsageError for a case that breaks no constraint."""
     if not evaluation.broken:
-        raise UsageError(f"a trial of {shown(trial.check)} takes a case that breaks a constraint; this one holds all")
+        raise UsageError(f"a trial of {quote(trial.check)} takes a case that breaks a constraint; this one holds all")
 
 
 def index_of_deciding(verdicts: Sequence[Verdict], results: Sequence[str]) -> int | None:

@@ -279,7 +279,7 @@ def _first_difference(name: str, mask: NDArray[np.bool_], left: NDArray[Any], ri
 def _terms_per_element(spec: Spec, case: Case) -> float:
     """Elements of the inputs for each element of the smallest output: how long the sums of an output can be."""
     sizes = {name: tensor.numel for name, tensor in case.tensors()}
-    outputs = [sizes[name] for name in spec.computed(case) if sizes.get(name)]
+    outputs = [sizes[name] for name in spec.computed_outputs(case) if sizes.get(name)]
     return sum(sizes[name] for name in spec.given_inputs(case)) / min(outputs) if outputs else 0.0
 
 

@@ -20,7 +20,7 @@ from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import GROWN_BYTES, CallEnd
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.trial import OTHER_CASE, Trial
 from aclnn_cts.core.verdict import Result, Verdict
 from aclnn_cts.execution.executor import CallRequest, PerformedCall
@@ -223,7 +223,7 @@ def _round_alike(modes: Modes, case: Case, other: Case) -> bool:
 def _times(trial: Trial) -> int:
     times = trial.parameters.get("times", _NUMBER_OF_CALLS)
     if not isinstance(times, int) or isinstance(times, bool) or times < 2:
-        raise UsageError(f"trial: $.parameters.times: {shown(times)}; expected a whole number from 2 on")
+        raise UsageError(f"trial: $.parameters.times: {quote(times)}; expected a whole number from 2 on")
     return times
 
 

@@ -16,7 +16,7 @@ from aclnn_cts.core.case_json import case_from_json, case_to_json
 from aclnn_cts.core.errors import UsageError, did_you_mean
 from aclnn_cts.core.faults import Fault
 from aclnn_cts.core.outcome import SUCCESS, CallEnd, status_name
-from aclnn_cts.core.printable import shown
+from aclnn_cts.core.printable import quote
 from aclnn_cts.core.registry import items_by_name
 from aclnn_cts.core.trial import Trial
 from aclnn_cts.core.verdict import TWIN_FAILED, UNJUDGED_VALUES, Judged, Result, SkipReason, Verdict, is_valid_call
@@ -255,7 +255,7 @@ def check_by_id(identifier: str, *, where: str) -> Check:
     """A check by its id; UsageError for an unknown one."""
     if identifier not in CHECKS:
         raise UsageError(
-            f"{where}: check {shown(identifier)}: expected one of {', '.join(CHECKS)}{did_you_mean(identifier, CHECKS)}"
+            f"{where}: check {quote(identifier)}: expected one of {', '.join(CHECKS)}{did_you_mean(identifier, CHECKS)}"
         )
     return CHECKS[identifier]
 

@@ -67,7 +67,9 @@ def _answers(host: SessionHost, cases: Iterable[Case], specs: Mapping[str, Spec]
     """What came back instead of success, empty where success did, by operator that the implementation has."""
     calls = [_call(host, specs[case.operator], case, phases) for case in cases]
     return {
-        call.case.operator: "" if outcome.ended == CallEnd.RETURNED and not outcome.status else _told(outcome)
+        call.case.operator: ""
+        if outcome.ended == CallEnd.RETURNED and not outcome.status
+        else _describe_outcome(outcome)
         for call, outcome in zip(calls, host.run(calls), strict=True)
         if outcome.ended != CallEnd.INEXPRESSIBLE
     }
@@ -101,7 +103,7 @@ def _call(host: SessionHost, spec: Spec, case: Case, phases: int) -> Call:
     return Call(case, lend_buffers(host, spec, case, case_arrays(case, spec.given_inputs(case))))
 
 
-def _told(outcome: Outcome) -> str:
+def _describe_outcome(outcome: Outcome) -> str:
     what = status_text(outcome) if outcome.ended == CallEnd.RETURNED else outcome.ended
     said = outcome.message.strip().partition("\n")[0]
     return f"{what}{': ' + said if said else ''}"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aclnn_cts.adapters.bindings import shipped
+from aclnn_cts.adapters.bindings import shipped_bindings
 from aclnn_cts.core.case import CallOptions, Case
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.errors import UsageError
@@ -335,7 +335,7 @@ def test_waiver_of_a_binding_names_its_operator(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_shipped_waivers_name_the_binding_that_ships(library: str) -> None:
-    bindings = shipped(library)
+    bindings = shipped_bindings(library)
     mine = [item for item in read_waivers(shipped_waivers(), pinned=False) if item.id.startswith(f"{library}-cpu.")]
     assert mine
     for waiver in mine:
@@ -399,8 +399,8 @@ def test_a_predicate_may_hold_of_a_call_that_the_trial_makes(tmp_path: Path) -> 
 def test_a_waiver_reaches_the_workers(tmp_path: Path) -> None:
     every = read(tmp_path, WAIVER.replace("kind:", "version: '>=2'\n      when: dim(gradOutput, 1) > 3\n      kind:"))
     waivers = chosen(pickle.loads(pickle.dumps(every)))  # noqa: S301 - our own
-    assert waivers.explains(failure(5))
-    assert not waivers.explains(failure(1))
+    assert waivers.covers(failure(5))
+    assert not waivers.covers(failure(1))
     assert waivers.report().unused == (), "asking is not applying"
 
 

@@ -23,7 +23,7 @@ from aclnn_cts.core.verdict import FINER_FACT, TOLERANCE_FACT, Result, Tolerance
 from aclnn_cts.execution.executor import CallPerformer, CallRequest, PerformedCall
 from aclnn_cts.execution.judging import Judge, Judges
 from aclnn_cts.execution.measuring import Measuring, chosen_tolerances
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.judgement.tolerances.registry import TOLERANCES
 from aclnn_cts.judgement.verdict import judge_status
@@ -185,8 +185,8 @@ def test_one_trial_in_64_is_put_to_all_tolerances() -> None:
         Trial("values", case) for case in drawn(Sampler(spec, Target(spec.usual_product)), 200, stream="tolerances")
     ]
     with open_host("reference", target=Target(), specs=SPECS) as host:
-        bench = TrialRunner(specs=SPECS, host=host, settings=BenchSettings(adapter="reference", target=Target()))
-        records = [record for judged in bench.run(trials) for record in judged.records]
+        runner = TrialRunner(specs=SPECS, host=host, settings=RunnerSettings(adapter="reference", target=Target()))
+        records = [record for judged in runner.run(trials) for record in judged.records]
     passed = [record for record in records if record.verdict.result == Result.PASSED]
     measured = [record for record in passed if record.verdict.tolerances]
     assert 0 < len(measured) < len(passed) / 16

@@ -34,8 +34,8 @@ def test_histograms_hold_every_element(faulty: Acceptance) -> None:
     assert faulty.precision
     for row in faulty.precision:
         assert sum(row.histogram) <= row.elements
-        assert len(row.histogram) == len(faulty.share_edges) + 1
-        beyond = sum(row.histogram[faulty.share_edges.index(0) + 1 :])
+        assert len(row.histogram) == len(faulty.error_ratio_edges) + 1
+        beyond = sum(row.histogram[faulty.error_ratio_edges.index(0) + 1 :])
         assert beyond == row.beyond
         assert row.within_bound <= row.measured <= row.trials
 
@@ -67,7 +67,7 @@ def test_what_a_waiver_speaks_for_stands_on_a_card_of_its_own(tmp_path: Path) ->
             for name, value in small.arguments.items()
         },
     )
-    fields = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out", "share": 2.0}
+    fields = {"result": Result.FAILED, "kind": Fault.VALUE, "output": "out", "error_ratio": 2.0}
     waived, unwaived = record(small, waiver="w", **fields), record(large, **fields)  # type: ignore[arg-type]  # any of its fields
     first, second = acceptance([synthetic_run(tmp_path / "run", [waived, unwaived])]).findings
     assert (first.number, first.waived, first.waivers, first.trial_id) == (1, 0, (), unwaived.trial_id)
@@ -151,7 +151,7 @@ def test_disputes_and_errors_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_nan_share_is_the_worst(tmp_path: Path) -> None:
-    failed = record(softmax_case(), result=Result.FAILED, kind=Fault.SPECIAL, output="out", share=float("nan"))
+    failed = record(softmax_case(), result=Result.FAILED, kind=Fault.SPECIAL, output="out", error_ratio=float("nan"))
     report = acceptance([synthetic_run(tmp_path / "run", [failed])])
     assert report.precision[0].worst == "inf"
 
@@ -178,13 +178,13 @@ def test_a_baseline_is_compared_with_runs_of_its_product(tmp_path: Path) -> None
         tmp_path / "a",
         [
             record(softmax_case(1)),
-            record(softmax_case(2), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0),
+            record(softmax_case(2), result=Result.FAILED, kind=Fault.VALUE, output="out", error_ratio=2.0),
         ],
     )
     after = synthetic_run(
         tmp_path / "b",
         [
-            record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0),
+            record(softmax_case(1), result=Result.FAILED, kind=Fault.VALUE, output="out", error_ratio=2.0),
             record(softmax_case(2)),
         ],
     )

@@ -132,7 +132,7 @@ def test_a_clause_on_other_faults_is_kept_by_wrong_values_in_a_call_mode_too() -
 def of_dtype(dtype: str, number: int, *, wrong: int) -> list[Record]:
     """Trials in a dtype of which some fail."""
     return [
-        record(softmax_case(seed, dtype=dtype), result=Result.FAILED, kind=Fault.VALUE, output="out", share=3.0)
+        record(softmax_case(seed, dtype=dtype), result=Result.FAILED, kind=Fault.VALUE, output="out", error_ratio=3.0)
         if seed < wrong
         else record(softmax_case(seed, dtype=dtype))
         for seed in range(number)

@@ -139,7 +139,7 @@ def test_what_the_document_leaves_open_is_open_unless_a_call_does_harm(tmp_path:
 
 def test_a_condition_chooses_the_trials_that_speak(tmp_path: Path) -> None:
     good, bad = record(softmax_case(1, dtype="FLOAT16")), softmax_case(2, dtype="BF16")
-    failed = record(bad, result=Result.FAILED, kind=Fault.VALUE, output="out", share=3.0)
+    failed = record(bad, result=Result.FAILED, kind=Fault.VALUE, output="out", error_ratio=3.0)
     report = report_of(tmp_path, good, failed)
     half, brain, single = (clause(report, f"params.gradOutput.{number}") for number in (9, 11, 10))
     other = clause(report, "params.gradOutput.14")
@@ -158,7 +158,9 @@ def test_a_condition_chooses_the_trials_that_speak(tmp_path: Path) -> None:
 
 def test_a_failure_speaks_against_the_clause_where_most_trials_fail_with_it(tmp_path: Path) -> None:
     passed = [record(softmax_case(number)) for number in range(9)]
-    failed = record(softmax_case(9, strided=True), result=Result.FAILED, kind=Fault.UNWRITTEN, output="out", share=3.0)
+    failed = record(
+        softmax_case(9, strided=True), result=Result.FAILED, kind=Fault.UNWRITTEN, output="out", error_ratio=3.0
+    )
     report = report_of(tmp_path, *passed, failed)
     specific = [row for row in report.clauses if row.specific]
     assert {row.clause.when_text for row in specific} == {"not contiguous(out)"}
@@ -168,7 +170,12 @@ def test_a_failure_speaks_against_the_clause_where_most_trials_fail_with_it(tmp_
 def test_a_wrong_value_on_a_limit_is_not_held_against_the_limit(tmp_path: Path) -> None:
     origin = Origin(kind="boundary", constraint="gradOutput.rank")
     wrong = record(
-        softmax_case(origin=origin), check="boundary", result=Result.FAILED, kind=Fault.VALUE, output="out", share=9.0
+        softmax_case(origin=origin),
+        check="boundary",
+        result=Result.FAILED,
+        kind=Fault.VALUE,
+        output="out",
+        error_ratio=9.0,
     )
     report = report_of(tmp_path / "a", wrong)
     assert clause(report, at_of("gradOutput.rank")).verdict == ClauseVerdict.UNTESTED
@@ -268,7 +275,7 @@ def test_a_constraint_of_which_most_trials_were_set_aside_is_untested(tmp_path: 
 
 def test_a_failure_contradicts_whatever_was_set_aside(tmp_path: Path) -> None:
     skipped = [record(softmax_case(n), result=Result.SKIPPED, kind=SkipReason.INEXPRESSIBLE) for n in range(5)]
-    failed = record(softmax_case(9), result=Result.FAILED, kind=Fault.VALUE, output="out", share=2.0)
+    failed = record(softmax_case(9), result=Result.FAILED, kind=Fault.VALUE, output="out", error_ratio=2.0)
     assert clause(report_of(tmp_path, *skipped, failed), "function.1").verdict == ClauseVerdict.CONTRADICTED
 
 

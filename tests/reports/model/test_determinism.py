@@ -51,7 +51,7 @@ def test_what_was_tried_is_counted_from_the_records(tmp_path: Path) -> None:
                 result=Result.FAILED,
                 kind=Fault.NONDETERMINISTIC,
                 output="out",
-                share=9.0,
+                error_ratio=9.0,
             ),
             "a",
             "b",

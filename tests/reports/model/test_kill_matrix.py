@@ -22,7 +22,7 @@ def test_without_a_matrix_there_is_nothing_to_show(tmp_path: Path, monkeypatch: 
 def test_a_report_is_told_in_what_the_harness_is_another_one() -> None:
     unknown = power_of(EMPTY)
     assert (unknown.another, unknown.judging_sha256) == (None, "")
-    made = Beginning(["faults"]).ended()
+    made = Beginning(["faults"]).made_by()
     same = power_of(msgspec.structs.replace(EMPTY, made_by=made))
     assert (same.another, same.judging_sha256) == ((), judging_hash())
     parts = {name: "0" if name in ("judgement", "specs") else sha for name, sha in harness_parts().items()}

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from aclnn_cts.core.finding import Confirmation
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.findings import merge_findings
 from aclnn_cts.runs.campaign import head
 from aclnn_cts.runs.campaign.jobs import CampaignService, TriageJob
@@ -106,9 +106,9 @@ def test_a_finding_takes_no_longer_than_it_may(ran: Run) -> None:
     run = fuzz(ran, "tail", "--chunks", "2")
     found = next(item for item in findings(run) if item.key.fault == "value")
     assert found.trial is not None
-    settings = BenchSettings(adapter="rare_adapter:Rare,fault=tail", target=run.directory.manifest.target)
+    settings = RunnerSettings(adapter="rare_adapter:Rare,fault=tail", target=run.directory.manifest.target)
     worker = open_worker(CampaignService(settings=settings, waivers=(), chunk_seconds=600.0), None)
-    with worker.bench.host:
+    with worker.runner.host:
         job = TriageJob(key=found.key, trials=(found.trial,), chunk=None, seconds=0.0)
         answer = examined(worker, job)
         assert answer.confirmed == Confirmation.WAITING

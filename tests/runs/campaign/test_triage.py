@@ -12,7 +12,7 @@ from aclnn_cts.core.finding import Confirmation
 from aclnn_cts.core.fingerprint import Fingerprint
 from aclnn_cts.core.target import Target
 from aclnn_cts.core.trial import Trial
-from aclnn_cts.execution.settings import BenchSettings
+from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.runs.campaign.jobs import CampaignService, TriageJob, TriageResult
 from aclnn_cts.runs.campaign.worker import CampaignWorker, open_worker
 from tests.triage.test_shrink import softmax
@@ -29,10 +29,10 @@ def examined(worker: CampaignWorker, job: TriageJob) -> TriageResult:
 @pytest.fixture(name="worker")
 def make_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CampaignWorker]:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "support"))
-    settings = BenchSettings(adapter="rare_adapter:Rare,fault=tail", target=Target(product="atlas-a2"))
+    settings = RunnerSettings(adapter="rare_adapter:Rare,fault=tail", target=Target(product="atlas-a2"))
     worker = open_worker(CampaignService(settings=settings, waivers=(), chunk_seconds=60.0), None)
     yield worker
-    worker.bench.host.close()
+    worker.runner.host.close()
 
 
 @pytest.mark.slow

@@ -257,9 +257,9 @@ Wish = tuple[tuple[str, str], tuple[str, str]]
 
 
 class SeedCase(msgspec.Struct, frozen=True, array_like=True):
-    """A case by the decisions that made it, and how near it came to its bound."""
+    """A case by the decisions that made it, and its largest error ratio."""
 
-    share: float
+    error_ratio: float
     values: tuple[int, ...]
     configuration: Mapping[str, Sequence[str]] = {}
     """What the decisions chose among: without it they would mean something else."""
@@ -331,7 +331,7 @@ def _stream(chunk: Chunk, sampler: Sampler) -> str:
     return f"{chunk.operator}/{sampler.target.product}/campaign/{chunk.index}"
 
 
-def parent_of(chunk: Chunk, sampler: Sampler, draw: int, share: float) -> SeedCase:
+def parent_of(chunk: Chunk, sampler: Sampler, draw: int, error_ratio: float) -> SeedCase:
     """A draw of a chunk as a parent of later ones."""
     source: Choices = StreamChoices(chunk.seed, _stream(chunk, sampler), draw)
     if chunk.parents:
@@ -340,7 +340,7 @@ def parent_of(chunk: Chunk, sampler: Sampler, draw: int, share: float) -> SeedCa
     configuration = configurations[draw % len(configurations)]
     recorded = RecordedChoices(source)
     sampler.draw(recorded, options=sampler.options(Configuration(configuration)) if configuration else None)
-    return SeedCase(share, recorded.values, configuration)
+    return SeedCase(error_ratio, recorded.values, configuration)
 
 
 def pinned_chunks(trials: Iterable[Trial], *, seed: int) -> list[Chunk]:
@@ -370,7 +370,7 @@ class CorpusUpdate(msgspec.Struct):
     covered: CoveredPairs = msgspec.field(default_factory=CoveredPairs)
     parents: tuple[SeedCase, ...] = ()
     worst: float = 0.0
-    """The largest error of what conforms, as a share of its bound."""
+    """The largest error ratio of what conforms."""
 
     def include(self, other: CorpusUpdate) -> None:
         """Add what other trials have shown."""
@@ -380,11 +380,11 @@ class CorpusUpdate(msgspec.Struct):
 
 
 def best_seeds(parents: Iterable[SeedCase]) -> tuple[SeedCase, ...]:
-    """The parents to keep: the worst share first, not too many of one configuration; the same in any order."""
+    """The parents to keep: the largest error ratio first, not too many of one configuration; the same in any order."""
     kept: list[SeedCase] = []
     alike: dict[bytes, int] = {}
     seen: set[tuple[int, ...]] = set()
-    for parent in sorted(parents, key=lambda item: (-item.share, item.values)):
+    for parent in sorted(parents, key=lambda item: (-item.error_ratio, item.values)):
         configuration = msgspec.msgpack.encode(parent.configuration, order="sorted")
         if parent.values in seen or alike.get(configuration, 0) >= ALIKE:
             continue

@@ -264,11 +264,11 @@ def test_a_few_cases_without_a_verdict_set_nothing_apart() -> None:
 
 
 def test_the_best_parents_are_the_same_in_any_order() -> None:
-    parents = [SeedCase(share / 100.0, (share, 1), {"dtype": (str(share % 9),)}) for share in range(90)]
+    parents = [SeedCase(number / 100.0, (number, 1), {"dtype": (str(number % 9),)}) for number in range(90)]
     kept = best_seeds(parents)
     assert kept == best_seeds(parents[::-1]) == best_seeds([*parents[::2], *parents[1::2]])
     assert len(kept) == PARENTS
-    assert kept[0].share == 0.89
+    assert kept[0].error_ratio == 0.89
 
 
 def test_a_configuration_leaves_out_what_it_does_not_name() -> None:
