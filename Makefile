@@ -7,6 +7,7 @@ DOCUMENTS ?=
 SEEDS ?= 5
 CALLS ?= 1000
 DECOY_SEEDS ?= 10
+OTHERS ?= 1/1
 # What `make run` judges of torch: operators that it gets right, and some of which waivers say what it does.
 FIRST := tanh_backward softmax_backward layer_norm_backward embedding_dense_backward max_pool2d_with_indices_backward
 OP ?= $(basename $(notdir $(wildcard specs/claims/*.yaml)))
@@ -50,11 +51,11 @@ test: $(STAMP) bytecode
 	$(call on-torch,tested)
 
 # Campaigns, crashes, kills and sanitizers, and the suites of the other operators: what `make test` leaves out. CI runs
-# them too.
+# them too, and of the suites one of two parts: `OTHERS=1/2`.
 test-slow: $(STAMP) bytecode
 	$(PYTEST) -n $(JOBS) -m "slow and not catalogue" tests
-	$(call on-reference,others)
-	$(call on-torch,others)
+	$(call on-reference,others) --aclnn-shard $(OTHERS)
+	$(call on-torch,others) --aclnn-shard $(OTHERS)
 
 # The tests of operators and products that test and test-slow leave out, since another one of the family proves the same.
 test-catalogue: $(STAMP) bytecode
