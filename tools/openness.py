@@ -13,7 +13,7 @@ from aclnn_cts.execution.judging import Judges
 from aclnn_cts.execution.undecided import open_elements
 from aclnn_cts.generate.sampler import Sampler
 from aclnn_cts.speclang.model import Spec
-from aclnn_cts.store.counts import OpenShare
+from aclnn_cts.store.counts import OpenElementCount
 from aclnn_cts.trials.checks.registry import check_by_id
 from aclnn_cts.trials.plan import PROFILES, plan_parts
 from tools.markdown import table
@@ -47,9 +47,9 @@ def open_section(spec: Spec) -> Iterator[str]:
     yield ""
 
 
-def _shares(spec: Spec) -> dict[tuple[str, str], OpenShare]:
+def _shares(spec: Spec) -> dict[tuple[str, str], OpenElementCount]:
     judge = Judges(has_statuses=True).of(spec)
-    found: dict[tuple[str, str], OpenShare] = {}
+    found: dict[tuple[str, str], OpenElementCount] = {}
     for name in _CHECKS:
         for trial in itertools.islice(_trials(spec, name), _TRIALS):
             case = trial.case
@@ -57,7 +57,7 @@ def _shares(spec: Spec) -> dict[tuple[str, str], OpenShare]:
             if not isinstance(counts, str) and counts.elements:
                 tensors = (tensor for output in spec.outputs for tensor in tensors_in(case.arguments.get(output)))
                 dtype = next((tensor.dtype for tensor in tensors), "")
-                found.setdefault((dtype, name), OpenShare()).count(
+                found.setdefault((dtype, name), OpenElementCount()).count(
                     opened=counts.open, elements=counts.elements, why=counts.why
                 )
     return found

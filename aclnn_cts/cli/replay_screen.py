@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from aclnn_cts.cli.output import count, show_table, table, wrap
-from aclnn_cts.cli.screen import show_errors, show_result, show_verdict
+from aclnn_cts.cli.screen import show_errors, show_result, show_run_verdict
 from aclnn_cts.core.verdict import ToleranceVerdict, Verdict
 from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.findings.explain import explain_record, replay_command
@@ -37,7 +37,7 @@ def show_answers(
 
     `stems`: of the operators. `kept`: as of `show_end`. `as_json`: the answers are printed as JSON already.
     """
-    show_verdict(out, summary, RunDirectory(run))
+    show_run_verdict(out, summary, RunDirectory(run))
     if not as_json:
         _show_each(out, answers)
     show_errors(out, summary)

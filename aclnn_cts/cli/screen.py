@@ -171,7 +171,7 @@ def show_end(
     - `operators`: a table in the place of the usual one.
     """
     directory = RunDirectory(run)
-    show_verdict(out, summary, directory, session=session)
+    show_run_verdict(out, summary, directory, session=session)
     _show_lacking(
         out, [specs[name] for name, found in summary.operators.items() if name in specs and found.total.judged]
     )
@@ -199,7 +199,7 @@ def _finding_texts(run: RunDirectory, specs: Specs) -> tuple[FindingText, ...]:
     return finding_texts(run, specs)
 
 
-def show_verdict(out: Console, summary: Summary, directory: RunDirectory, *, session: str = "") -> None:
+def show_run_verdict(out: Console, summary: Summary, directory: RunDirectory, *, session: str = "") -> None:
     """How the end begins: the verdict, and what was and was not judged; `session` as of `show_end`."""
     conclusion = summary.conclusion
     style = f"bold {_STYLES.get(conclusion.verdict, '')}".strip()

@@ -159,6 +159,6 @@ def status_name(value: int) -> str:
     return _NAMES.get(value, f"ACLNN_ERR_{value}")
 
 
-def conforms(status: str, allowed: tuple[str, ...]) -> bool:
+def is_promised_status(status: str, allowed: tuple[str, ...]) -> bool:
     """Whether a returned status is among the promised ones; `ACLNN_ERR_*` admits every error."""
     return status in allowed or (ANY_ERROR in allowed and status != SUCCESS)

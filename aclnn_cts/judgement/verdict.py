@@ -17,7 +17,16 @@ from aclnn_cts.core.dtypes import COMPONENTS, components, numpy_dtype
 from aclnn_cts.core.expected import Expected
 from aclnn_cts.core.faults import Family, Fault
 from aclnn_cts.core.fingerprint import Fingerprint
-from aclnn_cts.core.outcome import READ_OUTSIDE, STATUSES, SUCCESS, BufferState, CallEnd, Outcome, conforms, status_name
+from aclnn_cts.core.outcome import (
+    READ_OUTSIDE,
+    STATUSES,
+    SUCCESS,
+    BufferState,
+    CallEnd,
+    Outcome,
+    is_promised_status,
+    status_name,
+)
 from aclnn_cts.core.printable import number_text
 from aclnn_cts.core.verdict import (
     ACCEPTED_FACT,
@@ -91,7 +100,7 @@ def judge_form(
         return _fault(
             Fault.REJECTED, f"the implementation raised where {_promised(allowed)}{_said(outcome)}", mode=mode
         )
-    if not conforms(status, allowed):
+    if not is_promised_status(status, allowed):
         return _fault(Fault.REJECTED, f"{status_text(outcome)} where {_promised(allowed)}{_said(outcome)}", mode=mode)
     if status != SUCCESS:
         verdict = memory_fault(outcome, mode=mode)
@@ -328,7 +337,7 @@ def judge_status(
 ) -> Verdict:
     """Judge one call that breaks the constraint of that id.
 
-    - `allowed`: the statuses that conform (`core.outcome.conforms`).
+    - `allowed`: the statuses that conform (`core.outcome.is_promised_status`).
     - `strength`: `listed`, `limit`, `open` or `accuracy`. Whatever it is, a crash, a hang, a stray write and a changed
       input are faults. What is listed is to be refused by phase one, where both phases were called. An open one is
       never a fault of status: it is skipped, and what came back is a fact. Where accuracy alone is withdrawn, success
@@ -376,7 +385,7 @@ def _of_status(
     if strength == "open":
         message = f"{what}; the document leaves {constraint} open"
         return Verdict(result=Result.SKIPPED, kind=SkipReason.OPEN, message=message, facts={"status": status or "none"})
-    if status is None or not conforms(status, allowed):
+    if status is None or not is_promised_status(status, allowed):
         message = f"{what}, expected {' or '.join(allowed)} as {constraint} is broken"
         return Verdict(result=Result.FAILED, kind=Fault.STATUS, message=message, facts={"status": status or "none"})
     if strength == "listed" and outcome.phase_one == STATUSES[SUCCESS] and status != SUCCESS:

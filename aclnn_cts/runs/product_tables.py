@@ -28,7 +28,7 @@ class _ListDifference:
 
 
 @dataclass(slots=True, kw_only=True)
-class ProductTables:
+class OtherProductComparison:
     """Listens to a run: does the implementation answer as the lists of another product say?
 
     Only calls count whose promise the lists decide: a valid call with a name that the other product does not list, and

@@ -53,7 +53,7 @@ from aclnn_cts.trials.trial_runner import JudgedBatch, TrialRunner
 
 if TYPE_CHECKING:
     from aclnn_cts.runs.benchmark_use import BenchmarkUse
-    from aclnn_cts.runs.product_tables import ProductTables
+    from aclnn_cts.runs.product_tables import OtherProductComparison
     from aclnn_cts.sandbox.host import SessionHost
 
 
@@ -237,11 +237,11 @@ def _planned_state(runner: TrialRunner, specs: Sequence[Spec], profile: Profile,
     return state
 
 
-def _product_tables(options: RunOptions) -> ProductTables:
+def _product_tables(options: RunOptions) -> OtherProductComparison:
     """What tells whether the implementation answers as another product."""
-    from aclnn_cts.runs.product_tables import ProductTables  # noqa: PLC0415 - where the product is a word alone
+    from aclnn_cts.runs.product_tables import OtherProductComparison  # noqa: PLC0415 - where the product is a word alone
 
-    return ProductTables(product=options.settings.target.product, specs=options.operators)
+    return OtherProductComparison(product=options.settings.target.product, specs=options.operators)
 
 
 def _terms(options: RunOptions) -> Terms:

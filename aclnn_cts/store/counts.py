@@ -215,7 +215,7 @@ MOST_OPEN = 0.2
 """The share of a dtype's elements beyond which no clause on values is met."""
 
 
-class OpenShare(_Sum):
+class OpenElementCount(_Sum):
     """How much of the values of calls could not be judged."""
 
     calls: int = 0
@@ -250,10 +250,10 @@ class OpenShare(_Sum):
         if not elements:
             return
         opened = sum(deviation.open for deviation in verdict.deviations)
-        self.count(opened=opened, elements=elements, why=verdict.facts.get(OPEN_BECAUSE, {}))
+        self.count_call(opened=opened, elements=elements, why=verdict.facts.get(OPEN_BECAUSE, {}))
         self.open_calls += verdict.kind == SkipReason.OPEN
 
-    def count(self, *, opened: int, elements: int, why: Mapping[str, int]) -> None:
+    def count_call(self, *, opened: int, elements: int, why: Mapping[str, int]) -> None:
         """Count a call of so many elements, some at least."""
         _add(self.why, why)
         self.calls += 1
@@ -268,7 +268,7 @@ class OpenRow(NamedTuple):
     operator: str
     dtype: str
     check: str
-    open: OpenShare
+    open: OpenElementCount
 
 
 class ObservationCount(msgspec.Struct):
@@ -313,7 +313,7 @@ class OperatorSummary(msgspec.Struct):
     """Why trials have no verdict."""
     observed: dict[str, ObservationCount] = {}
     """What was recorded and breaks no rule, by kind and constraint."""
-    openness: dict[str, OpenShare] = {}
+    openness: dict[str, OpenElementCount] = {}
     """By dtype of the first output and check, as `FLOAT16 values`: how much of the values could not be judged."""
 
     @property
@@ -361,7 +361,9 @@ class OperatorSummary(msgspec.Struct):
         if verdict.result in (Result.SKIPPED, Result.ERROR):
             self._leave(record, aim)
         if verdict.deviations:
-            self.openness.setdefault(f"{record.fingerprint.dtype} {record.trial.check}", OpenShare()).add(verdict)
+            self.openness.setdefault(f"{record.fingerprint.dtype} {record.trial.check}", OpenElementCount()).add(
+                verdict
+            )
         for kind in observations_of(verdict):
             self._observe(record, kind)
 

@@ -37,7 +37,7 @@ from aclnn_cts.reports.model.attribution import (
     sort_of,
 )
 from aclnn_cts.speclang.model import Clause, Spec
-from aclnn_cts.store.counts import OpenShare
+from aclnn_cts.store.counts import OpenElementCount
 from aclnn_cts.trials.plan import LIFE_CYCLE, REPEATED_FAILURE
 
 _STATUS = "status"
@@ -81,7 +81,7 @@ class ClauseEvidence:
     """What all of a constraint's trials came to, whatever it is worth for its clauses."""
     by_example: dict[str, EvidenceCounts] = field(default_factory=dict)
     """By the address of the example."""
-    openness: dict[str, OpenShare] = field(default_factory=dict)
+    openness: dict[str, OpenElementCount] = field(default_factory=dict)
     """Of calls held to `values`, by dtype of the first output."""
     _by_key: dict[EvidenceKey, ClauseListener] = field(default_factory=dict)
     _by_check: dict[str, list[ClauseListener]] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class ClauseEvidence:
             met |= listener.add_record(record, finding)
         self._calls.setdefault(check, ConditionedCalls()).add(record, met)
         if check == VALUES:
-            self.openness.setdefault(record.fingerprint.dtype, OpenShare()).add(record.verdict)
+            self.openness.setdefault(record.fingerprint.dtype, OpenElementCount()).add(record.verdict)
             if record.verdict.result == Result.FAILED:
                 self._plain.add(sort_of(record))
             if record.trial.check != _LIMIT:

@@ -119,7 +119,7 @@ def test_open_dtype_leaves_clauses_that_only_calls_of_another_dtype_meet(ran: Ru
     speakers = ClauseEvidence(specs["aclnnLeakyReluBackward"], specs.interface_clauses)
     for record in records:
         speakers.add(record)
-    speakers.openness["FLOAT16"].count(opened=9, elements=10, why={})
+    speakers.openness["FLOAT16"].count_call(opened=9, elements=10, why={})
     on_all, on_float = [
         item for item in speakers.spec.clauses if item.check == "values" and item.at in ("function.1", "params.out.3")
     ]

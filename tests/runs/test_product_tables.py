@@ -12,7 +12,7 @@ from aclnn_cts.core.trial import Trial
 from aclnn_cts.execution.settings import RunnerSettings
 from aclnn_cts.generate.choices import StreamChoices
 from aclnn_cts.generate.sampler import Sampler
-from aclnn_cts.runs.product_tables import ProductTables
+from aclnn_cts.runs.product_tables import OtherProductComparison
 from aclnn_cts.sandbox.open_host import open_host
 from aclnn_cts.speclang.load import load_specs
 from aclnn_cts.store.events import BatchJudged
@@ -43,7 +43,7 @@ def test_only_a_dtype_that_decides_every_call_tells_of_another_soc(
         Trial("values", sampler.case(sampler.draw(StreamChoices(0, "soc", number), budget=64), origin=Origin("valid")))
         for number in range(40)
     ]
-    tables = ProductTables(product=TARGET.product, specs=[SPEC])
+    tables = OtherProductComparison(product=TARGET.product, specs=[SPEC])
     with open_host(adapter, target=TARGET, specs=SPECS, isolate=False) as host:
         runner = TrialRunner(specs=SPECS, host=host, settings=RunnerSettings(adapter=adapter, target=TARGET))
         for judged in runner.run(trials):

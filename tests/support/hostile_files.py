@@ -28,7 +28,7 @@ from aclnn_cts.authoring.import_atk import import_atk
 from aclnn_cts.bundle.signature import Signer, Verifier
 from aclnn_cts.bundle.verify import verify_bundle
 from aclnn_cts.bundle.write import write_bundle
-from aclnn_cts.cli.screen import show_verdict
+from aclnn_cts.cli.screen import show_run_verdict
 from aclnn_cts.core.case import Case, case_text
 from aclnn_cts.core.case_json import case_id, case_to_json
 from aclnn_cts.core.errors import HarnessError, UsageError
@@ -331,7 +331,7 @@ def _within(value: Any) -> Any:
 def _read_run(path: Path, shared: Prepared) -> None:
     """As the end of a run, compare, replay and waive do."""
     run = RunDirectory(path)
-    show_verdict(Console(file=io.StringIO()), run.summary(), run)
+    show_run_verdict(Console(file=io.StringIO()), run.summary(), run)
     finding_texts(run, shared.specs)
     with run.results() as results:
         list(results.records())
