@@ -57,7 +57,7 @@ def _shares(spec: Spec) -> dict[tuple[str, str], OpenElementCount]:
             if not isinstance(counts, str) and counts.elements:
                 tensors = (tensor for output in spec.outputs for tensor in tensors_in(case.arguments.get(output)))
                 dtype = next((tensor.dtype for tensor in tensors), "")
-                found.setdefault((dtype, name), OpenElementCount()).count(
+                found.setdefault((dtype, name), OpenElementCount()).count_call(
                     opened=counts.open, elements=counts.elements, why=counts.why
                 )
     return found
